@@ -1,0 +1,127 @@
+"""Errors and warnings raised by nonneg, all importable from here.
+
+* NonnegError
+  - InvalidDataError          (also a ValueError)  the data cannot be factorized as they are
+    - NegativeDataError       an entry is below zero
+    - NonFiniteDataError      an entry is NaN or infinite
+    - ZeroDataError           a loss that is infinite at zero met a zero
+    - DataTypeError           (also a TypeError)  complex, object or text entries
+  - InvalidParameterError     (also a ValueError)  a parameter has a value that is not allowed
+    - UnknownNameError        a name that is in no registry; the near ones are said
+    - ShapeError              a given array does not fit the data
+  - UnsupportedError          (also a ValueError)  two valid choices that do not go together
+    - UnsupportedLossError    the chosen solver cannot minimise the chosen loss
+    - UnsupportedInputError   the chosen solver cannot take this kind of data
+  - FileFormatError           (also a ValueError)  a file is corrupt, truncated or of an unknown kind
+    - UnsafeFileError         reading the file would need pickle, which can run code
+  - OutputError               (also an OSError)    results could not be written; the old ones stay
+  - MissingDependencyError    (also an ImportError) an optional library is not installed
+
+* NonnegWarning               (a UserWarning)
+  - InterruptedFitWarning     the run was interrupted; the best factors so far are returned
+  - DataChangedWarning        the data were adapted before the fit, and how
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class NonnegError(Exception):
+    """Base class: catch this to catch everything nonneg raises on purpose."""
+
+
+class InvalidDataError(NonnegError, ValueError):
+    """The data cannot be factorized as they are."""
+
+
+class NegativeDataError(InvalidDataError):
+    """An entry of the data is below zero."""
+
+
+class NonFiniteDataError(InvalidDataError):
+    """An entry of the data is NaN or infinite."""
+
+
+class ZeroDataError(InvalidDataError):
+    """A loss that is infinite at zero met a zero entry."""
+
+
+class DataTypeError(InvalidDataError, TypeError):
+    """The data have a type that is not a real number."""
+
+
+class InvalidParameterError(NonnegError, ValueError):
+    """A parameter has a value that is not allowed."""
+
+
+class UnknownNameError(InvalidParameterError):
+    """A name is in no registry."""
+
+    @classmethod
+    def of(cls, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
+        """Build the error, naming the near entries of the registry.
+
+        Parameters
+        ----------
+        what : str
+            The parameter, as the user typed it.
+        name : object
+            The value that was given.
+        known : iterable of str
+            The names that exist.
+
+        Returns
+        -------
+        UnknownNameError
+            Ready to be raised.
+        """
+        names = sorted(known)
+        near = difflib.get_close_matches(str(name), names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return cls(f"{what}={name!r} is not known. Expected one of {names}.{hint}")
+
+
+class ShapeError(InvalidParameterError):
+    """A given array does not fit the data."""
+
+
+class UnsupportedError(NonnegError, ValueError):
+    """Two valid choices that do not go together."""
+
+
+class UnsupportedLossError(UnsupportedError):
+    """The chosen solver cannot minimise the chosen loss."""
+
+
+class UnsupportedInputError(UnsupportedError):
+    """The chosen solver cannot take this kind of data."""
+
+
+class FileFormatError(NonnegError, ValueError):
+    """A file is corrupt, truncated or of an unknown kind."""
+
+
+class UnsafeFileError(FileFormatError):
+    """Reading the file would need pickle, which can run code."""
+
+
+class OutputError(NonnegError, OSError):
+    """Results could not be written; what was there before stays."""
+
+
+class MissingDependencyError(NonnegError, ImportError):
+    """An optional library is not installed."""
+
+
+class NonnegWarning(UserWarning):
+    """Base class of the warnings."""
+
+
+class InterruptedFitWarning(NonnegWarning):
+    """The run was interrupted; the best factors so far are returned."""
+
+
+class DataChangedWarning(NonnegWarning):
+    """The data were adapted before the fit."""
