@@ -1,0 +1,52 @@
+"""Nonnegative matrix factorization with receipts: fast solvers, and a certificate with every fit.
+
+Names are loaded when they are first used, so that ``import nonneg`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from nonneg._version import __version__
+
+if TYPE_CHECKING:
+    from nonneg import datasets, exceptions
+    from nonneg.estimators import NMF, load
+    from nonneg.rank_selection import estimate_rank
+    from nonneg.solvers import factorize
+
+# Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
+# one in `__all__` and one in the block above, and a test compares the three.
+_HOME = {
+    "NMF": "nonneg.estimators",
+    "datasets": "nonneg.datasets",
+    "estimate_rank": "nonneg.rank_selection",
+    "exceptions": "nonneg.exceptions",
+    "factorize": "nonneg.solvers",
+    "load": "nonneg.estimators",
+}
+
+__all__ = [
+    "NMF",
+    "__version__",
+    "datasets",
+    "estimate_rank",
+    "exceptions",
+    "factorize",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'nonneg' has no attribute {name!r}")
+    module = importlib.import_module(home)
+    value = module if home == f"nonneg.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

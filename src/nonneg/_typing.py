@@ -1,0 +1,35 @@
+"""Names for the arrays that travel through the library, for annotations only."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = Any
+"""An array of any namespace of the array API: NumPy, PyTorch, CuPy, array-api-strict.
+
+The standard has no importable type yet, so that a checker can only be told "anything"; the name says what is meant.
+"""
+
+LeftArray: TypeAlias = Any
+"""An array with one row a sample, held where the data are: an `Array`, or a dask array aligned with the row chunks."""
+
+Namespace: TypeAlias = Any
+"""A module of the array API, as `array_api_compat.array_namespace` returns it."""
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+"""A NumPy array of float32 or float64 entries."""
+
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+"""A NumPy array of integers: indices, labels, counts."""
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+"""A NumPy array of truth values: masks."""
+
+SparseMatrix: TypeAlias = Any
+"""A SciPy sparse array or matrix (CSR or CSC inside the library); SciPy ships no types."""
+
+MatrixLike: TypeAlias = Any
+"""What a user may pass as X: an array of any namespace, a SciPy sparse matrix, a dask array or a data frame."""
