@@ -10,11 +10,13 @@ import numpy.typing as npt
 Array: TypeAlias = Any
 """An array of any namespace of the array API: NumPy, PyTorch, CuPy, array-api-strict.
 
-The standard has no importable type yet, so that a checker can only be told "anything"; the name says what is meant.
+The standard has no importable type yet, so that a checker can only be told "anything"; the name says
+what is meant.
 """
 
 LeftArray: TypeAlias = Any
-"""An array with one row a sample, held where the data are: an `Array`, or a dask array aligned with the row chunks."""
+"""An array with one row a sample, held where the data are: an `Array`, or a dask array aligned with the
+row chunks."""
 
 Namespace: TypeAlias = Any
 """A module of the array API, as `array_api_compat.array_namespace` returns it."""
@@ -32,4 +34,4 @@ SparseMatrix: TypeAlias = Any
 """A SciPy sparse array or matrix (CSR or CSC inside the library); SciPy ships no types."""
 
 MatrixLike: TypeAlias = Any
-"""What a user may pass as X: an array of any namespace, a SciPy sparse matrix, a dask array or a data frame."""
+"""What a user may pass as X: an array of any namespace, a SciPy sparse matrix, a dask array, a data frame."""
