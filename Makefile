@@ -1,0 +1,90 @@
+# Every target works from a fresh clone with nothing but make and Python >= 3.11: the first one used sets up .venv.
+#   PYTHON=python3.12   another interpreter for the virtual environment
+#   TORCH=1             with PyTorch, whose tests are skipped otherwise
+#   ARGS="-k hals -x"   more words for pytest, the demo or the benchmarks
+#   JOBS=4              processes that share the tests (default 2; 0: none)
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+ARGS   ?=
+TORCH  ?=
+
+BIN     := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# One BLAS thread for each of the processes that share the tests: more of them fight over the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+READY := $(VENV)/.ready-package
+DEV   := $(VENV)/.ready-dev
+ifneq ($(filter-out 0,$(TORCH)),)
+TESTED := $(DEV) $(VENV)/.ready-torch
+else
+TESTED := $(DEV)
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check static bench docs reproduce clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+demo: $(READY) ## factorize the digits and write a report
+	@$(BIN)/nonneg demo $(ARGS)
+
+test: $(TESTED) static ## all checks and all tests (TORCH=1: also those that need PyTorch)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
+	$(BIN)/python -m pytest -q tests/repository
+
+static: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+reproduce: $(READY) ## list the experiments that can be run again
+	@$(BIN)/nonneg reproduce $(ARGS)
+
+clean: ## remove what was built, the virtual environment included
+	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "nonneg needs Python >= 3.11, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # the first with --group
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[report]'
+	@touch $@
+
+$(DEV): $(READY)
+	$(INSTALL) --editable '.[dask,report,formats]' --group test --group lint
+	@touch $@
+
+$(VENV)/.ready-torch: $(DEV)
+	$(INSTALL) torch==2.13.0
+	@touch $@
+
+$(VENV)/.ready-docs: $(DEV)
+	$(INSTALL) --group docs
+	@touch $@
+
+# The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and
+# one that cannot be installed on this machine is recorded as such by the benchmark instead of ending it.
+$(VENV)/.ready-bench: $(DEV)
+	-$(INSTALL) --no-deps nmf-rs==0.1.0
+	-$(INSTALL) --no-deps pyplanc==0.0.2 progressbar2==4.6.0 python-utils==4.1.4
+	@touch $@

@@ -1,0 +1,90 @@
+"""What many tests share: array namespaces, a dask cluster, small data."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+# Read when numba and the BLAS libraries are first loaded, hence before anything else: the processes that share
+# the tests share the cores too.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+NAMESPACES = {
+    "numpy": "array_api_compat.numpy",
+    "array_api_strict": "array_api_strict",
+    "torch": "array_api_compat.torch",
+}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.torch if name == "torch" else ()) for name in NAMESPACES]
+)
+def xp(request: pytest.FixtureRequest) -> Any:
+    """A namespace of the array API; what is not installed is skipped."""
+    pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    return importlib.import_module(NAMESPACES[request.param])
+
+
+@pytest.fixture
+def torch() -> Any:
+    """PyTorch itself; the test is skipped where it is not installed."""
+    return pytest.importorskip("torch", reason="torch is not installed")
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[Any]:
+    """A client of a real cluster, workers being threads of this process; not the default client."""
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    yield client
+    client.close()
+    cluster.close()
+
+
+@pytest.fixture
+def dask_client(dask_cluster: Any) -> Iterator[Any]:
+    """The cluster's client, current for this test alone: elsewhere dask computes with its own threads."""
+    with dask_cluster.as_current():
+        yield dask_cluster
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed."""
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def low_rank(rng: np.random.Generator) -> np.ndarray:
+    """A positive 60 x 40 matrix of rank 4 with one part in a hundred of noise."""
+    exact = rng.gamma(1.0, size=(60, 4)) @ rng.gamma(1.0, size=(4, 40))
+    return exact * (1 + 0.01 * rng.random(exact.shape))
+
+
+@pytest.fixture
+def counts(rng: np.random.Generator) -> scipy.sparse.csr_array:
+    """Counts of words, 80 x 50 in CSR, nine entries in ten absent; no row and no column is empty."""
+    dense = np.where(rng.random((80, 50)) < 0.1, rng.poisson(2.0, size=(80, 50)) + 1, 0).astype(float)
+    dense[np.arange(80), np.arange(80) % 50] += 1
+    return scipy.sparse.csr_array(dense)
+
+
+@pytest.fixture(scope="session")
+def digits() -> np.ndarray:
+    """The 1797 x 64 digits of scikit-learn; read-only, because the tests share them."""
+    from sklearn.datasets import load_digits
+
+    X = np.ascontiguousarray(load_digits().data, dtype=float)
+    X.flags.writeable = False
+    return X
