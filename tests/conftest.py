@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-# Read when numba and the BLAS libraries are first loaded, hence before anything else: the processes that share
-# the tests share the cores too.
+# For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
+# threads that is loaded from here on reads these.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")

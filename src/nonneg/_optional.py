@@ -38,7 +38,8 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != wanted:
             raise
         raise MissingDependencyError(
-            f"{purpose} needs {wanted}, which is not installed. Install it with: pip install nonneg[{extra}]"
+            f"{purpose} needs {wanted}, which is not installed. "
+            f"Install it with: pip install 'nonneg[{extra}]'"
         ) from error
 
 

@@ -1,0 +1,98 @@
+"""Docstrings follow numpydoc: strictly where users read them, in outline everywhere else."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+from numpydoc.validate import validate
+
+import nonneg
+
+# Codes of numpydoc's validation, https://numpydoc.readthedocs.io/en/latest/validation.html
+EVERYWHERE = {
+    "GL08": "no docstring",
+    "PR02": "describes a parameter that does not exist",
+    "PR03": "parameters in another order",
+    "SS02": "summary does not start with a capital",
+    "GL07": "sections in another order",
+}
+FOR_USERS = EVERYWHERE | {
+    "PR01": "a parameter is not described",
+    "PR04": "a parameter has no type",
+    "PR07": "a parameter has no description",
+    "RT01": "no Returns section",
+    "RT03": "a return value has no description",
+    "YD01": "no Yields section",
+    "SS03": "summary does not end with a full stop",
+    "SS06": "summary is longer than a line",
+}
+
+
+def complaints(name: str, codes: dict[str, str]) -> list[str]:
+    return [f"{name}: {code} {text}" for code, text in validate(name)["errors"] if code in codes]
+
+
+def definitions(module_name: str) -> Iterator[tuple[str, object]]:
+    """Public functions and classes that a module defines, with the methods of the classes."""
+    module = importlib.import_module(module_name)
+    for name, member in vars(module).items():
+        if name.startswith("_") or getattr(member, "__module__", None) != module_name:
+            continue
+        if inspect.isroutine(member) or inspect.isclass(member) or hasattr(member, "py_func"):
+            yield f"{module_name}.{name}", member
+
+
+def methods(name: str, owner: object) -> list[str]:
+    if not inspect.isclass(owner):
+        return []
+    return [f"{name}.{method}" for method, member in vars(owner).items() if is_own_method(method, member)]
+
+
+def is_own_method(name: str, member: object) -> bool:
+    return not name.startswith("_") and (
+        inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
+    )
+
+
+def modules() -> list[str]:
+    found = [info.name for info in pkgutil.walk_packages(nonneg.__path__, "nonneg.")]
+    return [name for name in found if not name.endswith("__main__")]
+
+
+def names_for_users() -> list[str]:
+    """Public functions, classes and their methods, by the place that defines them."""
+    names = []
+    for name in nonneg.__all__:
+        member = getattr(nonneg, name, None)
+        if not (inspect.isfunction(member) or inspect.isclass(member)):
+            continue
+        full_name = f"{member.__module__}.{member.__qualname__}"
+        names += [full_name, *methods(full_name, member)]
+    return names
+
+
+@pytest.mark.parametrize("module", modules())
+def test_docstrings_in_outline(module):
+    found = [problem for name, _ in definitions(module) for problem in complaints(name, EVERYWHERE)]
+    assert found == []
+
+
+def test_docstrings_for_users():
+    names = names_for_users()
+    assert names
+    assert [problem for name in names for problem in complaints(name, FOR_USERS)] == []
+
+
+def test_validation_finds_a_wrong_docstring(monkeypatch):
+    def wrong(first, second):
+        """summary"""
+
+    wrong.__module__ = "nonneg._optional"
+    monkeypatch.setattr(nonneg._optional, "wrong", wrong, raising=False)
+    found = complaints("nonneg._optional.wrong", FOR_USERS)
+    assert any("PR01" in problem for problem in found)
+    assert any("SS03" in problem for problem in found)

@@ -1,0 +1,88 @@
+"""What users can type is complete, importable and documented, and nothing else is offered."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import nonneg
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = [name for name in nonneg.__all__ if not name.startswith("__")]
+
+
+def modules() -> list[str]:
+    return [
+        info.name
+        for info in pkgutil.walk_packages(nonneg.__path__, "nonneg.")
+        if not info.name.endswith("__main__")
+    ]
+
+
+def names_for_type_checkers() -> set[str]:
+    """Names imported under ``if TYPE_CHECKING`` in the front page."""
+    tree = ast.parse(Path(nonneg.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    return {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def public_members(owner: type) -> list[str]:
+    """Methods and properties written in this package, not those inherited from scikit-learn."""
+    return [
+        name
+        for name, member in inspect.getmembers(owner)
+        if not name.startswith("_")
+        and (callable(member) or isinstance(member, property))
+        and getattr(getattr(member, "fget", member), "__module__", "").startswith("nonneg")
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_name_is_importable_and_documented(name):
+    assert inspect.getdoc(getattr(nonneg, name))
+
+
+def test_the_three_lists_of_public_names_agree():
+    assert set(nonneg._HOME) == set(NAMES) == names_for_type_checkers()
+
+
+def test_only_public_names_are_offered():
+    assert dir(nonneg) == sorted(nonneg.__all__)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'nonneg' has no attribute 'NFM'"):
+        nonneg.NFM  # noqa: B018 -- the access is the test
+
+
+def test_version_is_the_installed_one():
+    from importlib.metadata import version
+
+    assert nonneg.__version__ == version("nonneg")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_module_lists_names_that_exist(module):
+    loaded = importlib.import_module(module)
+    listed = getattr(loaded, "__all__", [])
+    assert all(isinstance(name, str) for name in listed)
+    assert [name for name in listed if not hasattr(loaded, name)] == []
+    assert loaded.__doc__, f"{module} does not say what it is for"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_documentation_mentions(name):
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("**/*.md"))
+    assert re.search(rf"\b{name}\b", pages)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name[0].isupper()])
+def test_every_public_method_is_documented(name):
+    owner = getattr(nonneg, name)
+    assert [member for member in public_members(owner) if not inspect.getdoc(getattr(owner, member))] == []
