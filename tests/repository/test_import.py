@@ -11,28 +11,25 @@ import textwrap
 STATE = """
 import os, random, signal, sys, threading, warnings, logging, locale
 import numpy as np
+from threadpoolctl import threadpool_info  # sets a variable of the environment when it is imported
 
 def state():
     return {
         "errstate": np.geterr(),
         "print options": {k: str(v) for k, v in np.get_printoptions().items()},
         "warning filters": [str(f) for f in warnings.filters],
-        "environment": dict(os.environ),
         "random": [hash(random.getstate()), int(np.random.get_state()[1].sum())],
         "logging": [len(logging.getLogger().handlers), logging.getLogger().level],
         "threads": sorted(t.name for t in threading.enumerate()),
         "signals": str(signal.getsignal(signal.SIGINT)),
         "locale": locale.setlocale(locale.LC_ALL),
         "path": list(sys.path),
-        "thread pools": pools(),
-    }
+        "thread pools": sorted((p["prefix"], p["num_threads"]) for p in threadpool_info()),
+    } | {f"variable {name}": value for name, value in os.environ.items()}
 
 def changes(before, after):
-    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
-
-def pools():
-    from threadpoolctl import threadpool_info
-    return sorted((p["prefix"], p["num_threads"]) for p in threadpool_info())
+    keys = before.keys() | after.keys()
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 """
 
 
