@@ -1,0 +1,38 @@
+"""How the site is built: ``make docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+
+import solver_table  # noqa: E402 -- it lies beside this file, which the line above makes importable
+
+import nonneg  # noqa: E402 -- the same
+
+project = "nonneg"
+author = "The nonneg developers"
+copyright = "2026, the nonneg developers"  # noqa: A001 -- the name that Sphinx reads
+version = release = nonneg.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "_generated"]
+
+autodoc_typehints = "none"  # the docstrings say it, with shapes
+numpydoc_show_class_members = False  # methods come from autodoc, once
+
+html_theme = "furo"
+html_title = f"nonneg {release}"
+
+# Written before the pages are read, so that what the solvers can do is said once: in their registry.
+solver_table.write(DOCS / "_generated" / "solvers.md")

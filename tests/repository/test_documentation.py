@@ -1,0 +1,48 @@
+"""The pages are true: their Python runs, their table comes from the registry."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[str]:
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks(page)), page.name, "exec"), {"__name__": page.stem})
+
+
+def test_links_between_pages_lead_somewhere():
+    targets = [
+        (page, link)
+        for page in PAGES
+        for link in re.findall(r"\]\(([\w/.-]+\.md)\)", page.read_text("utf-8"))
+    ]
+    assert [(page.name, link) for page, link in targets if not (page.parent / link).is_file()] == []
+
+
+def test_table_of_solvers_says_what_the_registry_declares():
+    spec = importlib.util.spec_from_file_location("solver_table", ROOT / "docs" / "solver_table.py")
+    solver_table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(solver_table)
+
+    @dataclasses.dataclass(frozen=True)
+    class Entry:
+        run: object
+        losses: frozenset[str]
+        missing: bool
+
+    written = solver_table.table({"hals": Entry(len, frozenset({"frobenius"}), False)})
+    assert written == "| solver | losses | missing |\n| --- | --- | --- |\n| `hals` | frobenius | - |\n"
