@@ -1,0 +1,67 @@
+"""Seeds: whatever a user passes becomes one NumPy generator, and repeats get independent streams of it."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TypeAlias
+
+import numpy as np
+
+from nonneg.exceptions import InvalidParameterError
+
+Seed: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+"""What is accepted as a source of random numbers."""
+
+
+def generator(seed: Seed = None) -> np.random.Generator:
+    """Return a generator of random numbers for any accepted kind of seed.
+
+    Parameters
+    ----------
+    seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
+        None draws fresh entropy, an int gives the same stream every time, a `Generator` is returned as it is (and
+        advances with use), a `RandomState` (the legacy kind) seeds the generator with its next 128 bits, so that two calls with
+        the same object give different streams.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The source of random numbers.
+
+    Raises
+    ------
+    InvalidParameterError
+        If `seed` is of another kind, or a negative integer.
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.RandomState):
+        words = seed.randint(0, 2**32, size=4, dtype=np.uint32)
+        return np.random.default_rng([int(word) for word in words])
+    if seed is None or isinstance(seed, np.random.SeedSequence):
+        return np.random.default_rng(seed)
+    if isinstance(seed, numbers.Integral) and not isinstance(seed, (bool, np.bool_)) and int(seed) >= 0:
+        return np.random.default_rng(int(seed))
+    raise InvalidParameterError(
+        f"A seed must be None, a nonnegative integer, a numpy.random.Generator, RandomState or SeedSequence. Got {seed!r}."
+    )
+
+
+def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
+    """Return independent generators, one for each repeat of an experiment.
+
+    Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses them.
+
+    Parameters
+    ----------
+    seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
+        See `generator`. A `Generator` keeps count of the streams it has given, so that the next call gives others.
+    n_streams : int
+        How many generators are wanted.
+
+    Returns
+    -------
+    list of numpy.random.Generator
+        The streams.
+    """
+    return list(generator(seed).spawn(n_streams))

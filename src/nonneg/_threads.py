@@ -1,0 +1,174 @@
+"""One pool of threads for the compiled kernels, never nested.
+
+Kernels release the GIL and work on a range of rows. BLAS has threads of its own: they serve the
+products between kernels, and are held to one thread only inside `single_threaded_blas`, where the
+pool's threads call BLAS themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+_n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
+_in_worker = threading.local()
+_pool_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_blas: Any = None
+
+
+def available_threads() -> int:
+    """Return the number of cores this process may use.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)
+
+
+def current_threads() -> int:
+    """Return how many threads a kernel may use here and now.
+
+    Returns
+    -------
+    int
+        1 inside a thread of the pool or of a cluster's worker.
+    """
+    if getattr(_in_worker, "busy", False):
+        return 1
+    return _n_threads.get() or available_threads()
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[None]:
+    """Let kernels use `n_jobs` threads inside the block.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None and -1 mean every core, other negative numbers leave cores free as joblib counts them.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    if n_jobs is not None and n_jobs < 0:
+        n_jobs = max(1, available_threads() + 1 + n_jobs)
+    token = _n_threads.set(n_jobs)
+    try:
+        yield
+    finally:
+        _n_threads.reset(token)
+
+
+@contextmanager
+def serial() -> Iterator[None]:
+    """Keep everything inside the block on the calling thread.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    before = getattr(_in_worker, "busy", False)
+    _in_worker.busy = True
+    try:
+        yield
+    finally:
+        _in_worker.busy = before
+
+
+@contextmanager
+def single_threaded_blas(active: bool = True) -> Iterator[None]:
+    """Hold BLAS to one thread, because the pool's threads call it.
+
+    Parameters
+    ----------
+    active : bool
+        False makes this do nothing.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    if not active:
+        yield
+        return
+    global _blas
+    if _blas is None:
+        from threadpoolctl import ThreadpoolController
+
+        _blas = ThreadpoolController().select(user_api="blas")
+    with _blas.limit(limits=1):
+        yield
+
+
+def _the_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(available_threads(), thread_name_prefix="nonneg")
+        return _pool
+
+
+def _forget_pool() -> None:
+    # A forked child inherits the pool object without its threads.
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def over_ranges(
+    function: Callable[[int, int], Result], n_rows: int, *, grain: int, operations: float = float("inf")
+) -> list[Result]:
+    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the first row and the one after the last.
+    n_rows : int
+        The number of rows.
+    grain : int
+        Ranges start at multiples of this, so that a kernel's own blocks are the same for any
+        number of threads.
+    operations : float
+        A rough count of the arithmetic; small work stays on the calling thread.
+
+    Returns
+    -------
+    list
+        The results, in the order of the ranges.
+    """
+    n_threads = current_threads() if operations > 2e5 else 1
+    blocks = -(-n_rows // grain)
+    n_ranges = min(n_threads, blocks)
+    if n_ranges <= 1:
+        return [function(0, n_rows)]
+    edges = [min(n_rows, grain * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
+    pool = _the_pool()
+
+    def work(start: int, stop: int) -> Result:
+        with serial():
+            return function(start, stop)
+
+    # The calling thread takes a share itself: one hand-over less.
+    futures = [pool.submit(work, edges[i], edges[i + 1]) for i in range(1, n_ranges)]
+    first = work(edges[0], edges[1])
+    return [first, *(future.result() for future in futures)]

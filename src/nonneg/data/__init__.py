@@ -1,0 +1,52 @@
+"""The data operator and its holders: dense, sparse, GPU and chunked entries behind one interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nonneg.data.local import local_matrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+
+__all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix", "is_dask"]
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether X is a dask array, without importing dask.
+
+    Parameters
+    ----------
+    X : Any
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for a dask array.
+    """
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+
+
+def as_data_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> DataMatrix:
+    """Wrap entries in the holder that fits them.
+
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix, dask array or DataMatrix
+        The entries, one data point a row. Nothing is checked here.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+    mask : bool array or sparse matrix, optional
+        True where observed.
+
+    Returns
+    -------
+    DataMatrix
+        The holder; a DataMatrix is returned as it is.
+    """
+    if isinstance(X, DataMatrix):
+        return X
+    if is_dask(X):
+        from nonneg.data.chunked import ChunkedMatrix
+
+        return ChunkedMatrix(X, weights=weights, mask=mask)
+    return local_matrix(X, weights=weights, mask=mask)

@@ -1,0 +1,298 @@
+"""Row-chunked Dask entries: each chunk is a local holder where it lies. The sole importer of dask.
+
+A pass is one computation: new rows of the left factor stay on the workers, small arrays come home and
+are summed in the order of the chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._threads import serial
+from nonneg._typing import Array, LeftArray
+from nonneg.data.local import local_matrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
+from nonneg.exceptions import ShapeError
+
+
+def _on_block(
+    function: RowFunction, entries: Any, weights: Any, mask: Any, lefts: list[Any], shared: dict[str, Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    # Workers run several blocks side by side: a block must not start threads of its own.
+    with serial():
+        rows, small = function(local_matrix(entries, weights=weights, mask=mask), *lefts, **shared)
+    return rows, (small, [(row.shape[1], row.dtype) for row in rows])
+
+
+def _pick(result: Any, group: int, index: int | None) -> Any:
+    part = result[group]
+    return part if index is None else part[index]
+
+
+class ChunkedMatrix(DataMatrix):
+    """A dask array chunked by rows.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_rows, n_columns)
+        The entries. Chunks of columns are joined.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+    mask : bool array or dask array, optional
+        True where observed.
+    """
+
+    kind = "dask"
+
+    def __init__(self, array: Any, *, weights: Any = None, mask: Any = None) -> None:
+        if any(np.isnan(size) for size in array.shape):
+            array = array.compute_chunk_sizes()
+        if array.numblocks[1] > 1:
+            array = array.rechunk({1: -1})
+        dtype = np.dtype(array.dtype)
+        if dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = array.dtype
+        meta = getattr(array, "_meta", None)
+        self.xp = array_namespace(meta if hasattr(meta, "__array_namespace__") else np.empty(0))
+        self.row_chunks: tuple[int, ...] = tuple(int(size) for size in array.chunks[0])
+        self._edges = np.concatenate([[0], np.cumsum(self.row_chunks)]).astype(int)
+        self._entries = array.to_delayed().ravel().tolist()
+        self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
+        self._weights = [None] * len(self._entries) if weights is None else self._cut(self.weights)
+        self._masks: list[Any] = [None] * len(self._entries)
+        self.has_mask = mask is not None
+        self._known_facts: Any = None
+        if mask is not None:
+            chunks = (self.row_chunks, (self.shape[1],))
+            mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
+            self._masks = mask.to_delayed().ravel().tolist()
+
+    def _cut(self, array: Any) -> list[Any]:
+        return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
+
+    def _left_blocks(self, left: LeftArray) -> list[Any]:
+        if not isinstance(left, da.Array) or tuple(left.chunks[0]) != self.row_chunks:
+            raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {left!r}.")
+        return left.to_delayed().ravel().tolist()
+
+    def row_pass(
+        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+        """Call the function on every chunk, on the workers.
+
+        Parameters
+        ----------
+        function : callable
+            Takes the block, the rows of the lefts and the shared values.
+        *lefts : dask.array.Array
+            Arrays with one row a data point, aligned with the chunks.
+        n_out : int
+            How many arrays with one row a data point the function returns.
+        **shared : Any
+            Sent to the workers once.
+
+        Returns
+        -------
+        lefts : tuple of dask.array.Array
+            The new rows, computed and kept on the workers.
+        sums : tuple
+            The small results, summed in the order of the chunks.
+        """
+        parts = [self._left_blocks(left) for left in lefts]
+        sent = dask.delayed(shared, pure=False, traverse=False)
+        call = dask.delayed(_on_block, pure=False)
+        blocks = zip(self._entries, self._weights, self._masks, strict=True)
+        results = [
+            call(function, entries, weights, mask, [part[i] for part in parts], sent)
+            for i, (entries, weights, mask) in enumerate(blocks)
+        ]
+        pick = dask.delayed(_pick, pure=False)
+        n_chunks = len(results)
+        wanted = [pick(result, 0, index) for index in range(n_out) for result in results]
+        # Rows and small results are separate items, so that a worker drops the small ones once fetched.
+        done = dask.persist(*wanted, *(pick(result, 1, None) for result in results))
+        smalls = dask.compute(*done[n_out * n_chunks :])
+        kept = [done[index * n_chunks : (index + 1) * n_chunks] for index in range(n_out)]
+        new = tuple(self._assemble(group, smalls[0][1][index]) for index, group in enumerate(kept))
+        sums = smalls[0][0]
+        for other, _ in smalls[1:]:
+            sums = tuple(a + b for a, b in zip(sums, other, strict=True))
+        return new, sums
+
+    def _assemble(self, blocks: Any, form: tuple[int, Any]) -> Any:
+        columns, dtype = form
+        meta = self.xp.empty((0, columns), dtype=dtype)
+        arrays = [
+            da.from_delayed(block, shape=(rows, columns), dtype=dtype, meta=meta)
+            for block, rows in zip(blocks, self.row_chunks, strict=True)
+        ]
+        return da.concatenate(arrays, axis=0)
+
+    def times(self, right: Array) -> LeftArray:
+        """Return X right.
+
+        Parameters
+        ----------
+        right : array of shape (n_columns, k)
+            The right factor.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_rows, k)
+            On the workers.
+        """
+        (product,), _ = self.row_pass(_times, right=right)
+        return product
+
+    def transposed_times(self, left: LeftArray) -> Array:
+        """Return X' diag(weights) left.
+
+        Parameters
+        ----------
+        left : dask.array.Array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        array of shape (n_columns, k)
+            Local.
+        """
+        return self.row_pass(_transposed_times, left, n_out=0)[1][0]
+
+    def row_gram(self, left: LeftArray) -> Array:
+        """Return left' diag(weights) left.
+
+        Parameters
+        ----------
+        left : dask.array.Array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        array of shape (k, k)
+            Local.
+        """
+        return self.row_pass(_row_gram, left, n_out=0)[1][0]
+
+    def _facts(self) -> tuple[float, float, float]:
+        if self._known_facts is None:
+            self._known_facts = self.row_pass(_facts, n_out=0)[1]
+        return self._known_facts
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries.
+
+        Returns
+        -------
+        float
+            One pass over the data serves all such sums.
+        """
+        return self._facts()[0]
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries.
+
+        Returns
+        -------
+        float
+            Of the observed ones.
+        """
+        return self._facts()[1]
+
+    def observed_weight(self) -> float:
+        """Return the weighted number of observed entries.
+
+        Returns
+        -------
+        float
+            Rows times columns where nothing is missing.
+        """
+        return self._facts()[2]
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry.
+
+        Returns
+        -------
+        tuple of float
+            NaN if there is one.
+        """
+        found = self.row_pass(_extremes, n_out=0)[1][0]
+        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+
+    def place_left(self, array: Any) -> LeftArray:
+        """Cut an array into the chunks of the data.
+
+        Parameters
+        ----------
+        array : array
+            One row a data point.
+
+        Returns
+        -------
+        dask.array.Array
+            Aligned with the data.
+        """
+        if isinstance(array, da.Array):
+            return array.rechunk((self.row_chunks, -1)).astype(self.dtype)
+        array = self.place(array)
+        return da.from_array(array, chunks=(self.row_chunks, array.shape[1]))
+
+    def place(self, array: Any) -> Array:
+        """Bring an array to the namespace and dtype of the chunks.
+
+        Parameters
+        ----------
+        array : array
+            Small.
+
+        Returns
+        -------
+        array
+            Local.
+        """
+        return self.xp.asarray(np.ascontiguousarray(array), dtype=self.dtype)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their indices.
+
+        Returns
+        -------
+        array
+            Dense and local.
+        """
+        taken = self.array[np.asarray(rows, dtype=np.int64)].compute()
+        return taken.toarray() if hasattr(taken, "toarray") else taken
+
+
+def _times(block: LocalMatrix, *, right: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (block.times(right),), ()
+
+
+def _transposed_times(block: LocalMatrix, left: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.transposed_times(left),)
+
+
+def _row_gram(block: LocalMatrix, left: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.row_gram(left),)
+
+
+def _facts(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.squared_norm(), block.total(), block.observed_weight())
+
+
+def _extremes(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), ([block.extremes()],)

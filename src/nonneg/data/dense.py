@@ -1,0 +1,179 @@
+"""Dense entries: NumPy, PyTorch, CuPy or any other array of the array API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import LocalMatrix, exact_sum
+from nonneg.data.observed import Observed
+
+
+class DenseMatrix(LocalMatrix):
+    """A dense array; missing entries hold zero.
+
+    Parameters
+    ----------
+    array : array of shape (n_rows, n_columns)
+        The entries, float32 or float64.
+    xp : namespace
+        The array's namespace.
+    weights : array of shape (n_rows,), optional
+        Row weights, in the array's namespace and dtype.
+    observed : Observed, optional
+        Which entries count.
+    """
+
+    def __init__(
+        self, array: Array, xp: Any, *, weights: Array | None = None, observed: Observed | None = None
+    ) -> None:
+        self.array = array
+        self.xp = xp
+        self.kind = "dense" if isinstance(array, np.ndarray) else "array"
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = array.dtype
+        self.weights = weights
+        self.observed = observed
+
+    def times(self, right: Array) -> LeftArray:
+        """Return X right.
+
+        Parameters
+        ----------
+        right : array of shape (n_columns, k)
+            The right factor.
+
+        Returns
+        -------
+        array of shape (n_rows, k)
+            The product.
+        """
+        return self.array @ right
+
+    def transposed_times(self, left: LeftArray) -> Array:
+        """Return X' diag(weights) left.
+
+        Parameters
+        ----------
+        left : array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        array of shape (n_columns, k)
+            The product.
+        """
+        return self.array.T @ self.weighted(left)
+
+    def _block_sum(self, function: Any) -> float:
+        # Block by block, so that neither the squares nor a float64 copy exist whole.
+        total = 0.0
+        for start, stop in self.row_blocks(1 << 20):
+            values = self.xp.astype(self.array[start:stop, :], self.xp.float64)
+            values = self.xp.sum(function(values), axis=1)
+            if self.weights is not None:
+                values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
+            total += exact_sum(self.xp, values)
+        return total
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        return self._block_sum(lambda values: values * values)
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        return self._block_sum(lambda values: values)
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry.
+
+        Returns
+        -------
+        tuple of float
+            NaN if there is one.
+        """
+        return float(self.xp.min(self.array)), float(self.xp.max(self.array))
+
+    def place(self, array: Any) -> Array:
+        """Bring an array to the namespace, dtype and device of the data.
+
+        Parameters
+        ----------
+        array : array
+            A NumPy array, or one that is there already.
+
+        Returns
+        -------
+        array
+            Contiguous.
+        """
+        if self.kind == "dense":
+            return np.ascontiguousarray(array, dtype=self.dtype)
+        if isinstance(array, np.ndarray):
+            array = np.ascontiguousarray(array)
+        return self.xp.asarray(array, dtype=self.dtype, device=self.array.device)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their indices.
+
+        Returns
+        -------
+        array
+            Dense.
+        """
+        index = self.xp.asarray(np.asarray(rows, dtype=np.int64), device=self.array.device)
+        return self.xp.take(self.array, index, axis=0)
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range.
+
+        Returns
+        -------
+        array
+            A view where possible.
+        """
+        return self.array[start:stop, :]
+
+    def select(self, rows: Any) -> DenseMatrix:
+        """Return a holder of some rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        DenseMatrix
+            With their weights and mask.
+        """
+        return DenseMatrix(
+            self.array[rows, :],
+            self.xp,
+            weights=None if self.weights is None else self.weights[rows],
+            observed=None if self.observed is None else self.observed.rows(rows),
+        )

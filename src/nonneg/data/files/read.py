@@ -1,0 +1,162 @@
+"""The registry of formats, and the one function that reads any of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nonneg.data.files.table import Contents, Presence, ReadOptions, Table, checked_table
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: the words for it, and where its reader is. Readers are imported when they are needed."""
+
+    kind: str
+    words: str
+    module: str
+
+    def reader(self) -> Callable[[Path, ReadOptions], Contents]:
+        """Import the reader.
+
+        Returns
+        -------
+        callable
+            ``read(path, options) -> Contents``.
+        """
+        read: Callable[[Path, ReadOptions], Contents] = importlib.import_module(
+            f"nonneg.data.files.{self.module}"
+        ).read
+        return read
+
+
+TEN_X_FOLDER = Format("10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "tenx_folder")
+
+FORMATS = {
+    ".npy": Format("npy", "a NumPy array", "npy"),
+    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz"),
+    ".csv": Format("csv", "comma-separated text", "text"),
+    ".tsv": Format("tsv", "tab-separated text", "text"),
+    ".csv.gz": Format("csv", "compressed comma-separated text", "text"),
+    ".tsv.gz": Format("tsv", "compressed tab-separated text", "text"),
+    ".mtx": Format("mtx", "a Matrix Market file", "matrix_market"),
+    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market"),
+    ".mat": Format("mat", "a MATLAB file", "matlab"),
+    ".parquet": Format("parquet", "a Parquet file", "parquet"),
+    ".h5ad": Format("h5ad", "an AnnData file", "h5ad"),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", "tenx_hdf5"),
+}
+
+
+def known_suffixes() -> list[str]:
+    """List the endings of the files that can be read.
+
+    Returns
+    -------
+    list of str
+        Such as ``[".csv", ".csv.gz", ...]``.
+    """
+    return sorted(FORMATS)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    header: Presence = "auto",
+    index: Presence = "auto",
+    variable: str | None = None,
+    delimiter: str | None = None,
+) -> Table:
+    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its ending says the format (see `known_suffixes`).
+    header : bool or "auto", default="auto"
+        Whether the first line of a text file holds column names. "auto" looks at the first lines.
+    index : bool or "auto", default="auto"
+        Whether the first column of a text or Parquet file holds row names. "auto" looks at the first rows.
+    variable : str, default=None
+        Which array to take from a file that holds several: a name in a .npz or .mat file, a layer of a .h5ad
+        file (such as ``"layers/counts"``), a genome of an old 10x file. Not needed where there is only one.
+    delimiter : str, default=None
+        What separates the cells of a text file; None takes what the ending says, unless the first lines say
+        otherwise.
+
+    Returns
+    -------
+    Table
+        The entries with the names of rows and columns, where there are any.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is missing, of an unknown kind, empty, corrupt or truncated, or holds text among
+        the numbers.
+    UnsafeFileError
+        If reading it would need pickle.
+    MissingDependencyError
+        If the format needs a library that is not installed.
+
+    Notes
+    -----
+    Nothing in a file can run code: arrays of Python objects are refused.
+    """
+    for name, value in (("header", header), ("index", index)):
+        if value not in (True, False, "auto"):
+            raise InvalidParameterError(f"{name}={value!r} is not allowed. Expected True, False or 'auto'.")
+    place = Path(path)
+    options = ReadOptions(header, index, variable, delimiter)
+    found = _format_of(place)
+    try:
+        contents = found.reader()(place, options)
+    except (NonnegError, MemoryError):
+        raise
+    except PermissionError as error:
+        raise FileFormatError(
+            f"{place} cannot be opened: permission denied. Make it readable first (chmod u+r)."
+        ) from error
+    except Exception as error:
+        # The libraries below raise whatever their parsers stumble over (zlib.error, KeyError); for a user
+        # all of them mean that the file is not what its name says.
+        reason = str(error).strip().splitlines()
+        raise FileFormatError(
+            f"{place} could not be read as {found.words}: {reason[0] if reason else type(error).__name__}. "
+            "It may be corrupt or truncated; write it again from its source."
+        ) from error
+    return checked_table(contents, str(place), found.kind)
+
+
+def _format_of(path: Path) -> Format:
+    if path.is_dir():
+        return TEN_X_FOLDER
+    if not path.exists():
+        raise FileFormatError(f"{path} does not exist.{_near_files(path)}")
+    name = path.name.lower()
+    for suffix in sorted(FORMATS, key=len, reverse=True):
+        if name.endswith(suffix):
+            if path.stat().st_size == 0:
+                raise FileFormatError(f"{path} is empty (0 bytes); {FORMATS[suffix].words} was expected.")
+            return FORMATS[suffix]
+    ending = "".join(path.suffixes[-2:]) or "no ending"
+    raise FileFormatError(
+        f"{path} has an unknown ending ({ending}). Known are {', '.join(known_suffixes())}, "
+        f"and {TEN_X_FOLDER.words}."
+    )
+
+
+def _near_files(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" Nor does the folder {path.parent}."
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, beside, n=3)
+    return f" Did you mean {' or '.join(near)}?" if near else ""

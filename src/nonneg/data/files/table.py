@@ -1,0 +1,168 @@
+"""What every reader returns, and what a caller may ask of a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from nonneg._typing import MatrixLike, SparseMatrix
+from nonneg.exceptions import DataTypeError, FileFormatError
+
+Presence: TypeAlias = bool | Literal["auto"]
+"""Whether a header or an index column is there: yes, no, or look and decide."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data matrix with the names that came with it.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        The entries: a NumPy array, or CSR or CSC.
+    row_names : tuple of str or None
+        One name a row.
+    column_names : tuple of str or None
+        One name a column.
+    source : str
+        The path the table was read from.
+    kind : str
+        The format, such as ``"csv"``.
+    """
+
+    X: MatrixLike
+    row_names: tuple[str, ...] | None
+    column_names: tuple[str, ...] | None
+    source: str
+    kind: str
+
+    def __repr__(self) -> str:
+        """Give the shape and the source, not the entries."""
+        names = [
+            side
+            for side, given in (("row", self.row_names), ("column", self.column_names))
+            if given is not None
+        ]
+        named = f", {' and '.join(names)} names" if names else ""
+        return f"Table({self.X.shape[0]} x {self.X.shape[1]} {self.X.dtype}{named}, from {self.source!r})"
+
+    def transposed(self) -> Table:
+        """Exchange rows and columns.
+
+        Returns
+        -------
+        Table
+            The same entries with the columns as rows.
+        """
+        X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
+        return Table(X, self.column_names, self.row_names, self.source, self.kind)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the caller knows about a file; a reader uses what concerns its format."""
+
+    header: Presence = "auto"
+    index: Presence = "auto"
+    variable: str | None = None
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a reader found: entries and names, not yet checked."""
+
+    X: MatrixLike
+    row_names: Sequence[str] | None = None
+    column_names: Sequence[str] | None = None
+
+
+def checked_table(contents: Contents, source: str, kind: str) -> Table:
+    """Refuse what is no table of numbers, and fit the names to the entries.
+
+    Parameters
+    ----------
+    contents : Contents
+        What a reader returned.
+    source : str
+        The path, for messages.
+    kind : str
+        The format.
+
+    Returns
+    -------
+    Table
+        Two-dimensional and numeric, sparse matrices as CSR or CSC.
+
+    Raises
+    ------
+    FileFormatError
+        If the array has not two dimensions, is empty, or the names do not fit.
+    DataTypeError
+        If the entries are no real numbers.
+    """
+    X = contents.X
+    if X.dtype.kind not in "buif":
+        what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")
+        raise DataTypeError(
+            f"{source} holds {what} (dtype {X.dtype}), real numbers were expected. "
+            "Save the numeric part on its own."
+        )
+    if X.ndim != 2:
+        rest = int(np.prod(X.shape[1:]))
+        remedy = (
+            f"reshape it to ({X.shape[0]}, {rest}), one sample a row, and save it again"
+            if X.ndim > 2
+            else "save it with one sample a row and one feature a column"
+        )
+        raise FileFormatError(
+            f"{source} holds an array of shape {tuple(X.shape)}, a table with two dimensions was expected: "
+            f"{remedy}."
+        )
+    if 0 in X.shape:
+        raise FileFormatError(
+            f"{source} holds an empty table of shape {tuple(X.shape)}; "
+            "at least one row and one column are needed."
+        )
+    if sparse.issparse(X):
+        X = _sound_sparse(X, source)
+    if X.dtype.kind == "b":
+        X = X.astype(np.uint8)
+    rows, columns = (
+        _fitting(names, length, side, source)
+        for names, length, side in (
+            (contents.row_names, X.shape[0], "rows"),
+            (contents.column_names, X.shape[1], "columns"),
+        )
+    )
+    return Table(X, rows, columns, source, kind)
+
+
+def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
+    if X.format not in ("csr", "csc"):
+        X = X.tocsr()
+    try:
+        # Compiled loops trust the indices, so that those of a damaged file must not reach them.
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise FileFormatError(
+            f"{source} holds a sparse matrix with impossible indices: {error}. "
+            "Write it again from its source."
+        ) from error
+    X.sum_duplicates()
+    return X
+
+
+def _fitting(names: Sequence[str] | None, length: int, side: str, source: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if len(names) != length:
+        raise FileFormatError(
+            f"{source} holds {length} {side} but {len(names)} names for them. "
+            "It may be truncated; write it again from its source."
+        )
+    return tuple(str(name) for name in names)

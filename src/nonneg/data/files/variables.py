@@ -1,0 +1,53 @@
+"""The choice of one array from a file that holds several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nonneg.exceptions import FileFormatError
+
+
+def choose_variable(
+    shapes: Mapping[str, tuple[int, ...]],
+    wanted: str | None,
+    source: str,
+) -> str:
+    """Pick the array that is meant: the wanted one, or the only one that can be a data matrix.
+
+    Parameters
+    ----------
+    shapes : mapping of str to tuple of int
+        The numeric arrays of the file.
+    wanted : str or None
+        The name that was asked for.
+    source : str
+        The path, for messages.
+
+    Returns
+    -------
+    str
+        The name of one array.
+
+    Raises
+    ------
+    FileFormatError
+        If there is none, several, or not the wanted one.
+    """
+    if not shapes:
+        raise FileFormatError(f"{source} holds no numeric array.")
+    listing = ", ".join(
+        f"{name} ({' x '.join(map(str, shape)) or 'scalar'})" for name, shape in shapes.items()
+    )
+    if wanted is not None:
+        if wanted not in shapes:
+            raise FileFormatError(f"{source} holds no variable {wanted!r}. It holds: {listing}.")
+        return wanted
+    if len(shapes) == 1:
+        return next(iter(shapes))
+    # Labels, scalars and vectors often lie beside the one matrix; MATLAB gives all of them two dimensions.
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2 and min(shape) > 1]
+    if len(matrices) == 1:
+        return matrices[0]
+    raise FileFormatError(
+        f"{source} holds several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
+    )

@@ -1,0 +1,82 @@
+"""Choose the local holder for what a user or a chunk brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_numpy_namespace
+
+from nonneg._typing import Array
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.matrix import LocalMatrix
+from nonneg.data.observed import ArrayObserved, ListedObserved, Observed
+from nonneg.data.sparse import SparseMatrix
+
+
+def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
+    """Wrap entries that are in this process.
+
+    Parameters
+    ----------
+    X : array or SciPy sparse matrix of shape (n_rows, n_columns)
+        The entries; integers are cast once.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+    mask : bool array or sparse matrix of shape (n_rows, n_columns), optional
+        True where observed. Entries elsewhere are ignored, NaN included.
+
+    Returns
+    -------
+    LocalMatrix
+        A holder.
+    """
+    if sp.issparse(X):
+        return _sparse(X, weights, mask)
+    xp = array_namespace(X)
+    if X.dtype not in (xp.float32, xp.float64):
+        X = xp.astype(X, xp.float64)
+    numpy = is_numpy_namespace(xp)
+    if weights is not None:
+        weights = (
+            np.asarray(weights, dtype=X.dtype) if numpy else xp.asarray(weights, dtype=X.dtype, device=X.device)
+        )
+    observed: Observed | None = None
+    if mask is not None:
+        if numpy:
+            mask = mask.toarray() if sp.issparse(mask) else np.asarray(mask, dtype=bool)
+            X = np.where(mask, X, X.dtype.type(0))
+            observed = ListedObserved(mask)
+        else:
+            mask = mask.toarray() if sp.issparse(mask) else mask
+            mask = xp.asarray(mask, dtype=xp.bool, device=X.device)
+            X = xp.where(mask, X, xp.zeros_like(X))
+            observed = ArrayObserved(xp.astype(mask, X.dtype), xp)
+    return DenseMatrix(X, xp, weights=weights, observed=observed)
+
+
+def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
+    csr = X.tocsr()
+    if csr.dtype not in (np.float32, np.float64):
+        csr = csr.astype(np.float64)
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr is X or np.shares_memory(csr.data, X.data) else csr
+        csr.sum_duplicates()
+    if weights is not None:
+        weights = np.asarray(weights, dtype=csr.dtype)
+    observed = None
+    if mask is not None:
+        mask = sp.csr_array(mask, dtype=bool)
+        observed = ListedObserved(mask)
+        csr = _only_observed(csr, mask)
+    return SparseMatrix(csr, weights=weights, observed=observed)
+
+
+def _only_observed(csr: Any, mask: Any) -> Array:
+    # A product with 0/1 would keep NaN at missing places; look each entry up instead.
+    entries = csr.tocoo()
+    seen = np.asarray(mask[entries.row, entries.col]).ravel().astype(bool)
+    kept = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
+    kept.sort_indices()
+    return kept

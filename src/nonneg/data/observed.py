@@ -1,0 +1,249 @@
+"""Which entries were observed, and the Gram matrices that follow from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import Array
+from nonneg.kernels import DenseGrams, Gram, ListedGrams
+
+
+class Observed(ABC):
+    """The pattern of observed entries of a local block."""
+
+    @abstractmethod
+    def left_gram(self, right: Array) -> Gram:
+        """Return the Gram matrix of each row's problem."""
+
+    @abstractmethod
+    def right_gram(self, left: Array) -> Gram:
+        """Return the Gram matrix of each column's problem."""
+
+    @abstractmethod
+    def weight(self, weights: Array | None) -> float:
+        """Return the weighted number of observed entries."""
+
+    @abstractmethod
+    def rows(self, rows: Any) -> Observed:
+        """Return the pattern of some rows."""
+
+    @abstractmethod
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows as 0/1 entries."""
+
+
+class ListedObserved(Observed):
+    """A list of the observed entries, or of the missing ones, whichever is shorter.
+
+    Parameters
+    ----------
+    mask : bool array or sparse matrix of shape (n_rows, n_columns)
+        True where observed.
+    """
+
+    def __init__(self, mask: Any) -> None:
+        n_rows, n_columns = mask.shape
+        n_observed = mask.count_nonzero() if sp.issparse(mask) else int(np.count_nonzero(mask))
+        self.lists_observed = 2 * n_observed <= n_rows * n_columns
+        if sp.issparse(mask):
+            listed = sp.csr_array(mask, dtype=np.int8)
+            listed.eliminate_zeros()
+            if not self.lists_observed:
+                listed = sp.csr_array(listed.toarray() == 0)
+        else:
+            listed = sp.csr_array(mask if self.lists_observed else ~mask)
+        self._set(listed)
+
+    def _set(self, listed: Any) -> None:
+        self.listed = listed
+        self.shape = listed.shape
+        columns = sp.csc_array(listed)
+        self._columns = columns.indptr, columns.indices
+
+    def _gram(self, other: Array, indptr: Array, indices: Array) -> ListedGrams:
+        other = np.ascontiguousarray(other)
+        k = other.shape[1]
+        base = np.zeros((k, k), dtype=other.dtype) if self.lists_observed else other.T @ other
+        return ListedGrams(base, 1.0 if self.lists_observed else -1.0, other, indptr, indices)
+
+    def left_gram(self, right: Array) -> ListedGrams:
+        """Return the Gram matrix of each row's problem.
+
+        Parameters
+        ----------
+        right : array of shape (n_columns, k)
+            The right factor.
+
+        Returns
+        -------
+        ListedGrams
+            Not written out.
+        """
+        return self._gram(right, self.listed.indptr, self.listed.indices)
+
+    def right_gram(self, left: Array) -> ListedGrams:
+        """Return the Gram matrix of each column's problem.
+
+        Parameters
+        ----------
+        left : array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        ListedGrams
+            Not written out.
+        """
+        return self._gram(left, *self._columns)
+
+    def weight(self, weights: Array | None) -> float:
+        """Return the weighted number of observed entries.
+
+        Parameters
+        ----------
+        weights : array or None
+            The row weights.
+
+        Returns
+        -------
+        float
+            The sum of weights over the observed entries.
+        """
+        listed = np.diff(self.listed.indptr).astype(np.float64)
+        counts = listed if self.lists_observed else self.shape[1] - listed
+        return float(counts.sum() if weights is None else counts @ weights)
+
+    def rows(self, rows: Any) -> ListedObserved:
+        """Return the pattern of some rows.
+
+        Parameters
+        ----------
+        rows : slice or array
+            The rows.
+
+        Returns
+        -------
+        ListedObserved
+            Their pattern, listed the same way.
+        """
+        part = object.__new__(ListedObserved)
+        part.lists_observed = self.lists_observed
+        part._set(self.listed[rows])
+        return part
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows as 0/1 entries.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range.
+
+        Returns
+        -------
+        array
+            Of int8.
+        """
+        listed = self.listed[start:stop].toarray().astype(np.int8)
+        return listed if self.lists_observed else 1 - listed
+
+
+class ArrayObserved(Observed):
+    """A dense 0/1 array of any namespace.
+
+    Parameters
+    ----------
+    mask : array of shape (n_rows, n_columns)
+        1 where observed, in the dtype of the data.
+    xp : namespace
+        Its namespace.
+    """
+
+    def __init__(self, mask: Array, xp: Any) -> None:
+        self.mask = mask
+        self.xp = xp
+
+    def _gram(self, mask: Array, other: Array) -> DenseGrams:
+        k = other.shape[1]
+        pairs = self.xp.reshape(other[:, :, None] * other[:, None, :], (other.shape[0], k * k))
+        return DenseGrams(self.xp.reshape(mask @ pairs, (mask.shape[0], k, k)))
+
+    def left_gram(self, right: Array) -> DenseGrams:
+        """Return the Gram matrix of each row's problem.
+
+        Parameters
+        ----------
+        right : array of shape (n_columns, k)
+            The right factor.
+
+        Returns
+        -------
+        DenseGrams
+            One matrix a row.
+        """
+        return self._gram(self.mask, right)
+
+    def right_gram(self, left: Array) -> DenseGrams:
+        """Return the Gram matrix of each column's problem.
+
+        Parameters
+        ----------
+        left : array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        DenseGrams
+            One matrix a column.
+        """
+        return self._gram(self.mask.T, left)
+
+    def weight(self, weights: Array | None) -> float:
+        """Return the weighted number of observed entries.
+
+        Parameters
+        ----------
+        weights : array or None
+            The row weights.
+
+        Returns
+        -------
+        float
+            The sum of weights over the observed entries.
+        """
+        counts = self.xp.sum(self.mask, axis=1)
+        return float(self.xp.sum(counts if weights is None else counts * weights))
+
+    def rows(self, rows: Any) -> ArrayObserved:
+        """Return the pattern of some rows.
+
+        Parameters
+        ----------
+        rows : slice or array
+            The rows.
+
+        Returns
+        -------
+        ArrayObserved
+            Their pattern.
+        """
+        return ArrayObserved(self.mask[rows, :], self.xp)
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows as 0/1 entries.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range.
+
+        Returns
+        -------
+        array
+            In the dtype of the data.
+        """
+        return self.mask[start:stop, :]

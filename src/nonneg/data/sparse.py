@@ -1,0 +1,181 @@
+"""Sparse entries: SciPy CSR, with its transpose made once for the products from the other side."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from nonneg import kernels
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import LocalMatrix, exact_sum
+from nonneg.data.observed import Observed
+
+
+class SparseMatrix(LocalMatrix):
+    """A CSR matrix; entries that are not stored are zeros.
+
+    Parameters
+    ----------
+    csr : scipy.sparse CSR matrix of shape (n_rows, n_columns)
+        The entries, float32 or float64, without duplicates.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+    observed : Observed, optional
+        Which entries count.
+    """
+
+    kind = "sparse"
+
+    def __init__(self, csr: Any, *, weights: Array | None = None, observed: Observed | None = None) -> None:
+        self.csr = csr
+        self.xp = array_namespace(csr.data)
+        self.shape = (int(csr.shape[0]), int(csr.shape[1]))
+        self.dtype = csr.dtype
+        self.weights = weights
+        self.observed = observed
+
+    @cached_property
+    def transposed(self) -> Any:
+        """The transpose in CSR: two more arrays of the nonzeros, made once."""
+        return sp.csr_array(self.csr.T.tocsr())
+
+    def times(self, right: Array) -> LeftArray:
+        """Return X right.
+
+        Parameters
+        ----------
+        right : array of shape (n_columns, k)
+            The right factor.
+
+        Returns
+        -------
+        array of shape (n_rows, k)
+            The product.
+        """
+        return kernels.sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
+
+    def transposed_times(self, left: LeftArray) -> Array:
+        """Return X' diag(weights) left.
+
+        Parameters
+        ----------
+        left : array of shape (n_rows, k)
+            The left factor.
+
+        Returns
+        -------
+        array of shape (n_columns, k)
+            The product.
+        """
+        turned = self.transposed
+        return kernels.sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))
+
+    def _entry_weights(self) -> Array:
+        return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        data = self.csr.data.astype(np.float64, copy=False)
+        return float(data @ data) if self.weights is None else float(data @ (data * self._entry_weights()))
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        if self.weights is None:
+            return exact_sum(np, self.csr.data)
+        return float(self.csr.data @ self._entry_weights())
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry, zeros that are not stored included.
+
+        Returns
+        -------
+        tuple of float
+            NaN if there is one.
+        """
+        data = self.csr.data
+        if data.size == 0:
+            return 0.0, 0.0
+        low, high = float(data.min()), float(data.max())
+        if data.size < self.shape[0] * self.shape[1] and low == low:
+            low, high = min(low, 0.0), max(high, 0.0)
+        return low, high
+
+    def place(self, array: Any) -> Array:
+        """Bring an array to the dtype of the data.
+
+        Parameters
+        ----------
+        array : array
+            Any NumPy array.
+
+        Returns
+        -------
+        array
+            Contiguous.
+        """
+        return np.ascontiguousarray(array, dtype=self.dtype)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their indices.
+
+        Returns
+        -------
+        array
+            Dense.
+        """
+        return self.csr[np.asarray(rows, dtype=np.int64)].toarray()
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows, made dense.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range.
+
+        Returns
+        -------
+        array
+            Dense.
+        """
+        return self.csr[start:stop].toarray()
+
+    def select(self, rows: Any) -> SparseMatrix:
+        """Return a holder of some rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        SparseMatrix
+            With their weights and mask.
+        """
+        return SparseMatrix(
+            self.csr[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            observed=None if self.observed is None else self.observed.rows(rows),
+        )

@@ -1,0 +1,391 @@
+"""Leading singular values and vectors of the data, from products alone, with bounds on their errors.
+
+The right singular vectors are the eigenvectors of the Gram operator v -> X' diag(weights) X v, so that a row of
+weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few columns: the Gram
+matrix is formed in float64, block by block, and decomposed whole. Many: block Lanczos with full
+reorthogonalisation and thick restarts, from a start that depends on the number of columns alone.
+
+Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A second,
+smaller decomposition in the space of the small ones (`_resolve_small`) brings this to about eps^(3/4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import LeftArray
+from nonneg.data.arrays import to_numpy
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.exceptions import InvalidParameterError
+
+Float64Array = npt.NDArray[np.float64]
+
+_DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
+_DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are asked for
+_MAX_PASSES = 300
+
+
+@dataclass(frozen=True)
+class SingularValueBounds:
+    """Leading singular values between two bounds each.
+
+    Attributes
+    ----------
+    lower : array of shape (k,)
+        The norms of X v for orthonormal vectors v, which never exceed the true values by more than rounding.
+    upper : array of shape (k,)
+        Their squares increased by the norm of the residual X'X v - s^2 v and by an allowance for rounding.
+    squared_norm : float
+        The (weighted) squared Frobenius norm of X.
+    """
+
+    lower: Float64Array
+    upper: Float64Array
+    squared_norm: float
+
+
+class SvdFloor(NamedTuple):
+    """Bounds of the smallest error of any factorization of rank k.
+
+    Attributes
+    ----------
+    relative_error : float
+        No W and B of k columns have a smaller ||X - W B'|| / ||X||: a value that is not overstated.
+    estimate : float
+        The same without the allowances: what the computed singular values say.
+    norm : float
+        The (weighted) Frobenius norm of X.
+    """
+
+    relative_error: float
+    estimate: float
+    norm: float
+
+
+class TruncatedSvd(NamedTuple):
+    """Leading singular triplets: X ~ U diag(s) V'.
+
+    Attributes
+    ----------
+    U : left-like array of shape (n_rows, k)
+        Orthonormal in the inner product of the row weights; zero columns where s is numerically zero.
+    s : array of shape (k,)
+        Singular values in descending order (float64, on the host).
+    V : array of shape (n_columns, k)
+        Orthonormal (float64, on the host).
+    """
+
+    U: LeftArray
+    s: Float64Array
+    V: Float64Array
+
+
+def truncated_svd(
+    data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
+) -> TruncatedSvd:
+    """Return the k leading singular triplets.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions.
+    k : int
+        How many, at most the smaller side of X.
+    rng : None, int, Generator, RandomState or SeedSequence
+        None starts from vectors that depend on the number of columns alone; otherwise they are drawn from here.
+    tol : float, optional
+        Residual norms ||X'X v - s^2 v|| are brought below `tol` times the largest squared singular value. About
+        1e-12 by default, and 100 times the precision of the data's type where that is larger.
+    max_passes : int
+        The largest number of passes over the data (Lanczos only).
+
+    Returns
+    -------
+    TruncatedSvd
+        U, s and V. The sign of each pair makes the largest entry of the column of V positive.
+
+    Notes
+    -----
+    Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
+    """
+    _, V = _leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    V, s = _resolve_small(data, V)
+    V *= _signs(V)
+    inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
+    (U,), _ = data.row_pass(_scaled_products, right=data.place(V), scale=data.place(inverse))
+    return TruncatedSvd(U, s, V)
+
+
+def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float64Array:
+    """Return the k largest singular values in descending order.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions.
+    k : int
+        How many, at most the smaller side of X.
+    rng : None, int, Generator, RandomState or SeedSequence
+        See `truncated_svd`.
+
+    Returns
+    -------
+    array of shape (k,)
+        Exact to about eps^(3/4) of the largest one, eps being the precision of the data's type.
+    """
+    _, V = _leading_pairs(data, k, rng=rng)
+    return _resolve_small(data, V)[1]
+
+
+def numerical_noise(data: DataMatrix, largest: float) -> float:
+    """Return the size below which a computed singular value is rounding.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    largest : float
+        The largest singular value.
+
+    Returns
+    -------
+    float
+        10 eps^(3/4) of the largest, or NumPy's max(shape) eps of it where that is more.
+    """
+    eps = _precision(data)
+    return largest * max(10 * eps**0.75, max(data.shape) * eps)
+
+
+def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> SingularValueBounds:
+    """Return bounds from below and above of the k largest singular values.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions.
+    k : int
+        How many, at most the smaller side of X.
+    rng : None, int, Generator, RandomState or SeedSequence
+        See `truncated_svd`.
+
+    Returns
+    -------
+    SingularValueBounds
+        Lower and upper bounds.
+
+    Notes
+    -----
+    A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm of
+    each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being orthogonal to a
+    leading vector, which Gaussian vectors are with probability 0.
+    """
+    _, V = _leading_pairs(data, k, rng=rng)
+    product = _apply(data, V)
+    squares = np.einsum("ij,ij->j", V, product)
+    residuals = np.linalg.norm(product - V * squares, axis=0)
+    # Errors of dot products of length m grow like sqrt(m) eps; 4 makes room for the sums over rows.
+    rounding = 4.0 * np.sqrt(data.shape[1]) * _precision(data) * squares[:1].max(initial=0.0)
+    lower = np.sqrt(np.maximum(squares, 0.0))
+    upper = np.sqrt(np.maximum(squares, 0.0) + residuals + rounding)
+    return SingularValueBounds(lower, upper, data.squared_norm())
+
+
+def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
+    """Return a floor of the relative error of every factorization of rank k, nonnegative or not.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, complete; row weights count like repetitions.
+    k : int
+        The rank. From the smaller side of X on, the floor is 0.
+    rng : None, int, Generator, RandomState or SeedSequence
+        See `truncated_svd`.
+
+    Returns
+    -------
+    SvdFloor
+        sqrt(||X||^2 - s_1^2 - ... - s_k^2) / ||X|| with the upper bounds of the s_i, so that it is not overstated.
+
+    References
+    ----------
+    .. [1] Eckart & Young (1936), Psychometrika 1, 211-218.
+    """
+    if data.observed is not None:
+        raise InvalidParameterError(
+            "The floor of the truncated SVD needs complete data; entries are missing here. Leave it out, or fill them first."
+        )
+    square = data.squared_norm()
+    if k >= min(data.shape) or square == 0.0:
+        return SvdFloor(0.0, 0.0, float(np.sqrt(square)))
+    bounds = singular_value_bounds(data, k, rng)
+    rest = square - float(np.sum(bounds.upper**2)) - _precision(data) * square
+    estimate = square - float(np.sum(bounds.lower**2))
+    return SvdFloor(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
+
+
+def _root(value: float) -> float:
+    return float(np.sqrt(max(value, 0.0)))
+
+
+def _precision(data: DataMatrix) -> float:
+    return float(data.xp.finfo(data.dtype).eps)
+
+
+def _noise_level(data: DataMatrix, s: Float64Array) -> float:
+    return numerical_noise(data, float(s[0])) if s.size else 0.0
+
+
+def _leading_pairs(
+    data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
+) -> tuple[Float64Array, Float64Array]:
+    n_columns = data.shape[1]
+    if not 1 <= k <= min(data.shape):
+        raise InvalidParameterError(
+            f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape {data.shape}, got {k}."
+        )
+    if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
+        values, vectors = np.linalg.eigh(_gram_matrix(data))
+        return values[::-1][:k], np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
+    source = np.random.default_rng(n_columns) if rng is None else generator(rng)
+    tol = max(1e-12 if tol is None else tol, 100 * _precision(data))
+    return block_lanczos(lambda V: _apply(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
+
+
+def _gram_matrix(data: DataMatrix) -> Float64Array:
+    _, (gram,) = data.row_pass(_block_gram)
+    gram = to_numpy(gram).astype(np.float64)
+    return 0.5 * (gram + gram.T)
+
+
+def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
+    xp, gram = block.xp, 0.0
+    for start, stop in block.row_blocks(1 << 20):
+        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
+        if block.weights is not None:
+            rows = rows * xp.sqrt(xp.astype(block.weights[start:stop], xp.float64))[:, None]
+        gram = gram + rows.T @ rows
+    return (), (gram,)
+
+
+def _apply(data: DataMatrix, V: Float64Array) -> Float64Array:
+    _, (product,) = data.row_pass(_gram_product, right=data.place(V))
+    return to_numpy(product).astype(np.float64)
+
+
+def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
+    return (), (block.transposed_times(block.times(right)),)
+
+
+def _scaled_products(block: LocalMatrix, *, right: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
+    return (block.times(right) * scale[None, :],), ()
+
+
+def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
+    left = block.xp.astype(block.times(right), block.xp.float64)
+    if block.weights is not None:
+        left = left * block.xp.sqrt(block.xp.astype(block.weights, block.xp.float64))[:, None]
+    return (), (left.T @ left,)
+
+
+def _resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+    # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is exact to
+    # eps of *their* size: decomposing it again wins back what squaring lost.
+    _, (gram,) = data.row_pass(_projected_gram, right=data.place(V))
+    gram = to_numpy(gram).astype(np.float64)
+    squares = np.diagonal(gram).copy()
+    V = V.copy()
+    small = np.flatnonzero(squares < np.sqrt(_precision(data)) * squares.max(initial=0.0))
+    if small.size:
+        values, rotation = np.linalg.eigh(gram[np.ix_(small, small)])
+        V[:, small] = V[:, small] @ rotation[:, ::-1]
+        squares[small] = values[::-1]
+    order = np.argsort(-squares, kind="stable")
+    return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
+
+
+def _signs(V: Float64Array) -> Float64Array:
+    largest = np.argmax(np.abs(V), axis=0)
+    return np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+
+
+def block_lanczos(
+    apply: Callable[[Float64Array], Float64Array],
+    n_columns: int,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    tol: float,
+    max_passes: int = _MAX_PASSES,
+) -> tuple[Float64Array, Float64Array]:
+    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator.
+
+    Parameters
+    ----------
+    apply : callable
+        Multiplies an array of shape (n_columns, b) by the operator.
+    n_columns : int
+        The order of the operator.
+    k : int
+        How many pairs.
+    rng : numpy.random.Generator
+        For the start, and for fresh directions once an invariant space is exhausted.
+    tol : float
+        Residual norms are brought below `tol` times the largest eigenvalue.
+    max_passes : int
+        The largest number of calls of `apply`; what is there by then is returned.
+
+    Returns
+    -------
+    values : array of shape (k,)
+        In descending order.
+    vectors : array of shape (n_columns, k)
+        Orthonormal.
+
+    References
+    ----------
+    .. [1] Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
+    """
+    width = min(n_columns, max(8, min(32, (k + 1) // 2)))
+    keep = min(n_columns, k + width)
+    limit = min(n_columns, keep + max(3 * width, k))
+    block = np.linalg.qr(rng.standard_normal((n_columns, width)))[0]
+    basis = np.zeros((n_columns, limit), order="F")
+    projected = np.zeros((limit, limit))
+    size = 0
+    values, rotation = np.zeros(0), np.zeros((0, 0))
+    for _ in range(max_passes):
+        new = slice(size, size + block.shape[1])
+        basis[:, new] = block
+        product = apply(block)
+        size = new.stop
+        active = basis[:, :size]
+        column = active.T @ product
+        product -= active @ column
+        correction = active.T @ product  # once more: the first pass leaves rounding of the large ones
+        product -= active @ correction
+        projected[:size, new] = column + correction
+        projected[new, :size] = projected[:size, new].T
+        values, rotation = np.linalg.eigh(projected[:size, :size])
+        values, rotation = values[::-1], rotation[:, ::-1]
+        directions, triangle = np.linalg.qr(product)
+        residuals = np.linalg.norm(triangle @ rotation[new, :k], axis=0)
+        if size >= min(n_columns, k + 1) and np.all(residuals <= tol * max(values[0], 0.0)) or size == n_columns:
+            break
+        block = _next_block(directions, triangle, values[0], active, rng)
+        if size + block.shape[1] > limit:
+            if limit == n_columns:
+                block = block[:, : limit - size]
+            else:
+                basis[:, :keep] = active @ rotation[:, :keep]
+                projected[:] = 0.0
+                projected[range(keep), range(keep)] = values[:keep]
+                size = keep
+    return values[:k], basis[:, :size] @ rotation[:, :k]
