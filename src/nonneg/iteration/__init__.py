@@ -1,0 +1,22 @@
+"""The one loop of all iterative methods: history, stopping, clock, progress, callback, checkpoint."""
+
+from __future__ import annotations
+
+from nonneg.iteration.checkpoint import Checkpoint
+from nonneg.iteration.history import History
+from nonneg.iteration.loop import Run, iterate
+from nonneg.iteration.progress import Progress
+from nonneg.iteration.stopping import FirstOf, Never, RelativeDecrease, RelativeMeasure, StopReason
+
+__all__ = [
+    "Checkpoint",
+    "FirstOf",
+    "History",
+    "Never",
+    "Progress",
+    "RelativeDecrease",
+    "RelativeMeasure",
+    "Run",
+    "StopReason",
+    "iterate",
+]

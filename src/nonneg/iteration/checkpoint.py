@@ -1,0 +1,139 @@
+"""Save a run every few seconds, and take it up again.
+
+A checkpoint is a folder with one file of arrays and JSON, replaced in one step. It carries a key made
+of the data and the parameters: a run of something else is not taken up.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg.exceptions import FileFormatError, OutputError
+from nonneg.iteration.history import History
+
+FILE_NAME = "run.npz"
+
+
+@dataclass
+class Checkpoint:
+    """Where and how often a run is saved.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made if absent.
+    key : str
+        Identifies data and parameters.
+    interval : float
+        Seconds between two saves; 0 saves after every iteration.
+    to_numpy, from_numpy : callable
+        How arrays of the state leave and enter their namespace: `(name, array)`.
+    """
+
+    folder: Path
+    key: str
+    interval: float = 5.0
+    to_numpy: Any = staticmethod(lambda name, array: np.asarray(array))
+    from_numpy: Any = staticmethod(lambda name, array: array)
+    _last: float = field(default_factory=time.monotonic)
+
+    def due(self) -> bool:
+        """Tell whether it is time to save.
+
+        Returns
+        -------
+        bool
+            True every `interval` seconds.
+        """
+        return time.monotonic() - self._last >= self.interval
+
+    def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
+        """Write the run; the old file stays until the new one is whole.
+
+        Parameters
+        ----------
+        state : dataclass
+            Arrays and plain numbers.
+        n_iter : int
+            Iterations done.
+        seconds : float
+            Time in steps.
+        history : History
+            The measures.
+        """
+        arrays: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
+        for item in fields(state):
+            value = getattr(state, item.name)
+            if value is None or isinstance(value, bool | int | float | str):
+                numbers[item.name] = value
+            else:
+                arrays["state_" + item.name] = self.to_numpy(item.name, value)
+        about = {
+            "key": self.key,
+            "n_iter": n_iter,
+            "seconds": seconds,
+            "history": history.as_dict(),
+            "numbers": numbers,
+        }
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+        self._write(arrays)
+        self._last = time.monotonic()
+
+    def _write(self, arrays: dict[str, Any]) -> None:
+        folder = Path(self.folder)
+        temporary = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+            with os.fdopen(handle, "wb") as stream:
+                np.savez(stream, **arrays)
+            os.replace(temporary, folder / FILE_NAME)
+        except OSError as error:
+            if temporary is not None and os.path.exists(temporary):
+                os.unlink(temporary)
+            raise OutputError(
+                f"The checkpoint could not be written to {folder}: {error}. The last one there is whole. "
+                "Free some space or name another folder."
+            ) from error
+
+    def load(self, state: Any) -> tuple[Any, int, float, History] | None:
+        """Read the run, if the folder holds one of the same data and parameters.
+
+        Parameters
+        ----------
+        state : dataclass
+            The start; its fields are replaced.
+
+        Returns
+        -------
+        tuple or None
+            State, iterations, seconds and history; None where there is nothing to take up.
+        """
+        path = Path(self.folder) / FILE_NAME
+        if not path.exists():
+            return None
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+                about = json.loads(bytes(stored["about"]).decode())
+                if about["key"] != self.key:
+                    return None
+                values = dict(about["numbers"])
+                for name in stored.files:
+                    if name.startswith("state_"):
+                        values[name[6:]] = self.from_numpy(name[6:], stored[name])
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise FileFormatError(
+                f"The checkpoint {path} cannot be read ({error}). Delete it to start anew, or name another folder."
+            ) from error
+        return replace(state, **values), about["n_iter"], about["seconds"], History(about["history"])

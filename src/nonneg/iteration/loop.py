@@ -1,0 +1,126 @@
+"""The only outer loop."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from nonneg.exceptions import InterruptedFitWarning
+from nonneg.iteration.checkpoint import Checkpoint
+from nonneg.iteration.history import History
+from nonneg.iteration.progress import Progress, Reporter, SilentReporter
+from nonneg.iteration.stopping import Never, StopReason, StoppingRule
+
+State = TypeVar("State")
+
+
+class Stalled(Exception):
+    """Raised by a step that can make no further progress; the last state is the answer."""
+
+
+@dataclass(frozen=True)
+class Run(Generic[State]):
+    """Outcome of the loop, from which each family builds its result.
+
+    Parameters
+    ----------
+    state : Any
+        The last accepted state.
+    n_iter : int
+        Iterations done.
+    stop_reason : StopReason
+        Why it ended.
+    history : History
+        What was measured.
+    """
+
+    state: State
+    n_iter: int
+    stop_reason: StopReason
+    history: History
+
+
+def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: value() if callable(value) else value for name, value in measures.items()}
+    return {name: value if isinstance(value, np.ndarray) else float(value) for name, value in values.items()}
+
+
+def iterate(
+    step: Callable[[State], tuple[State, Mapping[str, Any]]],
+    state: State,
+    *,
+    max_iter: int,
+    stop: StoppingRule | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run[State]:
+    """Repeat `step` until a rule, the callback, Ctrl-C or `max_iter` ends it.
+
+    Parameters
+    ----------
+    step : callable
+        Takes a state and returns the next one with its measures; a measure that is callable is
+        evaluated off the clock. It may raise `Stalled`. It must not change its argument.
+    state : Any
+        The start; a dataclass where a checkpoint is wanted.
+    max_iter : int
+        At most so many iterations.
+    stop : callable, optional
+        Takes the history and says whether to stop.
+    callback : callable, optional
+        Takes a `Progress`; True stops.
+    progress : Reporter, optional
+        Shows the run.
+    checkpoint : Checkpoint, optional
+        Saves the run and takes it up again.
+
+    Returns
+    -------
+    Run
+        The last accepted state and how it came about.
+    """
+    stop = stop or Never()
+    shown: Reporter = progress or SilentReporter()
+    history, seconds, done = History(), 0.0, 0
+    if checkpoint is not None and (found := checkpoint.load(state)) is not None:
+        state, done, seconds, history = found
+    reason = StopReason.MAX_ITER
+    n_iter = done
+    # A run that had ended by its rule is not continued.
+    finished = done > 0 and stop(history)
+    try:
+        while n_iter < max_iter and not finished:
+            started = time.perf_counter()
+            state, measures = step(state)
+            seconds += time.perf_counter() - started
+            n_iter += 1
+            history.record(n_iter, seconds, _evaluate(measures))
+            now = Progress(n_iter, state, history)
+            shown.update(now, max_iter)
+            if callback is not None and callback(now) is True:
+                reason = StopReason.CALLBACK
+                break
+            finished = stop(history)
+            if checkpoint is not None and (finished or checkpoint.due()):
+                checkpoint.save(state, n_iter, seconds, history)
+    except Stalled:
+        reason = StopReason.STALLED
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+        warnings.warn(
+            f"Interrupted after {n_iter} iterations; the best factors so far are returned.",
+            InterruptedFitWarning,
+            stacklevel=2,
+        )
+    if finished:
+        reason = StopReason.CONVERGED
+    if checkpoint is not None and not finished and n_iter > done:
+        checkpoint.save(state, n_iter, seconds, history)
+    shown.close(reason.value)
+    return Run(state, n_iter, reason, history)

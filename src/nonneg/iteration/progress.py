@@ -1,0 +1,141 @@
+"""What a callback sees, and the line that `verbose=1` shows."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nonneg.iteration.history import History
+
+logger = logging.getLogger("nonneg")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    n_iter : int
+        Iterations done.
+    state : Any
+        The state of the method; not to be changed.
+    history : History
+        The measures so far.
+    """
+
+    n_iter: int
+    state: Any
+    history: History
+
+
+class Reporter(Protocol):
+    """Shows a run to a person."""
+
+    def update(self, progress: Progress, max_iter: int) -> None:
+        """Show where the run stands."""
+
+    def close(self, sentence: str) -> None:
+        """Show how it ended."""
+
+
+class SilentReporter:
+    """Shows nothing."""
+
+    def update(self, progress: Progress, max_iter: int) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        progress : Progress
+            Where the run stands.
+        max_iter : int
+            Where it ends at the latest.
+        """
+
+    def close(self, sentence: str) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        sentence : str
+            Why the run ended.
+        """
+
+
+class LineReporter:
+    """One line on standard error with loss, rate and time left, rewritten a few times a second.
+
+    Parameters
+    ----------
+    name : str
+        What runs.
+    interval : float
+        Seconds between two refreshes.
+    """
+
+    def __init__(self, name: str, interval: float = 0.2) -> None:
+        self.name = name
+        self.interval = interval
+        self._started = time.monotonic()
+        self._shown = 0.0
+        self._line = ""
+
+    def update(self, progress: Progress, max_iter: int) -> None:
+        """Rewrite the line.
+
+        Parameters
+        ----------
+        progress : Progress
+            Where the run stands.
+        max_iter : int
+            Where it ends at the latest.
+        """
+        now = time.monotonic()
+        elapsed = max(now - self._started, 1e-9)
+        losses = progress.history.loss
+        loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
+        rate = progress.n_iter / elapsed
+        left = (max_iter - progress.n_iter) / max(rate, 1e-9)
+        self._line = (
+            f"{self.name}: iteration {progress.n_iter} of at most {max_iter}, {loss}"
+            f"{rate:.3g} a second, at most {left:.0f} s left"
+        )
+        if now - self._shown < self.interval:
+            return
+        self._shown = now
+        sys.stderr.write("\r\x1b[K" + self._line if sys.stderr.isatty() else self._line + "\n")
+        sys.stderr.flush()
+
+    def close(self, sentence: str) -> None:
+        """End the line.
+
+        Parameters
+        ----------
+        sentence : str
+            Why the run ended.
+        """
+        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{start}{self._line}; stopped because {sentence}.\n")
+        sys.stderr.flush()
+
+
+def reporter(name: str, verbose: int) -> Reporter:
+    """Choose what is shown.
+
+    Parameters
+    ----------
+    name : str
+        What runs.
+    verbose : int
+        0 shows nothing.
+
+    Returns
+    -------
+    Reporter
+        The one to use.
+    """
+    return LineReporter(name) if verbose else SilentReporter()

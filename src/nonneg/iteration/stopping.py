@@ -1,0 +1,101 @@
+"""Why a run ends: reasons, and small rules over the history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from nonneg.iteration.history import History
+
+
+class StopReason(StrEnum):
+    """The sentence that says why a run ended."""
+
+    CONVERGED = "the stopping rule met `tol`"
+    MAX_ITER = "`max_iter` iterations were done before `tol` was met"
+    STALLED = "no step decreased the loss any more"
+    CALLBACK = "the callback asked to stop"
+    INTERRUPTED = "the run was interrupted"
+
+
+StoppingRule: TypeAlias = Callable[[History], bool]
+
+
+@dataclass(frozen=True)
+class Never:
+    """Run until `max_iter`."""
+
+    def __call__(self, history: History) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class RelativeMeasure:
+    """Stop when a measure has fallen to `tol` times its first value.
+
+    With the violation of the optimality conditions as the measure this is the rule of
+    scikit-learn's coordinate descent. It needs `tol` above zero.
+
+    Parameters
+    ----------
+    name : str
+        The measure.
+    tol : float
+        The share of its first value.
+    """
+
+    name: str
+    tol: float = 1e-4
+
+    def __call__(self, history: History) -> bool:
+        values = history[self.name]
+        if self.tol <= 0 or not values:
+            return False
+        if values[0] == 0:
+            return True
+        return bool(values[-1] <= self.tol * values[0])
+
+
+@dataclass(frozen=True)
+class RelativeDecrease:
+    """Stop when `window` iterations took less than `tol` of the first value off the error.
+
+    The error is the square root of twice the loss, as in scikit-learn's multiplicative updates; it
+    is looked at every `window` iterations. It needs `tol` above zero.
+
+    Parameters
+    ----------
+    tol : float
+        The share of the first error.
+    window : int
+        How many iterations are compared.
+    """
+
+    tol: float = 1e-4
+    window: int = 10
+
+    def __call__(self, history: History) -> bool:
+        losses = history.loss
+        if self.tol <= 0 or len(losses) <= self.window or (len(losses) - 1) % self.window:
+            return False
+        first, before, now = (math.sqrt(2.0 * max(losses[i], 0.0)) for i in (0, -1 - self.window, -1))
+        return before - now <= self.tol * first
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """Stop when any of the rules says so.
+
+    Parameters
+    ----------
+    rules : tuple of callable
+        The rules.
+    """
+
+    rules: tuple[StoppingRule, ...]
+
+    def __call__(self, history: History) -> bool:
+        return any(rule(history) for rule in self.rules)
