@@ -184,7 +184,7 @@ def test_a_truncated_gzip_is_refused(tmp_path):
     path.write_bytes(whole)
     np.testing.assert_array_equal(read_table(path).X, entries)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileFormatError, match="ended before.*corrupt or truncated"):
+    with pytest.raises(FileFormatError, match=r"ended before.*corrupt or truncated"):
         read_table(path)
     path.write_bytes(b"1,2\n3,4\n")
     with pytest.raises(FileFormatError, match="corrupt or truncated"):
