@@ -1,0 +1,114 @@
+"""Penalties on the factors, and the scale that the two factors share.
+
+Both factors are tall: W (n, k) and B = H' (m, k), X ~ W B'. Where rows carry weights the penalty of a
+row of W carries its weight too, so that a weight of two is a row given twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array, LeftArray
+from nonneg.exceptions import UnknownNameError
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Strengths of the penalties, scaled already.
+
+    Parameters
+    ----------
+    l1_W, l2_W : float
+        Adds `l1_W |w| + l2_W / 2 |w|^2` for every row w of W, times the weight of the row.
+    l1_H, l2_H : float
+        The same for every row of B, without weights.
+    """
+
+    l1_W: float = 0.0
+    l2_W: float = 0.0
+    l1_H: float = 0.0
+    l2_H: float = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether any of them is above zero."""
+        return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
+
+    def left_value(self, W: Array, weights: Array | None = None) -> float:
+        """Return the penalty on the rows of W.
+
+        Parameters
+        ----------
+        W : array of shape (n_rows, k)
+            The left factor, nonnegative.
+        weights : array of shape (n_rows,), optional
+            The row weights.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        return _value(W, self.l1_W, self.l2_W, weights)
+
+    def right_value(self, B: Array) -> float:
+        """Return the penalty on B.
+
+        Parameters
+        ----------
+        B : array of shape (n_columns, k)
+            The right factor, nonnegative.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        return _value(B, self.l1_H, self.l2_H, None)
+
+
+def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:
+    if l1 == 0 and l2 == 0:
+        return 0.0
+    xp = array_namespace(factor)
+    wide = xp.astype(factor, xp.float64)
+    rows = xp.sum(wide * (l1 + 0.5 * l2 * wide), axis=1)
+    if weights is not None:
+        rows = rows * xp.astype(weights, xp.float64)
+    return float(xp.sum(rows))
+
+
+def rescale_pair(W: LeftArray, B: Array, norm: str = "l2") -> tuple[LeftArray, Array]:
+    """Give every column of B norm one and move the scale to W; W B' does not change.
+
+    Parameters
+    ----------
+    W : array of shape (n_rows, k)
+        The left factor; not changed. A dask array stays lazy.
+    B : array of shape (n_columns, k)
+        The right factor; not changed.
+    norm : {"l1", "l2", "max"}
+        Which norm becomes one. A column of zeros stays, and so does its partner.
+
+    Returns
+    -------
+    W, B : array
+        The rescaled pair.
+    """
+    xp = array_namespace(B)
+    if norm == "l1":
+        scale: Any = xp.sum(xp.abs(B), axis=0)
+    elif norm == "l2":
+        # Divide by the largest entry first: squares of float32 entries may overflow or vanish.
+        peak = xp.max(xp.abs(B), axis=0)
+        peak = xp.where(peak > 0, peak, xp.ones_like(peak))
+        scale = peak * xp.sqrt(xp.sum((B / peak) ** 2, axis=0))
+    elif norm == "max":
+        scale = xp.max(xp.abs(B), axis=0)
+    else:
+        raise UnknownNameError.of("norm", norm, ("l1", "l2", "max"))
+    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
+    return W * scale, B / scale
