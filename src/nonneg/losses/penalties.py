@@ -27,10 +27,10 @@ class Penalties:
         The same for every row of B, without weights.
     """
 
-    l1_W: float = 0.0
-    l2_W: float = 0.0
-    l1_H: float = 0.0
-    l2_H: float = 0.0
+    l1_W: float = 0.0  # noqa: N815
+    l2_W: float = 0.0  # noqa: N815
+    l1_H: float = 0.0  # noqa: N815
+    l2_H: float = 0.0  # noqa: N815
 
     @property
     def any(self) -> bool:
