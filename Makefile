@@ -84,7 +84,13 @@ $(VENV)/.ready-docs: $(DEV)
 
 # The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and
 # one that cannot be installed on this machine is recorded as such by the benchmark instead of ending it.
+define install-peer
+@$(INSTALL) --no-deps $(1) >> $(VENV)/peers.log 2>&1 \
+  || echo "$(firstword $(1)) could not be installed on this machine; why: $(VENV)/peers.log" >&2
+endef
+
 $(VENV)/.ready-bench: $(DEV)
-	-$(INSTALL) --no-deps nmf-rs==0.1.0
-	-$(INSTALL) --no-deps pyplanc==0.0.2 progressbar2==4.6.0 python-utils==4.1.4
+	@: > $(VENV)/peers.log
+	$(call install-peer,nmf-rs==0.1.0)
+	$(call install-peer,pyplanc==0.0.2 progressbar2==4.6.0 python-utils==4.1.4)
 	@touch $@
