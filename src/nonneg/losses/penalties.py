@@ -37,7 +37,7 @@ class Penalties:
         """Whether any of them is above zero."""
         return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
 
-    def left_value(self, W: Array, weights: Array | None = None) -> float:
+    def left(self, W: Array, weights: Array | None = None) -> float:
         """Return the penalty on the rows of W.
 
         Parameters
@@ -54,7 +54,7 @@ class Penalties:
         """
         return _value(W, self.l1_W, self.l2_W, weights)
 
-    def right_value(self, B: Array) -> float:
+    def right(self, B: Array) -> float:
         """Return the penalty on B.
 
         Parameters
