@@ -135,21 +135,23 @@ def find(file: str, home: str | os.PathLike[str] | None = None) -> Path:
     folder = data_home(home)
     if folder is None:
         raise DatasetNotFoundError(
-            f"The data set file {file!r} is not shipped with nonneg, and no data home is set. Put the file at "
-            f"FOLDER/{file} and pass data_home=FOLDER, or set the environment variable {ENVIRONMENT_VARIABLE}=FOLDER."
+            f"The data set file {file!r} is not shipped with nonneg, and no data home is set. Put the file "
+            f"at FOLDER/{file} and pass data_home=FOLDER, or set the environment variable "
+            f"{ENVIRONMENT_VARIABLE}=FOLDER."
         )
     path = folder / file
     if not path.is_file():
         raise DatasetNotFoundError(
-            f"Expected the data set file {path}, and it is not there. Put it there (sha256 {CHECKSUMS[file]}), or name "
-            f"another data home by data_home= or by the environment variable {ENVIRONMENT_VARIABLE}."
+            f"Expected the data set file {path}, and it is not there. Put it there (sha256 "
+            f"{CHECKSUMS[file]}), or name another data home by data_home= or by the environment variable "
+            f"{ENVIRONMENT_VARIABLE}."
         )
     with path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != CHECKSUMS[file]:
         raise FileFormatError(
-            f"{path} is not the expected file: its sha256 is {found}, expected {CHECKSUMS[file]}. It is damaged or of "
-            "another version; replace it."
+            f"{path} is not the expected file: its sha256 is {found}, expected {CHECKSUMS[file]}. It is "
+            "damaged or of another version; replace it."
         )
     return path
 

@@ -36,7 +36,9 @@ def tfidf(counts: SparseMatrix) -> SparseMatrix:
     inverse = 1.0 + np.log((1.0 + n_documents) / (1.0 + present))
     weighted.data *= inverse[weighted.indices].astype(dtype)
     rows = np.repeat(np.arange(n_documents), np.diff(weighted.indptr))
-    lengths = np.sqrt(np.bincount(rows, weights=np.square(weighted.data, dtype=np.float64), minlength=n_documents))
+    lengths = np.sqrt(
+        np.bincount(rows, weights=np.square(weighted.data, dtype=np.float64), minlength=n_documents)
+    )
     lengths[lengths == 0] = 1.0
     weighted.data /= lengths[rows].astype(dtype)
     return weighted

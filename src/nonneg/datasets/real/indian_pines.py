@@ -10,8 +10,9 @@ import numpy.typing as npt
 from nonneg.datasets import store
 
 DESCRIPTION = (
-    "Indian Pines (AVIRIS, Indiana, 1992), water absorption bands removed: 145 x 145 pixels, one pixel a row, 200 bands, "
-    "sensor values from 955 to 9604 as stored. 16 land covers; pixels without one have y = -1."
+    "Indian Pines (AVIRIS, Indiana, 1992), water absorption bands removed: 145 x 145 pixels, one pixel a "
+    "row, 200 bands, sensor values from 955 to 9604 as stored. 16 land covers; pixels without one have y = "
+    "-1."
 )
 
 COVERS = (

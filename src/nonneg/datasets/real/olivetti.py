@@ -10,8 +10,8 @@ import numpy.typing as npt
 from nonneg.datasets import store
 
 DESCRIPTION = (
-    "Olivetti faces (AT&T Laboratories Cambridge): 400 pictures of 40 people, 64 x 64 pixels, one picture a row, grey "
-    "values divided by 255. The source stores no labels: ten consecutive pictures show one person."
+    "Olivetti faces (AT&T Laboratories Cambridge): 400 pictures of 40 people, 64 x 64 pixels, one picture a "
+    "row, grey values divided by 255. The source stores no labels: ten consecutive pictures show one person."
 )
 
 

@@ -12,8 +12,9 @@ from nonneg.datasets.weighting import tfidf
 from nonneg.exceptions import UnknownNameError
 
 DESCRIPTION = (
-    "TDT2 (NIST Topic Detection and Tracking, 1998; the 30 largest topics in Deng Cai's preparation): 9394 news articles, "
-    "one a row, counts of 36771 words, 1224135 of them not zero. The source gives neither words nor names of topics."
+    "TDT2 (NIST Topic Detection and Tracking, 1998; the 30 largest topics in Deng Cai's preparation): 9394 "
+    "news articles, one a row, counts of 36771 words, 1224135 of them not zero. The source gives neither "
+    "words nor names of topics."
 )
 
 
@@ -28,7 +29,8 @@ def load_tdt2(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``tdt2/X.npz`` and ``tdt2/labels.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``tdt2/X.npz`` and ``tdt2/labels.npz``; None asks the environment variable
+        ``NONNEG_DATA``.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64

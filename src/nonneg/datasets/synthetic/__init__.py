@@ -1,0 +1,20 @@
+"""Generated data sets; a file each. All take `rng` and are drawn without a loop over samples."""
+
+from __future__ import annotations
+
+from nonneg.datasets.synthetic.cones import circular_cones, equiangular_directions
+from nonneg.datasets.synthetic.faces import faces_like
+from nonneg.datasets.synthetic.low_rank import low_rank_plus_noise
+from nonneg.datasets.synthetic.planted import PlantedData
+from nonneg.datasets.synthetic.scene import scene_like
+from nonneg.datasets.synthetic.text import text_like
+
+__all__ = [
+    "PlantedData",
+    "circular_cones",
+    "equiangular_directions",
+    "faces_like",
+    "low_rank_plus_noise",
+    "scene_like",
+    "text_like",
+]

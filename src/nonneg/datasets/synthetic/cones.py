@@ -1,0 +1,171 @@
+"""Points in circular cones around equiangular directions (Liu & Tan, the cr1-nmf paper, section VI-A)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.datasets.synthetic.planted import PlantedData
+from nonneg.exceptions import InvalidParameterError
+
+MAX_DRAWS = 100
+EXTRA_ANGLE = 0.01
+"""By how much the angle between two directions exceeds four times the cones' size angle in the paper."""
+
+
+def equiangular_directions(
+    n_directions: int,
+    n_features: int,
+    angle: float,
+    *,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> FloatArray:
+    """Return nonnegative unit vectors, every two of them at the same angle.
+
+    Parameters
+    ----------
+    n_directions : int
+        How many vectors.
+    n_features : int
+        Their length; at least `n_directions`.
+    angle : float
+        The angle between any two, in radians, above 0 and at most pi / 2.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers: the first vector is proportional to 0.5 plus uniform numbers.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    array of shape (n_directions, n_features)
+        One vector a row.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no room for so many vectors at this angle, or 100 draws gave a negative entry.
+
+    Notes
+    -----
+    Each next vector is the shortest one with the wanted cosines to those before, plus a vector orthogonal to
+    them all with entry 1 where the first part is smallest, scaled to unit length.
+    """
+    if not 0 < angle <= np.pi / 2 + 1e-12:
+        raise InvalidParameterError(
+            f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle}."
+        )
+    if not 1 <= n_directions <= n_features:
+        raise InvalidParameterError(
+            f"n_directions must be between 1 and n_features={n_features}, so that the vectors are "
+            f"independent. Got {n_directions}."
+        )
+    rng = generator(rng)
+    for _ in range(MAX_DRAWS):
+        directions = _draw_directions(n_directions, n_features, np.cos(angle), rng)
+        if directions is not None:
+            return directions.astype(dtype)
+    raise InvalidParameterError(
+        f"{MAX_DRAWS} draws gave no {n_directions} nonnegative vectors of length {n_features} at {angle:.4g} "
+        "radians from one another. Use a smaller angle, fewer vectors or more features."
+    )
+
+
+def _draw_directions(count: int, length: int, cosine: float, rng: np.random.Generator) -> FloatArray | None:
+    """Return the directions, or None when an entry came out negative."""
+    rows = np.zeros((count, length))
+    first = rng.random(length) + 0.5
+    rows[0] = first / np.linalg.norm(first)
+    for k in range(1, count):
+        known = rows[:k]
+        gram = known @ known.T
+        shortest = np.linalg.solve(gram, np.full(k, cosine)) @ known
+        lowest = int(np.argmin(shortest))
+        free = -np.linalg.solve(gram, known[:, lowest]) @ known
+        free[lowest] += 1.0
+        room = 1.0 - shortest @ shortest
+        # `free[lowest]` is the squared length of the projection: without it there is no direction left.
+        if room <= 0 or free[lowest] <= 1e-12:
+            return None
+        rows[k] = shortest + np.sqrt(room / (free @ free)) * free
+        if rows[k].min() < 0:
+            return None
+    return rows
+
+
+def circular_cones(
+    n_samples: int = 10_000,
+    n_features: int = 1600,
+    n_cones: int = 40,
+    *,
+    size_angle: float = 0.2,
+    noise: float = 0.0,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> PlantedData:
+    """Return points in circular cones that are far apart.
+
+    Parameters
+    ----------
+    n_samples : int, default 10000
+        Number of points.
+    n_features : int, default 1600
+        Length of a point.
+    n_cones : int, default 40
+        Number of cones.
+    size_angle : float, default 0.2
+        The largest angle between a point and the axis of its cone, in radians. The axes are ``4 size_angle +
+        0.01`` apart, which the paper's geometric assumption asks for.
+    noise : float, default 0
+        Standard deviation of normal noise added to every entry; negative entries are then set to zero.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    PlantedData
+        `X`, the axes as `H` (unit rows), and the cone of each point as `labels`. `W` is None.
+
+    Notes
+    -----
+    The cone of a point is uniform, its angle to the axis uniform on ``(0, size_angle)``, its squared length
+    exponential with mean ``k`` in cone k = 1, 2, ... . Directions at that angle are uniform on the circle of
+    the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
+    the length is restored.
+    """
+    if size_angle <= 0 or noise < 0:
+        raise InvalidParameterError(
+            f"size_angle must be above 0 and noise at least 0. Got size_angle={size_angle}, noise={noise}."
+        )
+    rng = generator(rng)
+    axes = equiangular_directions(n_cones, n_features, 4 * size_angle + EXTRA_ANGLE, rng=rng)
+    labels = rng.integers(n_cones, size=n_samples)
+    lengths = np.sqrt(rng.exponential(labels + 1.0))
+    angles = rng.uniform(0.0, size_angle, size=n_samples)
+    X = rng.standard_normal((n_samples, n_features))
+    X[:, 0] = 0.0
+    X *= (np.sin(angles) / np.linalg.norm(X, axis=1))[:, None]
+    X[:, 0] = np.cos(angles)
+    for k, axis in enumerate(axes):
+        rows = np.flatnonzero(labels == k)
+        X[rows] = _reflected(X[rows], axis)
+    np.maximum(X, 0.0, out=X)
+    X *= (lengths / np.linalg.norm(X, axis=1))[:, None]
+    if noise > 0:
+        X += noise * rng.standard_normal(X.shape)
+        np.maximum(X, 0.0, out=X)
+    return PlantedData(X=X.astype(dtype, copy=False), H=axes.astype(dtype), labels=labels)
+
+
+def _reflected(points: FloatArray, axis: FloatArray) -> FloatArray:
+    """Return the points mapped by the reflection that takes the first unit vector to `axis`."""
+    mirror = -axis
+    mirror[0] += 1.0
+    squared = mirror @ mirror
+    if squared == 0:
+        return points
+    return points - np.multiply.outer((2.0 / squared) * (points @ mirror), mirror)

@@ -1,0 +1,98 @@
+"""A hyperspectral scene: pixels that mix a few smooth spectra."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.datasets.synthetic.planted import PlantedData
+
+
+def scene_like(
+    height: int = 145,
+    width: int = 145,
+    n_bands: int = 200,
+    n_materials: int = 16,
+    *,
+    noise: float = 0.04,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> PlantedData:
+    """Return the pixels of a scene, each a mixture of smooth spectra.
+
+    Parameters
+    ----------
+    height : int, default 145
+        Rows of the scene.
+    width : int, default 145
+        Columns of the scene.
+    n_bands : int, default 200
+        Length of a spectrum.
+    n_materials : int, default 16
+        Number of spectra.
+    noise : float, default 0.04
+        Standard deviation of the noise relative to each band's mean; most of it is shared by neighbouring
+        bands.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    PlantedData
+        `X` of shape (height * width, n_bands) with one pixel a row, the spectra as `H`, the abundances times
+        the pixel's brightness as `W`, and the most abundant material as `labels`. Values are of the size of a
+        sensor's counts, about 1000 to 9000.
+    """
+    rng = generator(rng)
+    spectra = _spectra(n_materials, n_bands, rng)
+    abundances = _abundances(n_materials, height, width, rng)
+    brightness = np.exp(0.1 * _smooth_fields(1, height, width, rng)[0])
+    W = abundances * brightness[:, None]
+    X = W @ spectra
+    X += X.mean(axis=0) * (rng.standard_normal(X.shape) @ _noise_root(n_bands, noise))
+    np.maximum(X, 0.0, out=X)
+    return PlantedData(
+        X=X.astype(dtype), H=spectra.astype(dtype), W=W.astype(dtype), labels=abundances.argmax(axis=1)
+    )
+
+
+def _spectra(count: int, n_bands: int, rng: np.random.Generator) -> FloatArray:
+    """Return a common decaying continuum times a few broad bumps and dips a material."""
+    bands = np.linspace(0.0, 1.0, n_bands)
+    continuum = 1000.0 + 4000.0 * np.exp(-2.5 * bands)
+    n_bumps = 6
+    centres, widths = rng.random((count, n_bumps)), rng.uniform(0.04, 0.2, size=(count, n_bumps))
+    heights = 0.2 * rng.standard_normal((count, n_bumps))
+    bumps = np.exp(-0.5 * ((bands - centres[..., None]) / widths[..., None]) ** 2)
+    return continuum * np.exp(np.einsum("mb,mbt->mt", heights, bumps))
+
+
+def _abundances(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:
+    """Return shares that sum to one in every pixel and change slowly over the scene."""
+    logits = 4.0 * _smooth_fields(count, height, width, rng).T
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _noise_root(n_bands: int, level: float) -> FloatArray:
+    """Return the matrix that gives independent numbers the noise's covariance between bands."""
+    distance = np.abs(np.subtract.outer(np.arange(n_bands), np.arange(n_bands)))
+    covariance = 0.97 * 0.9**distance + 0.03 * (distance == 0)
+    return level * np.linalg.cholesky(covariance).T
+
+
+def _smooth_fields(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:
+    """Return random fields of unit variance as rows, smooth over about a twelfth of the scene."""
+    rows, columns = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :]
+    reach = max(height, width) / 12.0
+    filtered = np.exp(-2.0 * (np.pi * reach) ** 2 * (rows**2 + columns**2) / 4.0)
+    white = np.fft.rfft2(rng.standard_normal((count, height, width)))
+    fields = np.fft.irfft2(white * filtered, s=(height, width)).reshape(count, height * width)
+    fields -= fields.mean(axis=1, keepdims=True)
+    spread = fields.std(axis=1, keepdims=True)
+    return fields / np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from nonneg import datasets
+from nonneg.datasets import store
+from nonneg.exceptions import FileFormatError, NonnegError, UnknownNameError
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A data home with small stand-ins for the three sets, whose checksums are made the known ones."""
+    monkeypatch.delenv(store.ENVIRONMENT_VARIABLE, raising=False)
+    pixels = np.arange(3 * 64 * 64, dtype=np.uint16).reshape(3, -1) % 256
+    scene = np.arange(2 * 3 * 4, dtype=np.uint16).reshape(2, 3, 4)
+    counts = scipy.sparse.csr_matrix(np.array([[2, 0, 1], [0, 0, 3]], dtype=np.uint8))
+    for folder in ("olivetti_64x64", "indian_pines", "tdt2"):
+        (tmp_path / folder).mkdir()
+    np.savez(tmp_path / "olivetti_64x64/data.npz", X=pixels.astype(np.uint8), y=np.array([0, 0, 1], np.uint8))
+    np.savez(tmp_path / "indian_pines/data.npz", X=scene, gt=np.array([[0, 1, 2], [3, 16, 0]], np.uint8))
+    scipy.sparse.save_npz(tmp_path / "tdt2/X.npz", counts)
+    np.savez(tmp_path / "tdt2/labels.npz", y=np.array([4, 0], np.uint8))
+    for file in store.CHECKSUMS:
+        digest = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
+        monkeypatch.setitem(store.CHECKSUMS, file, digest)
+    return tmp_path
+
+
+def test_faces_are_upright_and_scaled(home):
+    faces = datasets.load_olivetti(home, dtype=np.float32)
+    stored = np.load(home / "olivetti_64x64/data.npz")["X"][1].reshape(64, 64)
+    assert faces.X.dtype == np.float32
+    np.testing.assert_allclose(faces.X[1].reshape(faces.feature_shape), stored.T / 255, rtol=1e-6)
+    np.testing.assert_array_equal(faces.y, [0, 0, 1])
+
+
+def test_pixels_of_the_scene_are_rows_and_unlabelled_ones_are_marked(home):
+    scene = datasets.load_indian_pines(home)
+    assert scene.X.shape == (6, 4)
+    assert scene.sample_shape == (2, 3)
+    np.testing.assert_array_equal(scene.X[4], [16, 17, 18, 19])
+    np.testing.assert_array_equal(scene.y, [-1, 0, 1, 2, 15, -1])
+    assert scene.names[scene.y[4]] == "Stone-Steel-Towers"
+
+
+@pytest.mark.parametrize("weighting", ["counts", "tfidf"])
+def test_articles_stay_sparse(home, weighting):
+    articles = datasets.load_tdt2(home, weighting=weighting, dtype=np.float32)
+    assert articles.X.format == "csr"
+    assert articles.X.dtype == np.float32
+    assert articles.X.shape == (2, 3)
+    expected = np.array([[2, 0, 1], [0, 0, 3]]) if weighting == "counts" else None
+    if expected is not None:
+        np.testing.assert_array_equal(articles.X.toarray(), expected)
+    else:
+        np.testing.assert_allclose(np.linalg.norm(articles.X.toarray(), axis=1), 1, rtol=1e-6)
+
+
+def test_unknown_weighting_is_named(home):
+    with pytest.raises(UnknownNameError, match=r"weighting='tf-idf'.*Did you mean 'tfidf'"):
+        datasets.load_tdt2(home, weighting="tf-idf")
+
+
+def test_the_environment_variable_names_the_home(home, monkeypatch):
+    monkeypatch.setenv(store.ENVIRONMENT_VARIABLE, str(home))
+    assert store.is_available("tdt2")
+    assert datasets.load_tdt2().X.shape == (2, 3)
+
+
+def test_without_a_home_the_error_says_what_to_put_where(monkeypatch):
+    monkeypatch.delenv(store.ENVIRONMENT_VARIABLE, raising=False)
+    assert not store.is_available("tdt2")
+    with pytest.raises(
+        datasets.DatasetNotFoundError, match=r"FOLDER/tdt2/X\.npz.*NONNEG_DATA=FOLDER"
+    ) as caught:
+        datasets.load_tdt2()
+    assert isinstance(caught.value, FileNotFoundError)
+    assert isinstance(caught.value, NonnegError)
+
+
+def test_a_missing_file_is_named_with_its_checksum(home):
+    (home / "tdt2/labels.npz").unlink()
+    assert not store.is_available("tdt2", home)
+    with pytest.raises(datasets.DatasetNotFoundError, match=store.CHECKSUMS["tdt2/labels.npz"]):
+        datasets.load_tdt2(home)
+
+
+def test_a_changed_file_is_refused(home):
+    path = home / "olivetti_64x64/data.npz"
+    contents = bytearray(path.read_bytes())
+    contents[-1] ^= 1
+    path.write_bytes(contents)
+    with pytest.raises(FileFormatError, match="is not the expected file: its sha256 is"):
+        datasets.load_olivetti(home)
+
+
+def test_a_file_that_is_no_archive_of_arrays_is_refused(home, monkeypatch):
+    path = home / "tdt2/labels.npz"
+    path.write_bytes(b"not an archive")
+    monkeypatch.setitem(store.CHECKSUMS, "tdt2/labels.npz", hashlib.sha256(b"not an archive").hexdigest())
+    with pytest.raises(FileFormatError, match=r"cannot be read as an \.npz file"):
+        store.read_arrays("tdt2/labels.npz", home)
+
+
+@pytest.mark.parametrize("ask", [lambda: store.is_available("tdt3"), lambda: store.find("tdt2/Y.npz")])
+def test_names_outside_the_store_are_refused_with_the_near_ones(ask):
+    with pytest.raises(UnknownNameError, match="Did you mean 'tdt2"):
+        ask()
+
+
+@pytest.mark.skipif(not store.is_available("tdt2"), reason="the real set is not on this machine")
+def test_the_real_articles_have_their_published_size():
+    articles = datasets.load_tdt2()
+    assert articles.X.shape == (9394, 36771)
+    assert articles.X.nnz == 1224135
+    assert np.unique(articles.y).size == 30
+
+
+@pytest.mark.skipif(not store.is_available("olivetti_64x64"), reason="the real set is not on this machine")
+def test_the_real_faces_have_their_published_size():
+    faces = datasets.load_olivetti()
+    assert faces.X.shape == (400, 4096)
+    assert 0 <= faces.X.min() < faces.X.max() <= 1
+
+
+@pytest.mark.skipif(not store.is_available("indian_pines"), reason="the real set is not on this machine")
+def test_the_real_scene_has_its_published_size():
+    scene = datasets.load_indian_pines()
+    assert scene.X.shape == (21025, 200)
+    assert (scene.X.min(), scene.X.max()) == (955, 9604)
+    assert set(scene.y) == set(range(-1, 16))
