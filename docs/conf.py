@@ -34,5 +34,17 @@ numpydoc_show_class_members = False  # methods come from autodoc, once
 html_theme = "furo"
 html_title = f"nonneg {release}"
 
+
+def draw_the_tree_of_errors(app, what, name, obj, options, lines):
+    """Keep the shape of the tree at the top of the module: it is drawn, not marked up."""
+    if name == "nonneg.exceptions":
+        lines[1:] = ["", "::", "", *(f"    {line}" for line in lines[1:])]
+
+
+def setup(app):
+    """Register the above with Sphinx."""
+    app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
+
+
 # Written before the pages are read, so that what the solvers can do is said once: in their registry.
 solver_table.write(DOCS / "_generated" / "solvers.md")

@@ -73,7 +73,8 @@ def test_module_lists_names_that_exist(module):
     listed = getattr(loaded, "__all__", [])
     assert all(isinstance(name, str) for name in listed)
     assert [name for name in listed if not hasattr(loaded, name)] == []
-    assert loaded.__doc__, f"{module} does not say what it is for"
+    empty = Path(loaded.__file__).stat().st_size == 0
+    assert loaded.__doc__ or empty, f"{module} does not say what it is for"
 
 
 @pytest.mark.parametrize("name", NAMES)
