@@ -63,11 +63,17 @@ def modules() -> list[str]:
     return [name for name in found if not name.endswith("__main__")]
 
 
+def public_module(name: str) -> object:
+    """Return the public module of that name if it lists its own names, else None."""
+    member = getattr(nonneg, name)
+    return member if inspect.ismodule(member) and hasattr(member, "__all__") else None
+
+
 def names_for_users() -> list[str]:
     """Public functions, classes and their methods, by the place that defines them."""
+    owners = [nonneg, *(member for member in map(public_module, nonneg.__all__) if member)]
     names = []
-    for name in nonneg.__all__:
-        member = getattr(nonneg, name, None)
+    for member in [getattr(owner, name) for owner in owners for name in owner.__all__]:
         if not (inspect.isfunction(member) or inspect.isclass(member)):
             continue
         full_name = f"{member.__module__}.{member.__qualname__}"

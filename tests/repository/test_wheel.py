@@ -53,6 +53,11 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert packed == sources
 
 
+def test_wheel_describes_itself_by_the_readme(wheel):
+    assert metadata(wheel)["Description-Content-Type"] == "text/markdown"
+    assert metadata(wheel).get_payload().startswith("# nonneg")
+
+
 def test_wheel_carries_its_licence(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
     assert metadata(wheel)["License-Expression"] == "BSD-3-Clause"
