@@ -12,6 +12,7 @@ import pytest
 from numpydoc.validate import validate
 
 import nonneg
+from nonneg import _optional
 
 # Codes of numpydoc's validation, https://numpydoc.readthedocs.io/en/latest/validation.html
 EVERYWHERE = {
@@ -73,7 +74,7 @@ def public_module(name: str) -> object:
 
 
 def names_for_users() -> dict[str, dict[str, str]]:
-    """Public functions, classes and their methods, by the place that defines them, with what is asked of each."""
+    """Public functions, classes and methods, by the place that defines them, with what is asked of each."""
     owners = [nonneg, *(member for member in map(public_module, nonneg.__all__) if member)]
     names: dict[str, dict[str, str]] = {}
     for member in [getattr(owner, name) for owner in owners for name in owner.__all__]:
@@ -104,7 +105,7 @@ def test_validation_finds_a_wrong_docstring(monkeypatch):
         """summary"""
 
     wrong.__module__ = "nonneg._optional"
-    monkeypatch.setattr(nonneg._optional, "wrong", wrong, raising=False)
+    monkeypatch.setattr(_optional, "wrong", wrong, raising=False)
     found = complaints("nonneg._optional.wrong", FOR_USERS)
     assert any("PR01" in problem for problem in found)
     assert any("SS03" in problem for problem in found)
