@@ -1,0 +1,125 @@
+"""The data of the races: real sets where ``NONNEG_DATA`` has them, generated look-alikes otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from nonneg import datasets
+from nonneg.datasets import store
+
+SEED = 20240601
+
+
+@dataclass(frozen=True)
+class Case:
+    """One matrix and its rank.
+
+    Attributes
+    ----------
+    name : str
+        Short name, the row of the tables.
+    kind : {"dense", "sparse"}
+        How the entries are held.
+    n_components : int
+        The rank.
+    load : callable
+        Takes a dtype, returns the matrix and where it comes from.
+    quick : bool
+        Whether the case belongs to the quick run.
+    """
+
+    name: str
+    kind: str
+    n_components: int
+    load: Callable[[Any], tuple[Any, str]]
+    quick: bool = False
+
+
+def random_start(X: Any, n_components: int, seed: int = SEED) -> tuple[Any, Any]:
+    """Return the start that every contender gets: scikit-learn's rule for random starts.
+
+    Parameters
+    ----------
+    X : array or scipy.sparse array
+        The data, whose mean gives the scale and whose dtype is used.
+    n_components : int
+        The rank.
+    seed : int
+        The numbers are the same for every dtype.
+
+    Returns
+    -------
+    tuple of two arrays
+        W0 and H0, both positive.
+    """
+    rng = np.random.default_rng(seed)
+    scale = np.sqrt(X.mean(dtype=np.float64) / n_components)
+    W = np.abs(scale * rng.standard_normal((X.shape[0], n_components)))
+    H = np.abs(scale * rng.standard_normal((n_components, X.shape[1])))
+    return W.astype(X.dtype), H.astype(X.dtype)
+
+
+def _digits(dtype: Any) -> tuple[Any, str]:
+    return load_digits().data.astype(dtype), "real (embedded in scikit-learn)"
+
+
+def _faces(dtype: Any) -> tuple[Any, str]:
+    if store.is_available("olivetti_64x64"):
+        return datasets.load_olivetti(dtype=dtype).X, "real (Olivetti faces)"
+    return datasets.faces_like(rng=SEED, dtype=dtype).X, "look-alike (faces_like)"
+
+
+def _scene(dtype: Any) -> tuple[Any, str]:
+    if store.is_available("indian_pines"):
+        return datasets.load_indian_pines(dtype=dtype).X, "real (Indian Pines)"
+    return datasets.scene_like(rng=SEED, dtype=dtype).X, "look-alike (scene_like)"
+
+
+def _low_rank(noise: str, level: float) -> Callable[[Any], tuple[Any, str]]:
+    def load(dtype: Any) -> tuple[Any, str]:
+        X = datasets.low_rank_plus_noise(2000, 1000, 20, noise=noise, level=level, rng=SEED, dtype=dtype).X
+        return X, f"generated (low rank, {noise} noise)"
+
+    return load
+
+
+def _cones(dtype: Any) -> tuple[Any, str]:
+    return datasets.circular_cones(10_000, 1600, 40, rng=SEED, dtype=dtype).X, "generated (circular cones)"
+
+
+@cache
+def _counts() -> tuple[Any, str]:
+    if store.is_available("tdt2"):
+        return datasets.load_tdt2().X, "real (TDT2)"
+    return datasets.text_like(rng=SEED).X, "look-alike (text_like)"
+
+
+def _text_counts(dtype: Any) -> tuple[Any, str]:
+    counts, source = _counts()
+    return counts.astype(dtype), f"{source}, counts"
+
+
+def _text_tfidf(dtype: Any) -> tuple[Any, str]:
+    counts, source = _counts()
+    return datasets.tfidf(counts).astype(dtype), f"{source}, TF-IDF"
+
+
+DIGITS = Case("digits 1797x64 k=16", "dense", 16, _digits, quick=True)
+FACES = Case("faces 400x4096 k=40", "dense", 40, _faces)
+SCENE = Case("scene 21025x200 k=16", "dense", 16, _scene)
+LOW_RANK = Case("low rank 2000x1000 k=20", "dense", 20, _low_rank("gaussian", 0.1), quick=True)
+CONES = Case("cones 10000x1600 k=40", "dense", 40, _cones)
+TEXT = Case("text 9394x36771 k=30", "sparse", 30, _text_tfidf, quick=True)
+COUNTS = Case("low rank counts 2000x1000 k=20", "dense", 20, _low_rank("poisson", 0.3), quick=True)
+TEXT_COUNTS = Case("text counts 9394x36771 k=30", "sparse", 30, _text_counts, quick=True)
+POSITIVE = Case("positive 2000x1000 k=20", "dense", 20, _low_rank("gamma", 0.5), quick=True)
+
+ALL = {
+    case.name: case for case in (DIGITS, FACES, SCENE, LOW_RANK, CONES, TEXT, COUNTS, TEXT_COUNTS, POSITIVE)
+}

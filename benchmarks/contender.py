@@ -1,0 +1,106 @@
+"""What a contender is to the judge: a function from the same start to factors, and how long it took."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class CannotRunError(Exception):
+    """A contender is not installed, or cannot take this loss, kind of data or type; the message says why."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of a contender.
+
+    Attributes
+    ----------
+    X, W, H : arrays
+        The data and the start; a contender must not change them.
+    loss : str
+        "frobenius", "kullback-leibler" or "itakura-saito".
+    threads : int
+        How many threads it may use.
+    """
+
+    X: Any
+    W: Any
+    H: Any
+    loss: str
+    threads: int = 1
+
+    @property
+    def n_components(self) -> int:
+        """The rank."""
+        return int(self.H.shape[0])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a contender returned.
+
+    Attributes
+    ----------
+    W, H : arrays
+        The factors.
+    seconds : float
+        Wall time of the whole call.
+    n_iter : int
+        Passes.
+    notes : dict
+        What else is worth recording: the solver that was chosen, the time inside the steps, and so on.
+    """
+
+    W: Any
+    H: Any
+    seconds: float
+    n_iter: int
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+Peer = Callable[[Task, int], Outcome]
+"""A peer runs a given number of passes with no other stopping rule."""
+
+Ours = Callable[[Task, float, float], Outcome]
+"""`nonneg` runs until its loss is at most the target (second argument) or the seconds (third) are over."""
+
+
+@contextmanager
+def stopwatch() -> Iterator[Callable[[], float]]:
+    """Yield a function that gives the seconds since the block began.
+
+    Yields
+    ------
+    callable
+        The seconds so far.
+    """
+    start = time.perf_counter()
+    yield lambda: time.perf_counter() - start
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings and what compiled code writes to the terminal out of the tables.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    sys.stdout.flush()
+    saved = os.dup(1)
+    try:
+        with open(os.devnull, "w") as sink, warnings.catch_warnings():  # noqa: PTH123 (a device, not a path)
+            warnings.simplefilter("ignore")
+            os.dup2(sink.fileno(), 1)
+            yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -1,0 +1,306 @@
+"""The judge: how long each contender takes from the same start to the loss that the reference peer reached.
+
+The reference (scikit-learn, a fixed number of passes, tol=0) is run first; the judge scores its factors in
+float64, and that is the target. `nonneg` runs until its own loss is at most the target and then encodes, and
+its factors are scored by the judge as well: a record says when they miss the target. Other peers, which
+have no callback, are given the smallest number of passes with which they reach the target, found by
+doubling and bisection, and the time of that one run counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from benchmarks.cases import Case, random_start
+from benchmarks.contender import CannotRunError, Ours, Outcome, Peer, Task
+from benchmarks.ours import nonneg_nmf
+from benchmarks.peers import PEERS
+from benchmarks.score import score
+
+MARGIN = {"float64": 1e-12, "float32": 1e-6}
+"""How far, relatively, the judge's loss may exceed the target before it counts as missed: rounding only."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number that the ratios of a group of cases must reach.
+
+    Attributes
+    ----------
+    statistic : {"median", "worst"}
+        Of the ratios of the group.
+    kind : {"dense", "sparse"}
+        The group.
+    land, goal : float
+        What is asked for, and what is aimed at.
+    """
+
+    statistic: str
+    kind: str
+    land: float
+    goal: float
+
+
+@dataclass(frozen=True)
+class RaceClaim:
+    """A claim of speed.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file, the records and the page.
+    title : str
+        The heading of its table.
+    loss : str
+        What is minimised.
+    cases : tuple of Case
+        On which data.
+    reference : str
+        The peer that sets the target.
+    passes : int
+        After so many passes.
+    bars : tuple of Bar
+        What is claimed.
+    others : tuple of str
+        Further peers, raced to the same target.
+    """
+
+    name: str
+    title: str
+    loss: str
+    cases: tuple[Case, ...]
+    reference: str
+    passes: int
+    bars: tuple[Bar, ...]
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run the races.
+
+    Attributes
+    ----------
+    threads : int
+        For every contender.
+    dtypes : tuple of str
+        Types of the entries.
+    repeats : int
+        The reference and `nonneg` take turns so many times; medians are reported.
+    quick : bool
+        Only the small cases.
+    others : bool
+        Whether further peers race.
+    only_cases : tuple of str
+        Substrings of the names of the cases to run; all if empty.
+    """
+
+    threads: int = 1
+    dtypes: tuple[str, ...] = ("float64", "float32")
+    repeats: int = 3
+    quick: bool = False
+    others: bool = True
+    only_cases: tuple[str, ...] = ()
+
+    def chosen(self, cases: tuple[Case, ...]) -> list[Case]:
+        """Return the cases to run.
+
+        Parameters
+        ----------
+        cases : tuple of Case
+            All of them.
+
+        Returns
+        -------
+        list of Case
+            Those that the settings ask for.
+        """
+        return [
+            case
+            for case in cases
+            if (case.quick or not self.quick)
+            and (not self.only_cases or any(part in case.name for part in self.only_cases))
+        ]
+
+
+def run_claim(
+    claim: RaceClaim, settings: Settings, ours: Ours = nonneg_nmf, peers: dict[str, Peer] = PEERS
+) -> Iterator[dict[str, Any]]:
+    """Race on every case, one record a contender.
+
+    Parameters
+    ----------
+    claim : RaceClaim
+        What to race on.
+    settings : Settings
+        How.
+    ours : callable
+        The contender that runs to a target.
+    peers : dict of str to callable
+        The peers by name.
+
+    Yields
+    ------
+    dict
+        The record of the reference and `nonneg` first, then one for each further peer.
+    """
+    for case in settings.chosen(claim.cases):
+        for dtype in settings.dtypes:
+            X, source = case.load(np.dtype(dtype))
+            W, H = random_start(X, case.n_components)
+            task = Task(X, W, H, claim.loss, settings.threads)
+            head = {
+                "claim": claim.name,
+                "case": case.name,
+                "kind": case.kind,
+                "source": source,
+                "loss": claim.loss,
+                "dtype": dtype,
+                "threads": settings.threads,
+            }
+            duel = _duel(claim, task, settings, ours, peers[claim.reference], dtype)
+            yield head | {"contender": "nonneg", "reference": claim.reference, "passes": claim.passes} | duel
+            if settings.others and duel["target"] is not None:
+                for name in claim.others:
+                    budget = 4 * duel["reference_seconds"] + 5
+                    yield head | {"contender": name} | to_target(peers[name], task, duel["target"], budget)
+
+
+def _duel(
+    claim: RaceClaim, task: Task, settings: Settings, ours: Ours, reference: Peer, dtype: str
+) -> dict[str, Any]:
+    """Return the medians of the reference and of `nonneg`, taking turns."""
+    tiny = tiny_task(task)
+    warm_up: list[str] = []
+    for what, call in (
+        ("reference", lambda: (reference(tiny, 2), reference(task, 1))),
+        # A target that cannot be reached: seconds on the tiny task, one iteration on the real one.
+        ("nonneg", lambda: (ours(tiny, -np.inf, 1.0), ours(task, -np.inf, 0.0))),
+    ):
+        try:
+            call()
+        except Exception as error:  # a failure of a contender belongs in the record
+            warm_up.append(f"{what}: {type(error).__name__}: {error}")
+    theirs: list[Outcome] = []
+    own: list[Outcome] = []
+    target = None
+    failure = None
+    for _ in range(settings.repeats):
+        theirs.append(reference(task, claim.passes))
+        if target is None:
+            target = score(task.X, theirs[0].W, theirs[0].H, task.loss)
+        if failure is None:
+            try:
+                own.append(ours(task, target, max(5 * theirs[0].seconds, 10.0)))
+            except Exception as error:  # as above
+                failure = f"{type(error).__name__}: {error}"
+    reference_seconds = statistics.median(outcome.seconds for outcome in theirs)
+    record = {
+        "repeats": settings.repeats,
+        "target": target,
+        "reference_seconds": reference_seconds,
+        "reference_all": [outcome.seconds for outcome in theirs],
+        "warm_up_failures": warm_up,
+        "failure": failure,
+    }
+    return record | (_own_record(task, own, target, reference_seconds, dtype) if own else {})
+
+
+def _own_record(
+    task: Task, own: list[Outcome], target: float | None, reference_seconds: float, dtype: str
+) -> dict[str, Any]:
+    assert target is not None
+    middle = sorted(own, key=lambda outcome: outcome.seconds)[len(own) // 2]
+    seconds = statistics.median(outcome.seconds for outcome in own)
+    loss = score(task.X, middle.W, middle.H, task.loss)
+    clock = middle.notes.get("clock_seconds", float("nan"))
+    return {
+        "seconds": seconds,
+        "all": [outcome.seconds for outcome in own],
+        "ratio": reference_seconds / seconds,
+        "clock_ratio": reference_seconds / clock if clock else float("nan"),
+        "n_iter": middle.n_iter,
+        "final_loss": loss,
+        "excess": (loss - target) / abs(target),
+        "reached": bool(loss <= target + MARGIN[dtype] * abs(target)),
+    } | middle.notes
+
+
+def tiny_task(task: Task, n_samples: int = 48, n_features: int = 36, n_components: int = 4) -> Task:
+    """Return a small task of the same kind, on which compiled code is compiled before any clock starts.
+
+    Parameters
+    ----------
+    task : Task
+        The real one.
+    n_samples, n_features, n_components : int
+        The size.
+
+    Returns
+    -------
+    Task
+        Positive random entries of the same type, sparse if the task is.
+    """
+    rng = np.random.default_rng(0)
+    X: Any = (rng.random((n_samples, n_features)) + 0.1).astype(task.X.dtype)
+    if scipy.sparse.issparse(task.X):
+        X = type(task.X)(scipy.sparse.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0)))
+    W, H = random_start(X, n_components)
+    return Task(X, W, H, task.loss, task.threads)
+
+
+def to_target(peer: Peer, task: Task, target: float, budget: float, first: int = 16) -> dict[str, Any]:
+    """Return how long a peer takes to the target with the fewest passes that reach it.
+
+    Parameters
+    ----------
+    peer : callable
+        Runs a number of passes.
+    task : Task
+        Data and start.
+    target : float
+        The loss to reach.
+    budget : float
+        No further run is begun when it would take the total beyond this many seconds.
+    first : int, default 16
+        The number of passes to begin with.
+
+    Returns
+    -------
+    dict
+        `status` is "reached", "not reached" or "cannot run", with the reason.
+    """
+    try:
+        peer(tiny_task(task), 2)
+        return _search(peer, task, target, budget, first)
+    except CannotRunError as error:
+        return {"status": "cannot run", "reason": str(error)}
+    except Exception as error:  # a failure of a peer is recorded, not hidden
+        return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+
+
+def _search(peer: Peer, task: Task, target: float, budget: float, passes: int) -> dict[str, Any]:
+    spent, missed, best = 0.0, 0, None
+    while True:
+        outcome = peer(task, passes)
+        loss = score(task.X, outcome.W, outcome.H, task.loss)
+        spent += outcome.seconds
+        if loss <= target:
+            best = {"passes": passes, "seconds": outcome.seconds, "final_loss": loss}
+        else:
+            missed = passes
+        if best is None:
+            if spent + 2 * outcome.seconds > budget:
+                reason = f"loss {loss:.6g} after {passes} passes and {outcome.seconds:.3g} s"
+                return {"status": "not reached", "reason": reason, "final_loss": loss}
+            passes *= 2
+            continue
+        if best["passes"] - missed <= max(1, best["passes"] // 20) or spent + best["seconds"] > 2 * budget:
+            return {"status": "reached"} | best
+        passes = (best["passes"] + missed) // 2

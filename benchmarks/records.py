@@ -1,0 +1,84 @@
+"""Records first, tables from the records: one JSON object a line, one file a claim."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def append(claim: str, records: Iterable[dict[str, Any]], folder: Path = RESULTS) -> None:
+    """Add records to the file of a claim, each as soon as it is made.
+
+    Parameters
+    ----------
+    claim : str
+        The name of the claim, and of the file.
+    records : iterable of dict
+        Plain values; numbers that JSON has no word for become null.
+    folder : path
+        Where the files lie; made if absent.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{claim}.jsonl"
+    for record in records:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(_plain(record), allow_nan=False) + "\n")
+
+
+def read(claim: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """Return the records of a claim, oldest first.
+
+    Parameters
+    ----------
+    claim : str
+        The name of the claim.
+    folder : path
+        Where the files lie.
+
+    Returns
+    -------
+    list of dict
+        Empty where there are none.
+    """
+    path = folder / f"{claim}.jsonl"
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """Return the newest record for every combination of the keys, in the order of first appearance.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Oldest first.
+    *keys : str
+        Fields that tell records apart.
+
+    Returns
+    -------
+    list of dict
+        One a combination.
+    """
+    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for record in records:
+        newest[tuple(record.get(key) for key in keys)] = record
+    return list(newest.values())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,232 @@
+"""Runs the benchmarks: every claim and number of threads in a process of its own, then the tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from benchmarks import (  # noqa: E402 (the folder must be importable first when this file is run as a script)
+    frobenius_dense,
+    frobenius_mu,
+    frobenius_sparse,
+    itakura_saito,
+    kl,
+    machine,
+    memory,
+    records,
+    start_up,
+    tables,
+)
+from benchmarks.race import Settings, run_claim  # noqa: E402
+
+RACES = {
+    module.CLAIM.name: module.CLAIM
+    for module in (frobenius_dense, frobenius_sparse, kl, itakura_saito, frobenius_mu)
+}
+MEASUREMENTS: dict[str, ModuleType] = {memory.NAME: memory, start_up.NAME: start_up}
+NAMES = (*RACES, *MEASUREMENTS)
+DOCS = ROOT / "docs" / "benchmarks"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser.
+    """
+    given = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    size = given.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small cases, one type, one thread, one repeat")
+    size.add_argument("--full", action="store_true", help="five repeats, and the race against sklearn's mu")
+    given.add_argument("--only", default="", help=f"claims, with commas between; of {', '.join(NAMES)}")
+    given.add_argument("--cases", default="", help="parts of the names of cases, with commas between")
+    given.add_argument("--threads", default="", help="numbers of threads, with commas between (default 1,2)")
+    given.add_argument("--dtypes", default="", help="with commas between (default float64,float32)")
+    given.add_argument("--repeats", type=int, default=0, help="turns of each contender (default 3)")
+    given.add_argument("--no-peers", action="store_true", help="only scikit-learn, not the further peers")
+    given.add_argument("--results", type=Path, default=records.RESULTS, help="folder of the records")
+    given.add_argument("--tables", action="store_true", help="only print the tables of earlier records")
+    given.add_argument("--write-docs", action="store_true", help="also write the tables to docs/benchmarks")
+    given.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return given
+
+
+def settings_from(given: argparse.Namespace, threads: int) -> Settings:
+    """Return the settings that the words on the command line ask for.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+        The words.
+    threads : int
+        The number of threads of this run.
+
+    Returns
+    -------
+    Settings
+        How to run.
+    """
+    dtypes = given.dtypes or ("float64" if given.quick else "float64,float32")
+    return Settings(
+        threads=threads,
+        dtypes=tuple(dtypes.split(",")),
+        repeats=given.repeats or (1 if given.quick else 5 if given.full else 3),
+        quick=given.quick,
+        others=not (given.no_peers or given.quick),
+        only_cases=tuple(part for part in given.cases.split(",") if part),
+    )
+
+
+def claims_from(given: argparse.Namespace) -> list[str]:
+    """Return the names of the claims to run.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+        The words.
+
+    Returns
+    -------
+    list of str
+        In the order of `NAMES`.
+    """
+    wanted = [name for name in given.only.split(",") if name]
+    unknown = [name for name in wanted if name not in NAMES]
+    if unknown:
+        raise SystemExit(f"--only {','.join(unknown)}: expected some of {', '.join(NAMES)}")
+    if wanted:
+        return wanted
+    return [name for name in NAMES if given.full or name != frobenius_mu.CLAIM.name]
+
+
+def run_here(name: str, settings: Settings, folder: Path) -> None:
+    """Run one claim in this process and add its records to their file.
+
+    Parameters
+    ----------
+    name : str
+        The claim.
+    settings : Settings
+        How.
+    folder : path
+        Of the records.
+    """
+    about = machine.describe()
+    if name in RACES:
+        with machine.limited(settings.threads) as told:
+            for record in run_claim(RACES[name], settings):
+                records.append(name, [record | {"machine": about, "libraries": told}], folder)
+                _say(_line(record))
+    else:
+        for record in MEASUREMENTS[name].run(settings):
+            records.append(name, [record | {"machine": about}], folder)
+            _say(_line(record))
+
+
+def _line(record: dict[str, Any]) -> str:
+    where = f"{record['claim']}: {record['case']}, {record.get('dtype', '')} {record['threads']} thread(s)"
+    if record.get("failure") or record.get("reason"):
+        return f"{where}: {record.get('contender', 'nonneg')}: {record.get('failure') or record['reason']}"
+    shown = ("contender", "ratio", "seconds", "peak", "reached", "met")
+    told = {key: record[key] for key in shown if key in record}
+    return f"{where}: " + ", ".join(
+        f"{key} {tables.number(value) if isinstance(value, float) else value}" for key, value in told.items()
+    )
+
+
+def page(name: str, folder: Path, command: str) -> str:
+    """Return the page of a claim.
+
+    Parameters
+    ----------
+    name : str
+        The claim.
+    folder : path
+        Of the records.
+    command : str
+        What was typed.
+
+    Returns
+    -------
+    str
+        Markdown; a sentence where there are no records.
+    """
+    found = records.read(name, folder)
+    title = RACES[name].title if name in RACES else MEASUREMENTS[name].TITLE
+    if not found:
+        return f"# {title}\n\nNo records yet.\n"
+    table = tables.race_table(RACES[name], found) if name in RACES else MEASUREMENTS[name].table(found)
+    newest = records.latest(found, "case", "dtype", "threads", "contender")
+    sources = dict.fromkeys(f"- {r['case']}: {r['source']}" for r in newest if "source" in r)
+    parts = [f"# {title}", table, tables.machine_lines(found[-1]["machine"], command)]
+    if sources:
+        parts.append("Data:\n\n" + "\n".join(sources))
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line asks for, then print the tables.
+
+    Parameters
+    ----------
+    arguments : list of str or None
+        The words; None takes those of the process.
+
+    Returns
+    -------
+    int
+        0, or 1 when a process ended with an error.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    given = parser().parse_args(arguments)
+    claims = claims_from(given)
+    threads = [int(word) for word in (given.threads or ("1" if given.quick else "1,2")).split(",")]
+    if given.child:
+        run_here(claims[0], settings_from(given, threads[0]), given.results)
+        return 0
+    failed = False
+    if not given.tables:
+        for name in claims:
+            for count in threads:
+                child = [*arguments, "--child", "--only", name, "--threads", str(count)]
+                failed |= _in_a_process(child)
+    shown = " ".join(["python -m benchmarks", *(word for word in arguments if word != "--tables")]).strip()
+    for name in claims:
+        text = page(name, given.results, shown)
+        _say("\n" + text)
+        if given.write_docs:
+            DOCS.mkdir(parents=True, exist_ok=True)
+            (DOCS / f"{name}.md").write_text(text, encoding="utf-8")
+    return int(failed)
+
+
+def _in_a_process(words: list[str]) -> bool:
+    """Run this file again with other words; return whether it failed."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *words],
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )
+    return done.returncode != 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

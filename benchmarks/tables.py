@@ -1,0 +1,239 @@
+"""Tables from records: markdown for the documentation and the terminal, and the verdicts on the bars."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks.race import RaceClaim
+from benchmarks.records import latest
+
+DASH = "-"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table with aligned columns.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Names of the columns.
+    rows : iterable of sequences of str
+        The cells.
+
+    Returns
+    -------
+    str
+        Lines with bars; the columns after the first are aligned to the right.
+    """
+    rows = [list(row) for row in rows]
+    widths = [max(len(line[i]) for line in [list(head), *rows]) for i in range(len(head))]
+    rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
+
+    def line(cells: Sequence[str]) -> str:
+        first = cells[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        return f"| {' | '.join([first, *rest])} |"
+
+    return "\n".join([line(head), line(rule), *(line(row) for row in rows)])
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table.
+
+    Parameters
+    ----------
+    value : float or None
+        None where there is none.
+    digits : int, default 3
+        Significant digits.
+
+    Returns
+    -------
+    str
+        A dash for None.
+    """
+    if value is None:
+        return DASH
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text
+
+
+def race_table(claim: RaceClaim, records: list[dict[str, Any]]) -> str:
+    """Return the table of a race, its summary against the bars, and the table of the further peers.
+
+    Parameters
+    ----------
+    claim : RaceClaim
+        Whose records these are.
+    records : list of dict
+        Oldest first; the newest of each kind counts.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    records = latest(records, "case", "dtype", "threads", "contender")
+    duels = [record for record in records if record["contender"] == "nonneg"]
+    others = [record for record in records if record["contender"] != "nonneg"]
+    parts = [_duel_table(claim, duels, others)]
+    if claim.bars:
+        parts.append(
+            markdown(("bar", "cases", "type", "threads", "found", "to land", "goal"), _bars(claim, duels))
+        )
+    if others:
+        parts.append(_others_table(duels, others))
+    failures = [
+        f"- {record['case']}, {record['dtype']}, {record['threads']} threads: {record['failure']}"
+        for record in duels
+        if record.get("failure")
+    ]
+    if failures:
+        parts.append("Failures of `nonneg`:\n\n" + "\n".join(failures))
+    return "\n\n".join(parts)
+
+
+def _duel_table(claim: RaceClaim, duels: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+    head = (
+        "data",
+        "type",
+        "threads",
+        f"{claim.reference} (s)",
+        "nonneg (s)",
+        "ratio",
+        "ratio, steps only",
+        "best other peer (s)",
+        "passes",
+        "solver",
+        "target",
+    )
+    return markdown(head, [_duel_row(record, others) for record in duels])
+
+
+def _duel_row(record: dict[str, Any], others: list[dict[str, Any]]) -> list[str]:
+    rivals = [
+        (other["seconds"], other["contender"])
+        for other in others
+        if other.get("status") == "reached" and _place(other) == _place(record)
+    ]
+    best = f"{number(min(rivals)[0])} ({min(rivals)[1]})" if rivals else DASH
+    if record.get("reached"):
+        target = "reached"
+    elif record.get("seconds") is None:
+        target = "failed"
+    else:
+        target = f"missed by {number(record.get('excess'), 2)}"
+    return [
+        record["case"],
+        record["dtype"],
+        str(record["threads"]),
+        number(record["reference_seconds"]),
+        number(record.get("seconds")),
+        number(record.get("ratio")),
+        number(record.get("clock_ratio")),
+        best,
+        str(record.get("n_iter", DASH)),
+        str(record.get("solver", DASH)),
+        target,
+    ]
+
+
+def _others_table(duels: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+    rows = []
+    for record in others:
+        duel = next((duel for duel in duels if _place(duel) == _place(record)), {})
+        seconds, own = record.get("seconds"), duel.get("seconds")
+        rows.append(
+            [
+                record["case"],
+                record["dtype"],
+                str(record["threads"]),
+                record["contender"],
+                number(seconds),
+                str(record.get("passes", DASH)),
+                number(seconds / own if seconds and own else None),
+                record["status"] + (f": {record['reason']}" if record.get("reason") else ""),
+            ]
+        )
+    return markdown(
+        ("data", "type", "threads", "peer", "s to target", "passes", "over nonneg's", "status"), rows
+    )
+
+
+def _place(record: dict[str, Any]) -> tuple[Any, ...]:
+    return record["case"], record["dtype"], record["threads"]
+
+
+def _bars(claim: RaceClaim, duels: list[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+    for dtype, threads in dict.fromkeys((record["dtype"], record["threads"]) for record in duels):
+        for bar in claim.bars:
+            group = [
+                record
+                for record in duels
+                if (record["dtype"], record["threads"], record["kind"]) == (dtype, threads, bar.kind)
+            ]
+            if not group:
+                continue
+            # A target that was missed is no ratio at all.
+            ratios = [record["ratio"] if record.get("reached") else 0.0 for record in group]
+            found = statistics.median(ratios) if bar.statistic == "median" else min(ratios)
+            rows.append(
+                [
+                    bar.statistic,
+                    f"{bar.kind} ({len(group)})",
+                    dtype,
+                    str(threads),
+                    number(found),
+                    f"{bar.land:g} {verdict(found, bar.land)}",
+                    f"{bar.goal:g} {verdict(found, bar.goal)}",
+                ]
+            )
+    return rows
+
+
+def verdict(found: float, bar: float) -> str:
+    """Return whether a ratio reaches its bar.
+
+    Parameters
+    ----------
+    found : float
+        The ratio.
+    bar : float
+        The bar.
+
+    Returns
+    -------
+    str
+        "met" or "missed".
+    """
+    return "met" if found >= bar else "missed"
+
+
+def machine_lines(machine: dict[str, Any], command: str) -> str:
+    """Return where and how the records were made.
+
+    Parameters
+    ----------
+    machine : dict
+        From `benchmarks.machine.describe`.
+    command : str
+        What was typed.
+
+    Returns
+    -------
+    str
+        A markdown list.
+    """
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return "\n".join(
+        [
+            f"- Command: `{command}`",
+            f"- Date: {machine['date']}",
+            f"- Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
+            f"{machine['system']}; load before the run {machine['load_before']}",
+            f"- Python {machine['python']}; {versions}",
+        ]
+    )
