@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -60,6 +60,21 @@ class Table:
         """
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
+
+    def converted(self, dtype: str) -> Table:
+        """Change the type of the entries.
+
+        Parameters
+        ----------
+        dtype : str
+            Such as ``"float32"``.
+
+        Returns
+        -------
+        Table
+            The same entries; they are not copied where the type is already right.
+        """
+        return replace(self, X=self.X.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True)

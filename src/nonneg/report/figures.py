@@ -1,0 +1,228 @@
+"""Figures of the page, as inline SVG that takes the colours of the page it stands on.
+
+Only matplotlib's object interface is used: no window, no global figure, no global setting is touched.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+
+# Colours that no figure uses otherwise; `_svg_text` writes the page's own in their place.
+_INK, _FAINT, _ACCENT = "#010203", "#040506", "#070809"
+_PAGE_COLOURS = {_INK: "currentColor", _FAINT: "var(--line)", _ACCENT: "var(--accent)"}
+_DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|xtick|ytick|LineColl)[^"]*"')
+
+N_BINS = 600
+"""A heat map has at most so many cells along its long side."""
+_N_NAMES = 30
+
+
+def convergence(values: Sequence[float | None], position: Sequence[float], label: str) -> str:
+    """Draw the loss against iterations or seconds.
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        The loss after each iteration; None where it was not measured.
+    position : sequence of float
+        Where each value stands: iterations or seconds.
+    label : str
+        What the position is.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
+    x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
+    figure, axes = _figure(5.2, 3.0)
+    axes.plot(x, y, color=_ACCENT, linewidth=2, solid_capstyle="round")
+    if len(x):
+        axes.plot(x[-1], y[-1], "o", color=_ACCENT, markersize=6)
+        if y.min() > 0 and y.max() > 10 * y.min():
+            axes.set_yscale("log")
+        else:
+            _leave_room(axes, y)
+    axes.set_xlabel(label, color=_INK)
+    axes.set_ylabel("loss", color=_INK)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    return _svg_text(figure, f"Loss against {label}")
+
+
+def strengths(shares: FloatArray) -> str:
+    """Draw the share of each component, strongest first.
+
+    Parameters
+    ----------
+    shares : array of shape (n_components,)
+        Shares that add up to 1.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    order = np.argsort(-shares, kind="stable")
+    figure, axes = _figure(10.4, 2.5)
+    axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=_ACCENT)
+    shown = np.arange(0, len(order), max(1, len(order) // 40))
+    axes.set_xticks(shown, [str(order[at]) for at in shown])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.6, max(len(order), 8) - 0.4)  # few bars stay slim
+    axes.set_xlabel("component", color=_INK)
+    axes.set_ylabel("share, %", color=_INK)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    return _svg_text(figure, "Share of each component")
+
+
+def heat_map(
+    factor: FloatArray, what: str, names: Sequence[str] | None = None, *, ordered: bool = False
+) -> str:
+    """Draw a factor with one line a component, each scaled to its own maximum.
+
+    Parameters
+    ----------
+    factor : array of shape (n_components, length)
+        H, or the transpose of W.
+    what : str
+        What stands along the long side, such as "feature".
+    names : sequence of str, default=None
+        Names along the long side; written where they are few.
+    ordered : bool, default=False
+        Whether the long side was sorted, so that positions on it mean nothing.
+
+    Returns
+    -------
+    str
+        An SVG element. More than `N_BINS` positions are averaged in groups.
+    """
+    n_components, length = factor.shape
+    cells = scaled_rows(averaged(factor, N_BINS))
+    figure, axes = _figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)))
+    axes.imshow(
+        cells,
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="none",
+        extent=(-0.5, length - 0.5, n_components - 0.5, -0.5),
+    )
+    shown = np.arange(0, n_components, max(1, n_components // 20))
+    axes.set_yticks(shown, [str(at) for at in shown])
+    if names is not None and length <= _N_NAMES:
+        labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
+        axes.set_xticks(range(length), labels, rotation=60, ha="right", parse_math=False)
+    if ordered:
+        axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.set_xlabel(what, color=_INK)
+    axes.set_ylabel("component", color=_INK)
+    return _svg_text(figure, f"Heat map by {what}")
+
+
+def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
+    """Average neighbouring columns, so that at most `n_bins` are left.
+
+    Parameters
+    ----------
+    factor : array of shape (n_rows, length)
+        Any array.
+    n_bins : int
+        The most columns to keep.
+
+    Returns
+    -------
+    array of shape (n_rows, min(length, n_bins))
+        Means of groups whose sizes differ by at most one.
+    """
+    length = factor.shape[1]
+    if length <= n_bins:
+        return np.asarray(factor, dtype=np.float64)
+    edges = np.linspace(0, length, n_bins + 1).astype(int)
+    sums = np.add.reduceat(np.asarray(factor, dtype=np.float64), edges[:-1], axis=1)
+    return sums / np.diff(edges)
+
+
+def scaled_rows(factor: FloatArray) -> FloatArray:
+    """Divide each row by its largest entry.
+
+    Parameters
+    ----------
+    factor : array of shape (n_rows, length)
+        Nonnegative.
+
+    Returns
+    -------
+    array of the same shape
+        Rows with maximum 1; a zero row stays zero.
+    """
+    largest = factor.max(axis=1, keepdims=True)
+    return factor / np.where(largest > 0, largest, 1.0)
+
+
+def png_of(image: FloatArray, largest: float) -> bytes:
+    """Encode a nonnegative image: white for zero, black for `largest`.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+        Nonnegative.
+    largest : float
+        The value that becomes black.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+    """
+    matplotlib_image = import_optional("matplotlib.image", extra="report", purpose="The report")
+    stream = io.BytesIO()
+    matplotlib_image.imsave(
+        stream, image, cmap="gray_r", vmin=0.0, vmax=largest if largest > 0 else 1.0, format="png"
+    )
+    return stream.getvalue()
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    module = import_optional("matplotlib.figure", extra="report", purpose="The report")
+    figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
+    axes = figure.add_subplot(facecolor="none")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_FAINT)
+    axes.tick_params(colors=_INK, which="both", labelsize=10)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _leave_room(axes: Any, y: FloatArray) -> None:
+    room = 0.08 * (y.max() - y.min()) or 0.05 * abs(y[-1]) or 1.0
+    axes.set_ylim(y.min() - room, y.max() + room)
+
+
+def _svg_text(figure: Any, title: str) -> str:
+    matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
+    backend = import_optional("matplotlib.backends.backend_svg", extra="report", purpose="The report")
+    stream = io.StringIO()
+    # The salt makes the names of clip paths the same in every run, and different between figures.
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        # Text stays text: a character that matplotlib's own font lacks is drawn by the browser.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        backend.FigureCanvasSVG(figure).print_svg(
+            stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    text = stream.getvalue()
+    text = _DECORATIVE_IDS.sub("", text[text.index("<svg") :])
+    for placeholder, colour in _PAGE_COLOURS.items():
+        text = text.replace(placeholder, colour)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)

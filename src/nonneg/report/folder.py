@@ -1,0 +1,115 @@
+"""A folder of results that is replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nonneg.exceptions import OutputError
+
+
+def check_output_folder(folder: str | os.PathLike[str]) -> None:
+    """Make sure before a long run that its results can be written.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where results will go; it need not exist.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be made or written into. Nothing is left behind.
+    """
+    place = Path(folder).absolute()
+    if place.exists() and not place.is_dir():
+        raise OutputError(
+            f"{folder} is a file; a folder for the results was expected. Choose another with -o."
+        )
+    existing = place
+    while not existing.is_dir():
+        existing = existing.parent
+    for needed in {existing, place.parent if place.is_dir() else existing}:
+        if not os.access(needed, os.W_OK | os.X_OK):
+            raise OutputError(f"{needed} is not writable. Choose another folder with -o.")
+
+
+@contextmanager
+def replaced_folder(folder: str | os.PathLike[str], known: frozenset[str] = frozenset()) -> Iterator[Path]:
+    """Write files into a hidden folder, and move them into place when all are complete.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where the files belong. Other files in it are left alone.
+    known : frozenset of str, default=frozenset()
+        Names of results: those that an earlier run left and this one did not write are removed, so that
+        results of two runs never lie side by side.
+
+    Yields
+    ------
+    Path
+        The hidden folder, beside the real one; write into it.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written, such as on a full disk. What was there before is unchanged.
+    """
+    place = Path(folder).absolute()
+    staging: Path | None = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        fresh = staging / "new"
+        fresh.mkdir()
+        yield fresh
+        if place.exists():
+            _exchange(fresh, place, staging, known)
+        else:
+            fresh.replace(place)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"The results could not be written to {folder}: {reason}. What was there before is unchanged. "
+            "Free some space or choose another folder with -o, and run again."
+        ) from error
+    finally:
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _exchange(fresh: Path, place: Path, staging: Path, known: frozenset[str]) -> None:
+    """Move complete files over the old ones, which are kept until all are in place."""
+    written = sorted(entry.name for entry in fresh.iterdir())
+    stale = sorted(name for name in known.difference(written) if (place / name).is_file())
+    kept = staging / "old"
+    kept.mkdir()
+    for name in [*written, *stale]:
+        if (place / name).is_file():
+            _keep(place / name, kept / name)
+    try:
+        for name in written:
+            (fresh / name).replace(place / name)
+        for name in stale:
+            (place / name).unlink()
+    except BaseException:
+        for name in [*written, *stale]:
+            if (kept / name).exists():
+                (kept / name).replace(place / name)
+            else:
+                (place / name).unlink(missing_ok=True)
+        raise
+
+
+def _keep(old: Path, copy: Path) -> None:
+    try:
+        copy.hardlink_to(old)  # costs nothing, and the old name stays in place all the time
+    except OSError:
+        shutil.copy2(old, copy)

@@ -1,0 +1,214 @@
+"""The report of a fit: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.report import figures, wording
+from nonneg.report.quality import component_strengths
+
+N_PICTURES = 100
+"""At most so many components are shown as images: the strongest."""
+N_LISTED = 60
+"""At most so many components are listed with their strongest features."""
+_N_TOP = 8
+_N_SORTED = 30
+
+
+@dataclass(frozen=True)
+class Fit:
+    """All that the page shows.
+
+    Attributes
+    ----------
+    record : mapping
+        The contents of result.json.
+    W : array of shape (n_samples, n_components)
+        The left factor.
+    H : array of shape (n_components, n_features)
+        The right factor.
+    row_names, column_names : sequence of str or None
+        Names of samples and features.
+    examples : array of shape (n_examples, n_features) or None
+        Rows of the data to set beside what the components make of them.
+    """
+
+    record: Mapping[str, Any]
+    W: FloatArray
+    H: FloatArray
+    row_names: Sequence[str] | None = None
+    column_names: Sequence[str] | None = None
+    examples: FloatArray | None = None
+
+
+def build_page(fit: Fit) -> str:
+    """Write the report of a fit.
+
+    Parameters
+    ----------
+    fit : Fit
+        Numbers, factors and names.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped, and the page forbids itself
+        scripts and anything from elsewhere.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
+    markup = jinja2.utils.markupsafe.Markup
+    record = fit.record
+    shares = component_strengths(fit.W, fit.H)
+    history = record.get("history", {})
+    losses = history.get("loss", [])
+    context = {
+        "style": markup(_template("style.css")),
+        "title": record["title"],
+        "answer": wording.answer(record),
+        "outcome": wording.outcome(record),
+        "tiles": wording.tiles(record),
+        "curves": [
+            markup(figures.convergence(losses, history[key], label))
+            for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
+            if losses and key in history
+        ],
+        "pictures": _pictures(fit, shares),
+        "examples": _examples(fit),
+        "strengths": markup(figures.strengths(shares)),
+        "maps": [(text, markup(drawing)) for text, drawing in _heat_maps(fit)],
+        "top": _top_lists(fit, shares),
+        "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
+        "comparison": record.get("comparison"),
+        "facts": wording.facts(record),
+        "versions": record.get("versions", {}),
+    }
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return str(environment.from_string(_template("report.html")).render(context))
+
+
+def _template(name: str) -> str:
+    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _data_address(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _image_shape(record: Mapping[str, Any]) -> tuple[int, int] | None:
+    shape = record.get("image_shape")
+    return None if shape is None else (int(shape[0]), int(shape[1]))
+
+
+def _pictures(fit: Fit, shares: FloatArray) -> list[dict[str, Any]]:
+    """Show each component as an image, black where it is strongest."""
+    shape = _image_shape(fit.record)
+    if shape is None:
+        return []
+    shown = np.sort(np.argsort(-shares, kind="stable")[:N_PICTURES])
+    return [
+        {
+            "source": _data_address(figures.png_of(fit.H[at].reshape(shape), float(fit.H[at].max()))),
+            "label": f"{at}",
+            "share": wording.percent(float(shares[at])),
+        }
+        for at in shown.tolist()
+    ]
+
+
+def _examples(fit: Fit) -> list[dict[str, str]]:
+    """Set rows of the data beside their reconstruction, in the same shades."""
+    shape = _image_shape(fit.record)
+    if shape is None or fit.examples is None:
+        return []
+    pairs = []
+    for row, entries in zip(fit.record["examples"], fit.examples, strict=True):
+        model = fit.W[row] @ fit.H
+        entries = np.nan_to_num(entries)
+        largest = float(max(entries.max(), model.max()))
+        name = f"{row}" if fit.row_names is None else fit.row_names[row]
+        pairs.append(
+            {
+                "name": name,
+                "data": _data_address(figures.png_of(entries.reshape(shape), largest)),
+                "model": _data_address(figures.png_of(model.reshape(shape), largest)),
+            }
+        )
+    return pairs
+
+
+def _heat_maps(fit: Fit) -> list[tuple[str, str]]:
+    samples, names, order = _sorted_by_component(fit.W.T, fit.row_names)
+    maps = [
+        (
+            f"W: how much of each component is in each sample{order}.",
+            figures.heat_map(samples, "sample", names, ordered=bool(order)),
+        )
+    ]
+    if _image_shape(fit.record) is None:
+        features, names, order = fit.H, fit.column_names, ""
+        if names is not None:  # without names the order may mean something: wavelengths, time
+            features, names, order = _sorted_by_component(fit.H, names)
+        maps.append(
+            (
+                f"H: how much of each feature is in each component{order}.",
+                figures.heat_map(features, "feature", names, ordered=bool(order)),
+            )
+        )
+    return maps
+
+
+def _sorted_by_component(
+    factor: FloatArray, names: Sequence[str] | None
+) -> tuple[FloatArray, Sequence[str] | None, str]:
+    """Put together what belongs to the same component, unless there is room for all names."""
+    if factor.shape[1] <= _N_SORTED:
+        return factor, names, ""
+    scaled = figures.scaled_rows(factor)
+    order = np.lexsort((-scaled.max(axis=0), scaled.argmax(axis=0)))
+    return factor[:, order], None, ", sorted by the strongest component"
+
+
+def _top_lists(fit: Fit, shares: FloatArray) -> dict[str, Any] | None:
+    if fit.column_names is None and fit.row_names is None:
+        return None
+    shown = np.argsort(-shares, kind="stable")[:N_LISTED]
+    return {
+        "with_features": fit.column_names is not None,
+        "with_samples": fit.row_names is not None,
+        "rows": [
+            {
+                "component": at,
+                "share": wording.percent(float(shares[at])),
+                "features": _strongest(fit.H[at], fit.column_names),
+                "samples": _strongest(fit.W[:, at], fit.row_names),
+            }
+            for at in shown.tolist()
+        ],
+    }
+
+
+def _strongest(weights: FloatArray, names: Sequence[str] | None) -> list[tuple[str, int]]:
+    """Name the largest entries, each with its size in percent of the largest."""
+    if names is None or weights.max() <= 0:
+        return []
+    order = np.argsort(-weights, kind="stable")[:_N_TOP]
+    return [
+        (names[at], round(100 * float(weights[at] / weights[order[0]])))
+        for at in order.tolist()
+        if weights[at] > 0
+    ]

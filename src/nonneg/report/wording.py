@@ -1,0 +1,230 @@
+"""The sentences and numbers of the report, in words a person can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LOSS_WORDS = {
+    "frobenius": "squared error",
+    "kullback-leibler": "Kullback-Leibler divergence",
+    "itakura-saito": "Itakura-Saito divergence",
+}
+
+_VERDICTS = {"holds": "holds", "fails": "fails", "not verifiable": "open"}
+
+
+def number(value: Any, *, digits: int = 4) -> str:
+    """Write a number for a person.
+
+    Parameters
+    ----------
+    value : object
+        A number, None, or anything with a `str`.
+    digits : int, default=4
+        Significant digits of a float.
+
+    Returns
+    -------
+    str
+        None as a dash; a whole number with thin spaces between thousands.
+    """
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    return f"{value:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, with as many digits as its distance from 0 and 100 asks for.
+
+    Parameters
+    ----------
+    share : float
+        1 is all.
+
+    Returns
+    -------
+    str
+        Such as ``95.3%`` or ``99.98%``; never rounded up to all.
+    """
+    for digits in (1, 2, 3, 4):
+        text = f"{100 * share:.{digits}f}"
+        if share >= 1 or float(text) < 100:
+            return f"{text}%"
+    return "more than 99.9999%"
+
+
+def seconds(value: float) -> str:
+    """Write a duration.
+
+    Parameters
+    ----------
+    value : float
+        Seconds.
+
+    Returns
+    -------
+    str
+        In milliseconds, seconds or minutes.
+    """
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+
+
+def answer(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    result = record["result"]
+    k = result["n_components"]
+    subject = "1 component explains" if k == 1 else f"{number(k)} components explain"
+    explained = result.get("explained")
+    entries = "the observed entries" if record["data"].get("n_missing") else "the data"
+    if explained is None or explained < 0:
+        return (
+            f"{number(k)} component{'s' * (k != 1)} with a {loss_words(record)} of {number(result['loss'])}."
+        )
+    return f"{subject} {percent(explained)} of the squared norm of {entries}."
+
+
+def outcome(record: Mapping[str, Any]) -> str:
+    """Say how the run ended.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    result, data = record["result"], record["data"]
+    rows, columns = data["shape"]
+    reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
+    return (
+        f"{number(rows)} samples with {number(columns)} features from {data['source']}, factorized by "
+        f"minimising the {loss_words(record)}. The run took {number(result['n_iter'])} iterations and "
+        f"{seconds(result['seconds'])}, and stopped because {reason}."
+    )
+
+
+def loss_words(record: Mapping[str, Any]) -> str:
+    """Name the loss that was minimised.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        Such as "squared error".
+    """
+    name = str(record["result"]["loss_name"])
+    return LOSS_WORDS.get(name, f"beta divergence ({name})")
+
+
+def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Choose the few numbers that stand on top.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    list of (str, str)
+        What it is, and the number.
+    """
+    result = record["result"]
+    return [
+        ("components", number(result["n_components"])),
+        ("relative error", number(result["relative_error"])),
+        ("iterations", number(result["n_iter"])),
+        ("time", seconds(result["seconds"])),
+    ]
+
+
+def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Prepare one statement of the certificate.
+
+    Parameters
+    ----------
+    entry : mapping
+        Its name, sentence, number, threshold, verdict and quantities.
+
+    Returns
+    -------
+    dict
+        The same as text, and the class of the badge.
+    """
+    threshold = entry.get("threshold")
+    return {
+        "name": str(entry["name"]).replace("_", " ").replace("-", " "),
+        "sentence": entry["sentence"],
+        "number": number(entry.get("number")),
+        "threshold": None if threshold is None else number(threshold),
+        "verdict": entry["verdict"],
+        "badge": _VERDICTS.get(entry["verdict"], "open"),
+        "quantities": [
+            (str(key).replace("_", " "), number(value)) for key, value in entry.get("quantities", {}).items()
+        ],
+    }
+
+
+def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Collect all that someone needs to repeat the run.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    list of (str, list of (str, str))
+        Groups of names and values.
+    """
+    data, result = record["data"], record["result"]
+    rows, columns = data["shape"]
+    about_data = [
+        ("source", data["source"]),
+        ("shape", f"{number(rows)} \N{MULTIPLICATION SIGN} {number(columns)}"),
+        ("entries", data["dtype"]),
+    ]
+    if data.get("n_stored") is not None:
+        stored = data["n_stored"]
+        about_data.append(("nonzeros", f"{number(stored)} ({percent(stored / (rows * columns))})"))
+    if data.get("n_missing"):
+        missing = data["n_missing"]
+        about_data.append(("missing", f"{number(missing)} ({percent(missing / (rows * columns))})"))
+    about_result = [
+        ("solver", result["solver"]),
+        ("loss", loss_words(record)),
+        ("final loss", number(result["loss"], digits=8)),
+        ("reconstruction error", number(result["reconstruction_err"], digits=8)),
+        ("relative error", number(result["relative_error"], digits=8)),
+        ("iterations", number(result["n_iter"])),
+        ("stopped because", result["stop_reason"]["sentence"].replace("`", "")),
+        ("time", seconds(result["seconds"])),
+    ]
+    parameters = [(name, number(value)) for name, value in record.get("parameters", {}).items()]
+    return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]

@@ -1,0 +1,123 @@
+"""Results are replaced as a whole: a full disk or an error leaves the old ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from nonneg.exceptions import OutputError
+from nonneg.report.folder import check_output_folder, replaced_folder
+
+KNOWN = frozenset({"a.txt", "b.txt", "c.txt"})
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {entry.name: entry.read_text() for entry in folder.iterdir()}
+
+
+@pytest.fixture
+def old(tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt", "notes.md"):
+        (folder / name).write_text(f"old {name}")
+    return folder
+
+
+def test_a_new_folder_appears_when_it_is_complete(tmp_path):
+    folder = tmp_path / "deep" / "results"
+    with replaced_folder(folder) as fresh:
+        (fresh / "a.txt").write_text("new")
+        assert not folder.exists()
+    assert contents(folder) == {"a.txt": "new"}
+    assert [entry.name for entry in folder.parent.iterdir()] == ["results"]
+
+
+def test_old_results_go_and_other_files_stay(old):
+    with replaced_folder(old, KNOWN) as fresh:
+        (fresh / "a.txt").write_text("new a")
+        (fresh / "c.txt").write_text("new c")
+    assert contents(old) == {"a.txt": "new a", "c.txt": "new c", "notes.md": "old notes.md"}
+    assert [entry.name for entry in old.parent.iterdir()] == ["results"]
+
+
+def test_a_full_disk_leaves_the_old_results(old, monkeypatch):
+    before = contents(old)
+
+    def full(self, *rest, **more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write():
+        with replaced_folder(old, KNOWN) as fresh:
+            (fresh / "a.txt").write_text("new a")
+            monkeypatch.setattr(Path, "write_text", full)
+            (fresh / "b.txt").write_text("new b")
+
+    with pytest.raises(OutputError, match=r"No space left on device.*before is unchanged. Free some space"):
+        write()
+    monkeypatch.undo()
+    assert contents(old) == before
+    assert [entry.name for entry in old.parent.iterdir()] == ["results"]
+
+
+@pytest.mark.parametrize("failing_move", [1, 2, 3])
+def test_a_failure_between_two_moves_is_undone(old, monkeypatch, failing_move):
+    before = contents(old)
+    moves = []
+    move = Path.replace
+
+    def stumbling(self, target):
+        if target.parent == old and self.parent.name == "new":
+            moves.append(target)
+            if len(moves) == failing_move:
+                raise OSError(errno.EIO, "broken disk")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", stumbling)
+
+    def write():
+        with replaced_folder(old, KNOWN) as fresh:
+            for name in sorted(KNOWN):
+                (fresh / name).write_text("new")
+
+    with pytest.raises(OutputError, match="broken disk"):
+        write()
+    assert contents(old) == before
+
+
+def test_other_errors_pass_and_leave_the_old_results(old):
+    before = contents(old)
+
+    def write():
+        with replaced_folder(old, KNOWN) as fresh:
+            (fresh / "a.txt").write_text("new a")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert contents(old) == before
+    assert [entry.name for entry in old.parent.iterdir()] == ["results"]
+
+
+def test_where_links_are_not_possible_the_old_files_are_copied(old, monkeypatch):
+    def no_links(self, target):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with replaced_folder(old, KNOWN) as fresh:
+        (fresh / "a.txt").write_text("new a")
+    assert contents(old) == {"a.txt": "new a", "notes.md": "old notes.md"}
+
+
+def test_a_bad_place_is_refused_before_the_work(tmp_path, monkeypatch):
+    check_output_folder(tmp_path / "new" / "folder")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="is a file; a folder"):
+        check_output_folder(tmp_path / "file")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="not writable"):
+        check_output_folder(tmp_path / "new")

@@ -1,0 +1,105 @@
+"""Measures of a fit against their definitions; figures that take any names and touch no global state."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nonneg.report.quality import component_strengths, relative_error
+
+
+@pytest.fixture
+def factors():
+    rng = np.random.default_rng(0)
+    return rng.random((50, 3)), rng.random((3, 20))
+
+
+def test_relative_error_is_that_of_the_definition(factors, monkeypatch):
+    W, H = factors
+    X = W @ H + np.random.default_rng(1).random((50, 20))
+    expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
+    monkeypatch.setattr("nonneg.report.quality._BLOCK_ENTRIES", 140)  # several blocks
+    assert relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
+    assert relative_error(sparse.csc_array(X), W, H) == pytest.approx(expected, rel=1e-10)
+    X[3, 4] = np.nan
+    seen = ~np.isnan(X)
+    expected = np.linalg.norm((X - W @ H)[seen]) / np.linalg.norm(X[seen])
+    assert relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
+
+
+def test_relative_error_of_zero_data(factors):
+    W, H = factors
+    assert relative_error(np.zeros((50, 20)), 0 * W, H) == 0
+    assert relative_error(np.zeros((50, 20)), W, H) == np.inf
+
+
+def test_strengths_add_up_and_do_not_see_the_scale(factors):
+    W, H = factors
+    shares = component_strengths(W, H)
+    assert shares.sum() == pytest.approx(1)
+    scale = np.array([10, 0.1, 3])
+    np.testing.assert_allclose(component_strengths(W * scale, H / scale[:, None]), shares)
+    np.testing.assert_array_equal(component_strengths(0 * W, H), 0)
+
+
+def test_averages_keep_the_mean_of_each_group():
+    figures = pytest.importorskip("nonneg.report.figures")
+    rows = np.arange(20.0).reshape(2, 10)
+    np.testing.assert_allclose(
+        figures.averaged(rows, 5), [[0.5, 2.5, 4.5, 6.5, 8.5], [10.5, 12.5, 14.5, 16.5, 18.5]]
+    )
+    np.testing.assert_array_equal(figures.averaged(rows, 10), rows)
+    assert figures.averaged(np.ones((2, 7)), 3).tolist() == [[1, 1, 1], [1, 1, 1]]
+    np.testing.assert_allclose(figures.scaled_rows(np.array([[1.0, 2.0], [0.0, 0.0]])), [[0.5, 1], [0, 0]])
+
+
+def test_figures_are_sound_svg_with_the_colours_of_the_page():
+    pytest.importorskip("matplotlib")
+    from nonneg.report import figures
+
+    drawings = [
+        figures.convergence([3.0, 2.0, None, 1.9], [1, 2, 3, 4], "iteration"),
+        figures.convergence([1e6, 1.0, 1e-3], [1, 2, 3], "iteration"),
+        figures.convergence([5.0], [1], "iteration"),
+        figures.convergence([0.0, 0.0], [1, 2], "iteration"),
+        figures.convergence([], [], "iteration"),
+        figures.strengths(np.array([0.2, 0.8])),
+        figures.strengths(np.full(300, 1 / 300)),
+        figures.heat_map(np.random.default_rng(0).random((3, 5000)), "sample"),
+        figures.heat_map(np.zeros((1, 1)), "sample"),
+    ]
+    for drawing in drawings:
+        assert ET.fromstring(drawing).tag.endswith("svg")
+        assert "currentColor" in drawing
+        assert not any(placeholder in drawing for placeholder in ("#010203", "#040506", "#070809"))
+        assert "matplotlib.org" not in drawing
+    assert drawings[0] == figures.convergence([3.0, 2.0, None, 1.9], [1, 2, 3, 4], "iteration")
+
+
+def test_strange_names_are_drawn_as_they_are():
+    pytest.importorskip("matplotlib")
+    from nonneg.report import figures
+
+    drawing = figures.heat_map(np.ones((2, 4)), "feature", ["$x_{", "<script>", "中文", "a" * 50])
+    texts = [element.text for element in ET.fromstring(drawing).iter() if element.tag.endswith("text")]
+    assert {"$x_{", "<script>", "中文", "a" * 15 + "…"} <= set(texts)
+
+
+def test_drawing_leaves_pyplot_and_the_settings_alone():
+    pytest.importorskip("matplotlib")
+    code = (
+        "import sys, matplotlib\n"
+        "from matplotlib import rcParams\n"
+        "def kept(): return {key: rcParams[key] for key in rcParams if key != 'backend'}\n"
+        "before = kept()\n"
+        "from nonneg.report import figures\n"
+        "figures.convergence([2.0, 1.0], [1, 2], 'iteration')\n"
+        "assert kept() == before\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
