@@ -1,0 +1,87 @@
+"""The command line: `nonneg COMMAND`. Each command is a file that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from nonneg._version import __version__
+from nonneg.cli import terminal
+from nonneg.exceptions import NonnegError
+
+COMMANDS = {
+    "demo": "factorize handwritten digits and write a report, to see what comes out",
+    "fit": "factorize a file and write the factors, the numbers and a report",
+    "report": "write the report of an earlier fit again",
+    "reproduce": "repeat experiments of the papers",
+    "bench": "race against other libraries",
+}
+"""The commands, with what their help says; the file of a command has its name."""
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        The words after `nonneg`; None takes them from the terminal.
+
+    Returns
+    -------
+    int
+        0 for success, 2 for an error the user can correct (one line says how), 130 after Ctrl-C.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = _parser(words)
+        arguments = parser.parse_args(words)
+        if arguments.command is None:
+            terminal.say(parser.format_help().rstrip())
+            return 0
+        return int(arguments.run(arguments))
+    except SystemExit as request:  # argparse has said what was wrong, or has shown the help
+        return request.code if isinstance(request.code, int) else 2
+    except NonnegError as error:
+        return _failure(error, words)
+    except MemoryError as error:
+        hint = (
+            "the memory of this machine is not enough. Try --dtype float32, a sparse format or a smaller -k"
+        )
+        return _failure(error, words, f"{hint}. {error}".rstrip())
+    except KeyboardInterrupt:
+        terminal.note("interrupted; nothing was written")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the output has left, as `head` does
+        return 0
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nonneg",
+        description="Nonnegative matrix factorization with receipts.",
+        epilog="`nonneg COMMAND --help` explains a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"nonneg {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    wanted = next((word for word in words if not word.startswith("-")), None)
+    for name, words_of_help in COMMANDS.items():
+        command = commands.add_parser(name, help=words_of_help, description=words_of_help.capitalize() + ".")
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        if name == wanted:
+            # Only this command's file is imported, so that help comes at once.
+            module = importlib.import_module(f"nonneg.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser
+
+
+def _failure(error: BaseException, words: Sequence[str], sentence: str | None = None) -> int:
+    if "--debug" in words:
+        raise error
+    terminal.note(f"nonneg: error: {' '.join((sentence or str(error)).split())}")
+    return 2

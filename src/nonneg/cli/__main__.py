@@ -1,0 +1,9 @@
+"""Makes `python -m nonneg.cli` the same as `nonneg`."""
+
+from __future__ import annotations
+
+import sys
+
+from nonneg.cli import main
+
+sys.exit(main())

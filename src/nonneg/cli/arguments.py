@@ -1,0 +1,66 @@
+"""Words of the command line turned into values, with messages that say what was expected."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+
+def components(text: str) -> int | str:
+    """Read the number of components.
+
+    Parameters
+    ----------
+    text : str
+        A positive whole number, or "auto".
+
+    Returns
+    -------
+    int or str
+        The number or "auto".
+    """
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"a whole number of at least 1, or 'auto', was expected; {text!r} came"
+        )
+    return int(text)
+
+
+def image_shape(text: str) -> tuple[int, int]:
+    """Read the shape of an image.
+
+    Parameters
+    ----------
+    text : str
+        Rows and columns, such as "8x8".
+
+    Returns
+    -------
+    tuple of int
+        Rows and columns.
+    """
+    found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"rows and columns such as 8x8 were expected; {text!r} came")
+    return int(found[1]), int(found[2])
+
+
+def number_or_name(text: str) -> float | str:
+    """Read a number where there is one, and leave a name as it is.
+
+    Parameters
+    ----------
+    text : str
+        Such as "0.5", "same" or "kullback-leibler".
+
+    Returns
+    -------
+    float or str
+        The number or the name.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text

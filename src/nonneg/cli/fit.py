@@ -1,0 +1,235 @@
+"""`nonneg fit FILE`: factorize a file."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonneg.cli import arguments, terminal
+
+if TYPE_CHECKING:
+    from nonneg.data.files import Table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        The parser of this command.
+    """
+    parser.add_argument(
+        "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
+    )
+    parser.add_argument(
+        "-k",
+        "--components",
+        type=arguments.components,
+        default="auto",
+        metavar="K",
+        help="how many components, or 'auto' (the default) to estimate it",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="folder for the results (default: FILE's name + -nmf)",
+    )
+    _add_model_arguments(parser.add_argument_group("model"))
+    _add_data_arguments(parser.add_argument_group("data"))
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--image-shape", type=arguments.image_shape, metavar="RxC", help="show components as images"
+    )
+    output.add_argument(
+        "--csv", action="store_true", help="write the factors as .csv too (always done for tables)"
+    )
+    output.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _add_model_arguments(group: Any) -> None:
+    group.add_argument(
+        "--loss",
+        type=arguments.number_or_name,
+        metavar="NAME",
+        help="frobenius (default), kullback-leibler, itakura-saito, or a number: beta of a beta divergence",
+    )
+    group.add_argument("--solver", metavar="NAME", help="method (default: auto, by the shape of the data)")
+    group.add_argument("--init", metavar="NAME", help="start, such as random or nndsvda")
+    group.add_argument("--max-iter", type=int, metavar="N", help="at most so many iterations")
+    group.add_argument("--tol", type=float, metavar="TOL", help="stop when an iteration gains less")
+    group.add_argument("--alpha-W", type=float, metavar="A", help="weight of the penalty on W (default: 0)")
+    group.add_argument(
+        "--alpha-H",
+        type=arguments.number_or_name,
+        metavar="A",
+        help="weight of the penalty on H (default: same)",
+    )
+    group.add_argument("--l1-ratio", type=float, metavar="R", help="share of L1 in the penalties, 0 to 1")
+    group.add_argument("--seed", type=int, metavar="N", help="of the random numbers (default: 0)", default=0)
+    group.add_argument(
+        "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fit"
+    )
+    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+    )
+
+
+def _add_data_arguments(group: Any) -> None:
+    yes_or_no = argparse.BooleanOptionalAction
+    group.add_argument(
+        "--header", action=yes_or_no, default=None, help="first line holds names (default: look)"
+    )
+    group.add_argument(
+        "--index", action=yes_or_no, default=None, help="first column holds names (default: look)"
+    )
+    group.add_argument(
+        "--delimiter", metavar="CHAR", help="what separates cells of a text file (default: look)"
+    )
+    group.add_argument(
+        "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file"
+    )
+    group.add_argument(
+        "--transpose", action="store_true", help="exchange rows and columns: samples must be rows"
+    )
+    group.add_argument("--dtype", choices=["float32", "float64"], help="convert the entries first")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, factorize, write.
+
+    Parameters
+    ----------
+    options : Namespace
+        As `add_arguments` declares them.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg.cli.results import FittedModel, write_results
+    from nonneg.report import wording
+    from nonneg.report.folder import check_output_folder
+
+    folder = options.output or Path(f"{options.file.name.split('.')[0]}-nmf")
+    check_output_folder(folder)
+    table = _read(options)
+    _check_image_shape(options.image_shape, table)
+    with terminal.warnings_as_notes():
+        model, W, seconds = fit_model(table.X, **_model_parameters(options))
+    fitted = FittedModel(
+        model,
+        W,
+        table,
+        seconds,
+        title=f"Factorization of {table_name(table)}",
+        image_shape=options.image_shape,
+    )
+    record, written = write_results(folder, fitted, csv=options.csv)
+    terminal.say(wording.answer(record))
+    for path in written:
+        terminal.say(str(path))
+    return 0
+
+
+def table_name(table: Table) -> str:
+    """Name the data as a person would.
+
+    Parameters
+    ----------
+    table : Table
+        What was read.
+
+    Returns
+    -------
+    str
+        The file's name without its folders.
+    """
+    return Path(table.source).name or table.source
+
+
+def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
+    """Fit, and take the time.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+        The data.
+    **parameters : object
+        Of `NMF`.
+
+    Returns
+    -------
+    tuple
+        The fitted model, W, and the seconds it took.
+    """
+    from nonneg import NMF
+
+    model = NMF(**parameters)
+    started = time.perf_counter()
+    W = model.fit_transform(X)
+    return model, W, time.perf_counter() - started
+
+
+def _read(options: argparse.Namespace) -> Table:
+    from nonneg.data.files import read_table
+
+    started = time.perf_counter()
+    table = read_table(
+        options.file,
+        header="auto" if options.header is None else options.header,
+        index="auto" if options.index is None else options.index,
+        variable=options.variable,
+        delimiter=options.delimiter,
+    )
+    if options.transpose:
+        table = table.transposed()
+    if options.dtype is not None:
+        table = table.converted(options.dtype)
+    if not options.quiet:
+        rows, columns = table.X.shape
+        named = {True: "named", False: "without names"}
+        terminal.note(
+            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {rows} samples "
+            f"({named[table.row_names is not None]}) x {columns} features "
+            f"({named[table.column_names is not None]}), {table.X.dtype}"
+        )
+    return table
+
+
+def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
+    from nonneg.exceptions import ShapeError
+
+    if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
+        raise ShapeError(
+            f"--image-shape {shape[0]}x{shape[1]} asks for {shape[0] * shape[1]} features, the data have "
+            f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
+        )
+
+
+def _model_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """Collect what the user said; all else is left to the defaults of `NMF`."""
+    said = {
+        "n_components": options.components,
+        "beta_loss": options.loss,
+        "solver": options.solver,
+        "init": options.init,
+        "max_iter": options.max_iter,
+        "tol": options.tol,
+        "alpha_W": options.alpha_W,
+        "alpha_H": options.alpha_H,
+        "l1_ratio": options.l1_ratio,
+        "random_state": options.seed,
+        "missing": options.missing,
+        "n_jobs": options.n_jobs,
+        "checkpoint": None if options.checkpoint is None else str(options.checkpoint),
+        "verbose": 0 if options.quiet else 1,
+    }
+    return {name: value for name, value in said.items() if value is not None}

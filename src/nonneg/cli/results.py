@@ -1,0 +1,256 @@
+"""The files of a fit: what is written, and how it is read back."""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nonneg._typing import FloatArray
+from nonneg._version import __version__
+from nonneg.cli import terminal
+from nonneg.data.files import Table, read_table
+from nonneg.exceptions import FileFormatError, MissingDependencyError
+from nonneg.report.folder import replaced_folder
+from nonneg.report.page import Fit, build_page
+from nonneg.report.quality import relative_error
+from nonneg.report.records import as_json, plain, read_record
+
+RESULT, NAMES, MODEL, REPORT = "result.json", "names.json", "model.npz", "report.html"
+FILES = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES, MODEL, REPORT, RESULT})
+"""All names a fit may write."""
+
+_TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
+_N_EXAMPLES = 8
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fit and what it was fitted to.
+
+    Attributes
+    ----------
+    model : NMF
+        The fitted estimator.
+    W : array of shape (n_samples, n_components)
+        What `fit_transform` returned.
+    table : Table
+        The data and their names.
+    seconds : float
+        How long the fit took.
+    title : str
+        Headline of the report.
+    image_shape : tuple of int or None
+        How a component becomes an image.
+    comparison : mapping or None
+        Another library's result, for the report.
+    """
+
+    model: Any
+    W: FloatArray
+    table: Table
+    seconds: float
+    title: str
+    image_shape: tuple[int, int] | None = None
+    comparison: Mapping[str, Any] | None = None
+
+
+def write_results(
+    folder: Path, fitted: FittedModel, *, csv: bool = False
+) -> tuple[dict[str, Any], list[Path]]:
+    """Write all files of a fit at once, or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go; results of an earlier fit there are replaced.
+    fitted : FittedModel
+        The fit.
+    csv : bool, default=False
+        Write .csv even where the data were no table.
+
+    Returns
+    -------
+    tuple
+        The contents of result.json, and the paths of the files, the report last.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written; earlier results are unchanged.
+    """
+    record = fit_record(fitted)
+    fit = _fit_of(fitted, record)
+    named = fit.row_names is not None or fit.column_names is not None
+    with replaced_folder(folder, FILES) as fresh:
+        np.save(fresh / "W.npy", fit.W, allow_pickle=False)
+        np.save(fresh / "H.npy", fit.H, allow_pickle=False)
+        if fit.examples is not None:
+            np.save(fresh / "examples.npy", fit.examples, allow_pickle=False)
+        if csv or named or fitted.table.kind in _TABLE_KINDS:
+            components = [f"component_{at}" for at in range(fit.H.shape[0])]
+            _write_csv(fresh / "W.csv", fit.W, "sample", fit.row_names, components)
+            _write_csv(fresh / "H.csv", fit.H, "component", components, fit.column_names)
+        if named:
+            names = {"rows": fit.row_names, "columns": fit.column_names}
+            (fresh / NAMES).write_text(as_json(names), encoding="utf-8")
+        fitted.model.save(fresh / MODEL)
+        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
+        try:
+            (fresh / REPORT).write_text(build_page(fit), encoding="utf-8")
+        except MissingDependencyError as error:
+            terminal.note(f"note: no report was written. {error}")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
+    return record, [folder / name for name in written]
+
+
+def read_results(folder: Path) -> Fit:
+    """Read back what `write_results` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    Fit
+        Ready for the report.
+
+    Raises
+    ------
+    FileFormatError
+        If a file is missing or damaged.
+    """
+    if not folder.is_dir():
+        raise FileFormatError(f"{folder} is no folder. Give the folder that `nonneg fit -o` wrote.")
+    if not (folder / RESULT).is_file():
+        raise FileFormatError(f"{folder} holds no {RESULT}. Give the folder that `nonneg fit -o` wrote.")
+    record = read_record(folder / RESULT)
+    W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))
+    expected = record.get("data", {}).get("shape")
+    if [W.shape[0], H.shape[1]] != expected or W.shape[1] != H.shape[0]:
+        raise FileFormatError(
+            f"{folder}: W.npy {W.shape} and H.npy {H.shape} do not belong to the data of {RESULT} "
+            f"({expected}). Run `nonneg fit` again."
+        )
+    names = read_record(folder / NAMES) if (folder / NAMES).is_file() else {}
+    examples = read_table(folder / "examples.npy").X if record.get("examples") else None
+    return Fit(record, W, H, names.get("rows"), names.get("columns"), examples)
+
+
+def fit_record(fitted: FittedModel) -> dict[str, Any]:
+    """Collect the numbers of a fit.
+
+    Parameters
+    ----------
+    fitted : FittedModel
+        The fit.
+
+    Returns
+    -------
+    dict
+        The contents of result.json.
+    """
+    model, X, table = fitted.model, fitted.table.X, fitted.table
+    error = relative_error(X, fitted.W, model.components_)
+    is_sparse = sparse.issparse(X)
+    record = {
+        "format": 1,
+        "title": fitted.title,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": {
+            "source": Path(table.source).name or table.source,
+            "shape": X.shape,
+            "dtype": str(X.dtype),
+            "n_stored": X.nnz if is_sparse else None,
+            "n_missing": 0 if is_sparse or X.dtype.kind != "f" else int(np.isnan(X).sum()),
+        },
+        "parameters": {name: value for name, value in model.get_params().items() if name != "callback"},
+        "result": {
+            "n_components": model.components_.shape[0],
+            "solver": model.result_.solver,
+            "loss_name": model.result_.loss_name,
+            "loss": model.result_.loss,
+            "reconstruction_err": model.reconstruction_err_,
+            "relative_error": error,
+            "explained": 1.0 - error**2,
+            "n_iter": model.n_iter_,
+            "stop_reason": {
+                "name": model.result_.stop_reason.name.lower(),
+                "sentence": model.result_.stop_reason.value,
+            },
+            "seconds": fitted.seconds,
+        },
+        "history": model.history_.as_dict(),
+        "certificate": [_statement(entry) for entry in model.certificate_],
+        "image_shape": fitted.image_shape,
+        "examples": _example_rows(fitted),
+        "comparison": fitted.comparison,
+        "versions": versions(),
+    }
+    return dict(plain(record))
+
+
+def versions() -> dict[str, str]:
+    """Name the versions of what took part.
+
+    Returns
+    -------
+    dict of str to str
+        Library to version.
+    """
+    libraries = ("numpy", "scipy", "scikit-learn", "numba")
+    found = {name: importlib.metadata.version(name) for name in libraries}
+    return {"nonneg": __version__, "python": platform.python_version(), **found}
+
+
+def _statement(entry: Any) -> dict[str, Any]:
+    fields = ("name", "sentence", "number", "threshold", "verdict", "quantities")
+    return {name: getattr(entry, name) for name in fields}
+
+
+def _example_rows(fitted: FittedModel) -> list[int] | None:
+    n_rows = fitted.table.X.shape[0]
+    if fitted.image_shape is None:
+        return None
+    return np.unique(np.linspace(0, n_rows - 1, _N_EXAMPLES).astype(int)).tolist()
+
+
+def _fit_of(fitted: FittedModel, record: dict[str, Any]) -> Fit:
+    examples = None
+    if record["examples"]:
+        rows = fitted.table.X[record["examples"]]
+        examples = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+    table = fitted.table
+    return Fit(record, fitted.W, fitted.model.components_, table.row_names, table.column_names, examples)
+
+
+def _write_csv(
+    path: Path,
+    factor: FloatArray,
+    corner: str,
+    row_names: Sequence[str] | None,
+    column_names: Sequence[str] | None,
+) -> None:
+    # Nine digits give every float32 back; a float64 is written as short as possible.
+    rows = factor.tolist()
+    if factor.dtype == np.float32:
+        rows = [[f"{value:.9g}" for value in row] for row in rows]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        index = [] if row_names is None else [corner]
+        names = column_names or [f"feature_{at}" for at in range(factor.shape[1])]
+        writer.writerow([*index, *names])
+        if row_names is None:
+            writer.writerows(rows)
+        else:
+            writer.writerows([name, *row] for name, row in zip(row_names, rows, strict=True))

@@ -1,0 +1,52 @@
+"""All that the command line writes: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def say(text: str) -> None:
+    """Write a line of the result.
+
+    Parameters
+    ----------
+    text : str
+        Without a newline at the end.
+    """
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """Write a line that is not part of the result: what happens, or what went wrong.
+
+    Parameters
+    ----------
+    text : str
+        Without a newline at the end.
+    """
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show warnings to users as one line each, without file names and source lines.
+
+    Yields
+    ------
+    None
+        The block in which it holds.
+    """
+
+    def show(message: Warning | str, category: type[Warning], *details: Any, **more: Any) -> None:
+        note(f"note: {' '.join(str(message).split())}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,263 @@
+"""`nonneg fit`: what is read, what is handed on, what is written, and what stays when writing fails."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nonneg.cli import main
+from nonneg.data.files import read_table
+from nonneg.exceptions import InterruptedFitWarning
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+def listing(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+@pytest.fixture
+def quick_page(monkeypatch):
+    """Spare the drawing where the page is not looked at."""
+    monkeypatch.setattr("nonneg.cli.results.build_page", lambda fit: "a page")
+
+
+def fit(path, folder, *words):
+    return main(["fit", str(path), "-o", str(folder), "-k", "2", "--quiet", *words])
+
+
+def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert fit(array_file, folder, "--image-shape", "2x3") == 0
+    assert listing(folder) == [
+        "H.npy",
+        "W.npy",
+        "examples.npy",
+        "model.npz",
+        "report.html",
+        "result.json",
+    ]
+    W, H = np.load(folder / "W.npy"), np.load(folder / "H.npy")
+    X = np.load(array_file)
+    record = json.loads((folder / "result.json").read_text())
+    assert record["data"] == {
+        "source": "x.npy",
+        "shape": [12, 6],
+        "dtype": "float64",
+        "n_stored": None,
+        "n_missing": 0,
+    }
+    expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
+    assert record["result"]["relative_error"] == pytest.approx(expected)
+    assert record["result"]["n_iter"] == len(record["history"]["loss"]) == 30
+    assert record["result"]["stop_reason"] == {"name": "converged", "sentence": "the stopping rule met `tol`"}
+    assert record["certificate"][0]["verdict"] == "holds"
+    assert record["parameters"]["random_state"] == 0
+    assert {"nonneg", "numpy", "python"} <= record["versions"].keys()
+    shown = capsys.readouterr()
+    assert shown.out.startswith("2 components explain ")
+    assert shown.out.splitlines()[-1] == str(folder / "report.html")
+    assert shown.err == ""
+    assert "data:image/png" in (folder / "report.html").read_text()
+
+
+def test_names_come_out_as_they_came_in(fake, csv_file, tmp_path):
+    folder = tmp_path / "out"
+    assert fit(csv_file, folder) == 0
+    W, H = read_table(folder / "W.csv"), read_table(folder / "H.csv")
+    assert W.row_names == tuple(f"shop {at}" for at in range(5))
+    assert W.column_names == ("component_0", "component_1") == H.row_names
+    assert H.column_names == ("apple", "pear", "plum")
+    np.testing.assert_array_equal(W.X, np.load(folder / "W.npy"))
+    np.testing.assert_array_equal(H.X, np.load(folder / "H.npy"))
+    assert "apple" in (folder / "report.html").read_text()
+
+
+def test_single_precision_survives_the_csv(fake, quick_page, array_file, tmp_path):
+    assert fit(array_file, tmp_path / "out", "--dtype", "float32", "--csv") == 0
+    W = np.load(tmp_path / "out" / "W.npy")
+    assert W.dtype == np.float32
+    assert fake.made[0].seen.dtype == np.float32
+    np.testing.assert_array_equal(read_table(tmp_path / "out" / "W.csv").X.astype(np.float32), W)
+    with (tmp_path / "out" / "H.csv").open() as stream:
+        assert next(csv.reader(stream))[:2] == ["component", "feature_0"]
+
+
+def test_options_reach_the_model_and_the_others_are_left_to_it(fake, quick_page, array_file, tmp_path):
+    words = [
+        *(
+            "--loss",
+            "kullback-leibler",
+            "--solver",
+            "mu",
+            "--init",
+            "random",
+            "--max-iter",
+            "7",
+            "--tol",
+            "1e-3",
+        ),
+        *("--alpha-W", "0.1", "--alpha-H", "same", "--l1-ratio", "0.5", "--seed", "3", "--missing", "mask"),
+        *("--n-jobs", "1", "--checkpoint", str(tmp_path / "saved")),
+    ]
+    assert fit(array_file, tmp_path / "out", *words) == 0
+    assert fake.made[0].get_params() == {
+        "n_components": 2,
+        "callback": None,
+        "beta_loss": "kullback-leibler",
+        "solver": "mu",
+        "init": "random",
+        "max_iter": 7,
+        "tol": 1e-3,
+        "alpha_W": 0.1,
+        "alpha_H": "same",
+        "l1_ratio": 0.5,
+        "random_state": 3,
+        "missing": "mask",
+        "n_jobs": 1,
+        "checkpoint": str(tmp_path / "saved"),
+        "verbose": 0,
+    }
+    assert main(["fit", str(array_file), "-o", str(tmp_path / "out"), "--loss", "1.5"]) == 0
+    assert fake.made[1].parameters == {"random_state": 0, "verbose": 1, "beta_loss": 1.5}
+    assert fake.made[1].n_components == "auto"
+
+
+def test_reading_options(fake, quick_page, tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2,3\n4,5,6\n7,8,9\n1,0,1\n")
+    assert (
+        main(["fit", str(path), "-k", "1", "-o", str(tmp_path / "o"), "--header", "--index", "--transpose"])
+        == 0
+    )
+    np.testing.assert_array_equal(fake.made[0].seen, [[5, 8, 0], [6, 9, 1]])
+    assert "2 samples (named) x 3 features (named)" in capsys.readouterr().err
+    assert fit(path, tmp_path / "o", "--no-header", "--no-index") == 0
+    assert fake.made[1].seen.shape == (4, 3)
+    np.savez(tmp_path / "t.npz", a=np.ones((3, 2)), b=np.ones((4, 5)))
+    assert fit(tmp_path / "t.npz", tmp_path / "o") == 2
+    assert "--variable NAME" in capsys.readouterr().err
+    assert fit(tmp_path / "t.npz", tmp_path / "o", "--variable", "b") == 0
+    assert fake.made[2].seen.shape == (4, 5)
+
+
+def test_the_folder_is_named_after_the_file(fake, quick_page, csv_file, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", csv_file.name, "--quiet"]) == 0
+    assert (tmp_path / "fruit-nmf" / "report.html").is_file()
+
+
+def test_sparse_and_missing_data(fake, tmp_path):
+    sparse.save_npz(
+        tmp_path / "s.npz", sparse.random_array((20, 9), density=0.3, rng=np.random.default_rng(0))
+    )
+    assert fit(tmp_path / "s.npz", tmp_path / "out", "--image-shape", "3x3") == 0
+    assert sparse.issparse(fake.made[0].seen)
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["data"]["n_stored"] == 54
+    (tmp_path / "m.csv").write_text("1,,3\n4,5,6\n7,8,NA\n")
+    assert fit(tmp_path / "m.csv", tmp_path / "out", "--missing", "mask") == 0
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["data"]["n_missing"] == 2
+    assert "observed entries" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("a,b\n1,2\n3,x\n", [], "line 3, column 2 ('b')"),
+        ("1,\n3,4\n", [], "--missing mask"),
+        ("1,2\n3,4\n", ["--solver", "nonsense"], "solver='nonsense' is not known. Expected one of"),
+        ("1,2\n3,4\n", ["--image-shape", "2x2"], "asks for 4 features, the data have 2"),
+    ],
+)
+def test_bad_input_changes_nothing(text, words, said, fake, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text(text)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "result.json").write_text("old")
+    assert fit(tmp_path / "t.csv", folder, *words) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert {entry.name: entry.read_text() for entry in folder.iterdir()} == {"result.json": "old"}
+
+
+def test_an_output_that_is_a_file_is_refused_before_the_fit(fake, array_file, capsys):
+    assert fit(array_file, array_file) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert fake.made == []
+
+
+def test_stale_files_of_an_earlier_fit_go_and_foreign_ones_stay(
+    fake, quick_page, csv_file, array_file, tmp_path
+):
+    folder = tmp_path / "out"
+    assert fit(csv_file, folder) == 0
+    (folder / "notes.txt").write_text("mine")
+    assert fit(array_file, folder) == 0
+    assert listing(folder) == [
+        "H.npy",
+        "W.npy",
+        "model.npz",
+        "notes.txt",
+        "report.html",
+        "result.json",
+    ]
+
+
+@pytest.mark.parametrize("stage", ["numpy.save", "pathlib.Path.write_text", "save"])
+def test_a_full_disk_leaves_the_old_results(stage, fake, quick_page, csv_file, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "out"
+    assert fit(csv_file, folder, "--seed", "1") == 0
+    before = {entry.name: entry.read_bytes() for entry in folder.iterdir()}
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if stage == "save":
+        monkeypatch.setattr(fake, "save", full)
+    else:
+        monkeypatch.setattr(stage, full)
+    assert fit(csv_file, folder, "--seed", "2") == 2
+    monkeypatch.undo()
+    error = capsys.readouterr().err
+    assert "No space left on device" in error
+    assert "unchanged. Free some space or choose another folder with -o" in error
+    assert {entry.name: entry.read_bytes() for entry in folder.iterdir()} == before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["fruit.csv", "out"]
+
+
+def test_without_the_report_libraries_all_else_is_written(fake, array_file, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert fit(array_file, tmp_path / "out") == 0
+    assert "no report was written" in (shown := capsys.readouterr()).err
+    assert "nonneg[report]" in shown.err
+    assert (tmp_path / "out" / "result.json").is_file()
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_warnings_are_shown_as_one_line_and_the_results_are_kept(
+    fake, quick_page, array_file, tmp_path, monkeypatch, capsys
+):
+    whole = fake.fit_transform
+
+    def interrupted(self, X):
+        warnings.warn(
+            "Interrupted after 3 iterations;\nthe best so far is returned.",
+            InterruptedFitWarning,
+            stacklevel=2,
+        )
+        return whole(self, X)
+
+    monkeypatch.setattr(fake, "fit_transform", interrupted)
+    assert fit(array_file, tmp_path / "out") == 0
+    assert capsys.readouterr().err == "note: Interrupted after 3 iterations; the best so far is returned.\n"
+    assert (tmp_path / "out" / "report.html").is_file()

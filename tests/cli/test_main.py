@@ -1,0 +1,125 @@
+"""The front door: help at once, one line for an error, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nonneg.cli import COMMANDS, main
+from nonneg.exceptions import OutputError
+
+HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "jinja2", "pandas", "torch")
+
+
+def test_help_names_every_command(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(command in shown for command in COMMANDS)
+    assert main([]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["demo", "--help"], ["reproduce"]], ids=str)
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys\n"
+        "from nonneg.cli import main\n"
+        f"assert main({words!r}) == 0\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"usage: nonneg {command}" in capsys.readouterr().out
+
+
+def test_the_module_can_be_run():
+    run = subprocess.run(
+        [sys.executable, "-m", "nonneg.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.startswith("nonneg ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fitt"], "invalid choice: 'fitt'"),
+        (["fit"], "required: file"),
+        (["fit", "x.npy", "-k", "0"], "a whole number of at least 1, or 'auto', was expected; '0' came"),
+        (["fit", "x.npy", "-k", "many"], "'many' came"),
+        (["fit", "x.npy", "--image-shape", "8"], "such as 8x8 were expected; '8' came"),
+        (["fit", "x.npy", "--missing", "maybe"], "invalid choice: 'maybe'"),
+        (["fit", "x.npy", "--tol", "small"], "invalid float value: 'small'"),
+    ],
+    ids=str,
+)
+def test_wrong_words_are_explained(words, said, capsys):
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_without_a_traceback(capsys, tmp_path):
+    assert main(["fit", str(tmp_path / "none.npy")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("nonneg: error: ")
+    assert shown.err.count("\n") == 1
+    assert "does not exist" in shown.err
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    from nonneg.exceptions import FileFormatError
+
+    with pytest.raises(FileFormatError):
+        main(["fit", str(tmp_path / "none.npy"), "--debug"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OutputError("The disk\nis full."), 2, "nonneg: error: The disk is full."),
+        (MemoryError("Unable to allocate 3 TiB"), 2, "Try --dtype float32"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_what_happens_has_its_exit_code(error, code, said, monkeypatch, capsys):
+    def fail(options):
+        raise error
+
+    monkeypatch.setattr("nonneg.cli.reproduce.run", fail)
+    assert main(["reproduce"]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_there_are_no_experiments_yet(capsys):
+    assert main(["reproduce"]) == 0
+    assert "no experiments yet" in capsys.readouterr().out
+    assert main(["reproduce", "table-3"]) == 2
+    assert "no experiment 'table-3'" in capsys.readouterr().err
+
+
+def test_near_experiments_are_named(monkeypatch, capsys):
+    monkeypatch.setattr("nonneg.cli.reproduce.EXPERIMENTS", {"cones-table-2": "errors of cone starts"})
+    assert main(["reproduce"]) == 0
+    assert "cones-table-2  errors" in capsys.readouterr().out
+    assert main(["reproduce", "cone-table-2"]) == 2
+    assert "Did you mean 'cones-table-2'" in capsys.readouterr().err
+
+
+def test_bench_says_where_it_can_run(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench"]) == 0
+    assert "make bench" in capsys.readouterr().out
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "Makefile").write_text("bench:\n\t@touch done\n")
+    monkeypatch.setattr("shutil.which", lambda name: os.devnull)
+    assert main(["bench", "--dry-run"]) == 0
+    assert "running: make bench" in capsys.readouterr().err

@@ -1,0 +1,87 @@
+"""`nonneg report` makes the same page again; `nonneg demo` ends with the path of its report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nonneg.cli import main
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def results(fake, csv_file, tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["fit", str(csv_file), "-k", "2", "-o", str(folder), "--quiet", "--image-shape", "1x3"]) == 0
+    capsys.readouterr()
+    return folder
+
+
+def test_the_report_is_made_again_from_the_files(results, capsys):
+    page = (results / "report.html").read_text()
+    names = sorted(entry.name for entry in results.iterdir())
+    (results / "report.html").unlink()
+    assert main(["report", str(results)]) == 0
+    assert capsys.readouterr().out == f"{results / 'report.html'}\n"
+    assert (results / "report.html").read_text() == page
+    assert sorted(entry.name for entry in results.iterdir()) == names
+
+
+def damage(folder: Path, how: str) -> None:
+    if how == "no result":
+        (folder / "result.json").unlink()
+    elif how == "broken result":
+        (folder / "result.json").write_text('{"data": ')
+    elif how == "other factors":
+        np.save(folder / "W.npy", np.ones((3, 2)))
+    elif how == "no factor":
+        (folder / "H.npy").unlink()
+    elif how == "objects":
+        np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)
+    elif how == "bare":
+        (folder / "result.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("no result", "holds no result.json"),
+        ("broken result", "JSON was expected"),
+        ("other factors", "do not belong to the data"),
+        ("no factor", "H.npy does not exist"),
+        ("objects", "refused"),
+        ("bare", "do not belong to the data"),
+    ],
+)
+def test_damaged_results_are_named(how, said, results, capsys):
+    page = (results / "report.html").read_text()
+    damage(results, how)
+    assert main(["report", str(results)]) == 2
+    assert said in capsys.readouterr().err
+    assert (results / "report.html").read_text() == page
+
+
+def test_a_folder_that_is_not_there(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "none")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_the_demo_ends_with_the_path_of_the_report(fake, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    report = Path(lines[-1])
+    assert report == tmp_path / "nonneg-demo" / "report.html"
+    assert "scikit-learn" in report.read_text()
+    assert lines[-2].startswith("nonneg ")
+    record = json.loads((report.parent / "result.json").read_text())
+    ours, theirs = record["comparison"]["rows"]
+    assert ours["relative_error"] == pytest.approx(record["result"]["relative_error"])
+    assert theirs["seconds"] > 0
+    assert record["image_shape"] == [8, 8]
+    assert record["result"]["n_components"] == 16
