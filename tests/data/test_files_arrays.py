@@ -53,6 +53,18 @@ def test_npz_takes_the_only_matrix_beside_vectors(tmp_path, X):
     np.testing.assert_array_equal(read_table(tmp_path / "x.npz").X, X)
 
 
+def test_a_map_of_labels_beside_a_cube_is_not_taken_for_the_data(tmp_path):
+    np.savez(tmp_path / "scene.npz", cube=np.ones((5, 6, 3)), truth=np.ones((5, 6)))
+    with pytest.raises(FileFormatError, match=r"cube \(5 x 6 x 3\), truth \(5 x 6\)"):
+        read_table(tmp_path / "scene.npz")
+
+
+def test_repeated_entries_are_added_up_without_wrapping_around(tmp_path):
+    twice = sparse.csr_array((np.array([200, 100, 7], np.uint8), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    sparse.save_npz(tmp_path / "s.npz", twice)
+    np.testing.assert_array_equal(read_table(tmp_path / "s.npz").X.toarray(), [[300, 0], [0, 7]])
+
+
 def test_npz_with_several_arrays_asks_which(tmp_path, X):
     np.savez(tmp_path / "x.npz", train=X, test=2 * X)
     with pytest.raises(FileFormatError, match=r"train \(6 x 4\), test \(6 x 4\).*--variable NAME"):
@@ -208,7 +220,7 @@ def test_empty_missing_and_unknown_files(tmp_path):
     ("array", "error", "said"),
     [
         (np.ones(5), FileFormatError, r"shape \(5,\), a table with two dimensions"),
-        (np.ones((4, 3, 2)), FileFormatError, r"reshape it to \(4, 6\)"),
+        (np.ones((4, 3, 2)), FileFormatError, r"X.reshape\(4, -1\).*X.reshape\(-1, 2\)"),
         (np.ones((0, 3)), FileFormatError, r"empty table of shape \(0, 3\)"),
         (np.ones((2, 2), complex), DataTypeError, "complex numbers"),
         (np.array([["a", "b"]]), DataTypeError, "text"),

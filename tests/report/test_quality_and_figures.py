@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.report.quality import component_strengths, relative_error
+from nonneg.report.quality import component_strengths, observed_relative_error
 
 
 @pytest.fixture
@@ -24,18 +24,18 @@ def test_relative_error_is_that_of_the_definition(factors, monkeypatch):
     X = W @ H + np.random.default_rng(1).random((50, 20))
     expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
     monkeypatch.setattr("nonneg.report.quality._BLOCK_ENTRIES", 140)  # several blocks
-    assert relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
-    assert relative_error(sparse.csc_array(X), W, H) == pytest.approx(expected, rel=1e-10)
+    assert observed_relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
+    assert observed_relative_error(sparse.csc_array(X), W, H) == pytest.approx(expected, rel=1e-10)
     X[3, 4] = np.nan
     seen = ~np.isnan(X)
     expected = np.linalg.norm((X - W @ H)[seen]) / np.linalg.norm(X[seen])
-    assert relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
+    assert observed_relative_error(X, W, H) == pytest.approx(expected, rel=1e-12)
 
 
 def test_relative_error_of_zero_data(factors):
     W, H = factors
-    assert relative_error(np.zeros((50, 20)), 0 * W, H) == 0
-    assert relative_error(np.zeros((50, 20)), W, H) == np.inf
+    assert observed_relative_error(np.zeros((50, 20)), 0 * W, H) == 0
+    assert observed_relative_error(np.zeros((50, 20)), W, H) == np.inf
 
 
 def test_strengths_add_up_and_do_not_see_the_scale(factors):

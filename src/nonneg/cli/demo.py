@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg.data.files import Table
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
-    from nonneg.report.quality import relative_error
+    from nonneg.report.quality import observed_relative_error
 
     for library in ("jinja2", "matplotlib"):
         import_optional(library, extra="report", purpose="The demo's report")
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     ours = {
         "name": "nonneg",
         "seconds": seconds,
-        "relative_error": relative_error(X, W, model.components_),
+        "relative_error": observed_relative_error(X, W, model.components_),
         "n_iter": model.n_iter_,
     }
     comparison = {
@@ -106,7 +106,7 @@ def _scikit_learn(X: Any) -> dict[str, Any]:
     import sklearn
     from sklearn.decomposition import NMF
 
-    from nonneg.report.quality import relative_error
+    from nonneg.report.quality import observed_relative_error
 
     model = NMF(**SETTINGS)
     with warnings.catch_warnings():
@@ -117,6 +117,6 @@ def _scikit_learn(X: Any) -> dict[str, Any]:
     return {
         "name": f"scikit-learn {sklearn.__version__}",
         "seconds": seconds,
-        "relative_error": relative_error(X, W, model.components_),
+        "relative_error": observed_relative_error(X, W, model.components_),
         "n_iter": model.n_iter_,
     }

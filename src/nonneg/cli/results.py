@@ -21,7 +21,7 @@ from nonneg.data.files import Table, read_table
 from nonneg.exceptions import FileFormatError, MissingDependencyError
 from nonneg.report.folder import replaced_folder
 from nonneg.report.page import Fit, build_page
-from nonneg.report.quality import relative_error
+from nonneg.report.quality import observed_relative_error
 from nonneg.report.records import as_json, plain, read_record
 
 RESULT, NAMES, MODEL, REPORT = "result.json", "names.json", "model.npz", "report.html"
@@ -161,7 +161,7 @@ def fit_record(fitted: FittedModel) -> dict[str, Any]:
         The contents of result.json.
     """
     model, X, table = fitted.model, fitted.table.X, fitted.table
-    error = relative_error(X, fitted.W, model.components_)
+    error = observed_relative_error(X, fitted.W, model.components_)
     is_sparse = sparse.issparse(X)
     record = {
         "format": 1,

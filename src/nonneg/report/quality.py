@@ -13,7 +13,7 @@ from nonneg._typing import FloatArray
 _BLOCK_ENTRIES = 2_000_000
 
 
-def relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
+def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
     """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN.
 
     Parameters

@@ -128,9 +128,9 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
             "Save the numeric part on its own."
         )
     if X.ndim != 2:
-        rest = int(np.prod(X.shape[1:]))
         remedy = (
-            f"reshape it to ({X.shape[0]}, {rest}), one sample a row, and save it again"
+            f"X.reshape({X.shape[0]}, -1) makes a row of each of {X.shape[0]} images, "
+            f"X.reshape(-1, {X.shape[-1]}) of each pixel with {X.shape[-1]} channels; save the one that is meant"
             if X.ndim > 2
             else "save it with one sample a row and one feature a column"
         )
@@ -168,7 +168,10 @@ def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
             f"{source} holds a sparse matrix with impossible indices: {error}. "
             "Write it again from its source."
         ) from error
-    X.sum_duplicates()
+    if not X.has_canonical_format:
+        if X.dtype.kind in "iu":
+            X = X.astype(np.float64)  # small integers would wrap around where entries are added up
+        X.sum_duplicates()
     return X
 
 

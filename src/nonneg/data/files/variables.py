@@ -12,7 +12,7 @@ def choose_variable(
     wanted: str | None,
     source: str,
 ) -> str:
-    """Pick the array that is meant: the wanted one, or the only one that can be a data matrix.
+    """Pick the array that is meant: the wanted one, or the only one that can hold data.
 
     Parameters
     ----------
@@ -44,10 +44,11 @@ def choose_variable(
         return wanted
     if len(shapes) == 1:
         return next(iter(shapes))
-    # Labels, scalars and vectors often lie beside the one matrix; MATLAB gives all of them two dimensions.
-    matrices = [name for name, shape in shapes.items() if len(shape) == 2 and min(shape) > 1]
-    if len(matrices) == 1:
-        return matrices[0]
+    # Labels, scalars and vectors often lie beside the data; MATLAB gives all of them two dimensions. An image
+    # cube is no table, but it may be what is meant, so that a matrix beside it is not taken.
+    candidates = [name for name, shape in shapes.items() if sum(length > 1 for length in shape) > 1]
+    if len(candidates) == 1:
+        return candidates[0]
     raise FileFormatError(
         f"{source} holds several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
     )
