@@ -130,7 +130,7 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
     if X.ndim != 2:
         remedy = (
             f"X.reshape({X.shape[0]}, -1) makes a row of each of {X.shape[0]} images, "
-            f"X.reshape(-1, {X.shape[-1]}) of each pixel with {X.shape[-1]} channels; save the one that is meant"
+            f"X.reshape(-1, {X.shape[-1]}) of each pixel with {X.shape[-1]} channels; save the one you mean"
             if X.ndim > 2
             else "save it with one sample a row and one feature a column"
         )
