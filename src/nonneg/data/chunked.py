@@ -6,6 +6,7 @@ are summed in the order of the chunks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask
@@ -182,7 +183,7 @@ class ChunkedMatrix(DataMatrix):
         """
         return self.row_pass(_row_gram, left, n_out=0)[1][0]
 
-    def _facts(self) -> tuple[float, float, float]:
+    def _facts(self) -> tuple[float, float, float, int]:
         if self._known_facts is None:
             self._known_facts = self.row_pass(_facts, n_out=0)[1]
         return self._known_facts
@@ -216,6 +217,16 @@ class ChunkedMatrix(DataMatrix):
             Rows times columns where nothing is missing.
         """
         return self._facts()[2]
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero.
+
+        Returns
+        -------
+        int
+            Missing entries count as zeros.
+        """
+        return int(self._facts()[3])
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry.
@@ -261,6 +272,18 @@ class ChunkedMatrix(DataMatrix):
         """
         return self.xp.asarray(np.ascontiguousarray(array), dtype=self.dtype)
 
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the chunks one by one, brought to this process.
+
+        Yields
+        ------
+        LocalMatrix
+            A chunk.
+        """
+        for entries, weights, mask in zip(self._entries, self._weights, self._masks, strict=True):
+            entries, mask = dask.compute(entries, mask)
+            yield local_matrix(entries, weights=weights, mask=mask)
+
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows.
 
@@ -291,7 +314,7 @@ def _row_gram(block: LocalMatrix, left: Array) -> tuple[tuple[Any, ...], tuple[A
 
 
 def _facts(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.squared_norm(), block.total(), block.observed_weight())
+    return (), (block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero())
 
 
 def _extremes(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -98,6 +98,19 @@ class DenseMatrix(LocalMatrix):
         """
         return self._block_sum(lambda values: values)
 
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero.
+
+        Returns
+        -------
+        int
+            Missing entries count as zeros.
+        """
+        if self.kind == "dense":
+            return int(np.count_nonzero(self.array))
+        blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
+        return sum(int(self.xp.count_nonzero(block)) for block in blocks)
+
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry.
 

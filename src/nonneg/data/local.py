@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, is_numpy_namespace
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
-from nonneg.data.observed import ArrayObserved, ListedObserved, Observed
+from nonneg.data.observed import ArrayObserved, ListedObserved, MissingAt, Observed
 from nonneg.data.sparse import SparseMatrix
 
 
@@ -40,7 +40,9 @@ def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatri
     numpy = is_numpy_namespace(xp)
     if weights is not None:
         weights = (
-            np.asarray(weights, dtype=X.dtype) if numpy else xp.asarray(weights, dtype=X.dtype, device=X.device)
+            np.asarray(weights, dtype=X.dtype)
+            if numpy
+            else xp.asarray(weights, dtype=X.dtype, device=X.device)
         )
     observed: Observed | None = None
     if mask is not None:
@@ -67,7 +69,8 @@ def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
         weights = np.asarray(weights, dtype=csr.dtype)
     observed = None
     if mask is not None:
-        mask = sp.csr_array(mask, dtype=bool)
+        if not isinstance(mask, MissingAt):
+            mask = sp.csr_array(mask, dtype=bool)
         observed = ListedObserved(mask)
         csr = _only_observed(csr, mask)
     return SparseMatrix(csr, weights=weights, observed=observed)
@@ -76,7 +79,10 @@ def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
 def _only_observed(csr: Any, mask: Any) -> Array:
     # A product with 0/1 would keep NaN at missing places; look each entry up instead.
     entries = csr.tocoo()
-    seen = np.asarray(mask[entries.row, entries.col]).ravel().astype(bool)
+    if isinstance(mask, MissingAt):
+        seen = ~np.isnan(entries.data)
+    else:
+        seen = np.asarray(mask[entries.row, entries.col]).ravel().astype(bool)
     kept = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
     kept.sort_indices()
     return kept

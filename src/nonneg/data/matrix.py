@@ -52,6 +52,10 @@ class DataMatrix(ABC):
         """Return the weighted sum of the (observed) entries."""
 
     @abstractmethod
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero."""
+
+    @abstractmethod
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry; NaN if there is one."""
 

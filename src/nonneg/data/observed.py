@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,19 @@ import scipy.sparse as sp
 
 from nonneg._typing import Array
 from nonneg.kernels import DenseGrams, Gram, ListedGrams
+
+
+@dataclass(frozen=True)
+class MissingAt:
+    """The few entries of a sparse matrix that were not observed.
+
+    Parameters
+    ----------
+    pattern : sparse matrix
+        Stored where missing.
+    """
+
+    pattern: Any
 
 
 class Observed(ABC):
@@ -41,11 +55,15 @@ class ListedObserved(Observed):
 
     Parameters
     ----------
-    mask : bool array or sparse matrix of shape (n_rows, n_columns)
+    mask : bool array, sparse matrix or MissingAt of shape (n_rows, n_columns)
         True where observed.
     """
 
     def __init__(self, mask: Any) -> None:
+        if isinstance(mask, MissingAt):
+            self.lists_observed = False
+            self._set(sp.csr_array(mask.pattern))
+            return
         n_rows, n_columns = mask.shape
         n_observed = mask.count_nonzero() if sp.issparse(mask) else int(np.count_nonzero(mask))
         self.lists_observed = 2 * n_observed <= n_rows * n_columns

@@ -100,6 +100,16 @@ class SparseMatrix(LocalMatrix):
             return exact_sum(np, self.csr.data)
         return float(self.csr.data @ self._entry_weights())
 
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero.
+
+        Returns
+        -------
+        int
+            Missing entries count as zeros.
+        """
+        return int(np.count_nonzero(self.csr.data))
+
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry, zeros that are not stored included.
 

@@ -1,30 +1,28 @@
 """Leading singular values and vectors of the data, from products alone, with bounds on their errors.
 
-The right singular vectors are the eigenvectors of the Gram operator v -> X' diag(weights) X v, so that a row of
-weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few columns: the Gram
-matrix is formed in float64, block by block, and decomposed whole. Many: block Lanczos with full
-reorthogonalisation and thick restarts, from a start that depends on the number of columns alone.
+The right singular vectors are the eigenvectors of the Gram operator v -> X' diag(weights) X v, so that a
+row of weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few
+columns: the Gram matrix is formed in float64, block by block, and decomposed whole. Many: block Lanczos
+with full reorthogonalisation and thick restarts, from a start that depends on the number of columns alone.
 
-Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A second,
-smaller decomposition in the space of the small ones (`_resolve_small`) brings this to about eps^(3/4).
+Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A
+second, smaller decomposition in the space of the small ones (`_resolve_small`) brings this to about
+eps^(3/4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from array_api_compat import is_cupy_array, is_torch_array, to_device
 
 from nonneg._random import Seed, generator
-from nonneg._typing import LeftArray
-from nonneg.data.arrays import to_numpy
+from nonneg._typing import Array, LeftArray
+from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
-
-Float64Array = npt.NDArray[np.float64]
 
 _DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
 _DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are asked for
@@ -86,6 +84,24 @@ class TruncatedSvd(NamedTuple):
     V: Float64Array
 
 
+def to_numpy(array: Array) -> Float64Array:
+    """Return a small array of any namespace as a NumPy array of float64.
+
+    Parameters
+    ----------
+    array : array
+        On any device.
+
+    Returns
+    -------
+    array
+        On the host.
+    """
+    if is_torch_array(array) or is_cupy_array(array):
+        array = to_device(array, "cpu")
+    return np.asarray(array, dtype=np.float64)
+
+
 def truncated_svd(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> TruncatedSvd:
@@ -98,10 +114,11 @@ def truncated_svd(
     k : int
         How many, at most the smaller side of X.
     rng : None, int, Generator, RandomState or SeedSequence
-        None starts from vectors that depend on the number of columns alone; otherwise they are drawn from here.
+        None starts from vectors that depend on the number of columns alone; otherwise they are drawn from
+        here.
     tol : float, optional
-        Residual norms ||X'X v - s^2 v|| are brought below `tol` times the largest squared singular value. About
-        1e-12 by default, and 100 times the precision of the data's type where that is larger.
+        Residual norms ||X'X v - s^2 v|| are brought below `tol` times the largest squared singular value.
+        About 1e-12 by default, and 100 times the precision of the data's type where that is larger.
     max_passes : int
         The largest number of passes over the data (Lanczos only).
 
@@ -120,6 +137,33 @@ def truncated_svd(
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
     (U,), _ = data.row_pass(_scaled_products, right=data.place(V), scale=data.place(inverse))
     return TruncatedSvd(U, s, V)
+
+
+def leading_vectors(
+    data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
+) -> Float64Array:
+    """Return the k leading right singular vectors.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions.
+    k : int
+        How many, at most the smaller side of X.
+    rng : None, int, Generator, RandomState or SeedSequence
+        See `truncated_svd`.
+    tol : float, optional
+        See `truncated_svd`.
+    max_passes : int
+        See `truncated_svd`.
+
+    Returns
+    -------
+    array of shape (n_columns, k)
+        Orthonormal (float64, on the host); the largest entry of each column is positive.
+    """
+    _, V = _leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    return V * _signs(V)
 
 
 def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float64Array:
@@ -182,8 +226,8 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
     Notes
     -----
     A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm of
-    each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being orthogonal to a
-    leading vector, which Gaussian vectors are with probability 0.
+    each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
+    orthogonal to a leading vector, which Gaussian vectors are with probability 0.
     """
     _, V = _leading_pairs(data, k, rng=rng)
     product = _apply(data, V)
@@ -211,15 +255,17 @@ def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
     Returns
     -------
     SvdFloor
-        sqrt(||X||^2 - s_1^2 - ... - s_k^2) / ||X|| with the upper bounds of the s_i, so that it is not overstated.
+        sqrt(||X||^2 - s_1^2 - ... - s_k^2) / ||X|| with the upper bounds of the s_i, so that it is not
+        overstated.
 
     References
     ----------
     .. [1] Eckart & Young (1936), Psychometrika 1, 211-218.
     """
-    if data.observed is not None:
+    if data.observed is not None or getattr(data, "has_mask", False):
         raise InvalidParameterError(
-            "The floor of the truncated SVD needs complete data; entries are missing here. Leave it out, or fill them first."
+            "The floor of the truncated SVD needs complete data, and entries are missing. "
+            "Leave it out, or fill them first."
         )
     square = data.squared_norm()
     if k >= min(data.shape) or square == 0.0:
@@ -248,7 +294,8 @@ def _leading_pairs(
     n_columns = data.shape[1]
     if not 1 <= k <= min(data.shape):
         raise InvalidParameterError(
-            f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape {data.shape}, got {k}."
+            f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "
+            f"{data.shape}, got {k}."
         )
     if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
         values, vectors = np.linalg.eigh(_gram_matrix(data))
@@ -260,8 +307,8 @@ def _leading_pairs(
 
 
 def _gram_matrix(data: DataMatrix) -> Float64Array:
-    _, (gram,) = data.row_pass(_block_gram)
-    gram = to_numpy(gram).astype(np.float64)
+    _, (gram,) = data.row_pass(_block_gram, n_out=0)
+    gram = to_numpy(gram)
     return 0.5 * (gram + gram.T)
 
 
@@ -276,8 +323,8 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 
 
 def _apply(data: DataMatrix, V: Float64Array) -> Float64Array:
-    _, (product,) = data.row_pass(_gram_product, right=data.place(V))
-    return to_numpy(product).astype(np.float64)
+    _, (product,) = data.row_pass(_gram_product, n_out=0, right=data.place(V))
+    return to_numpy(product)
 
 
 def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
@@ -296,10 +343,10 @@ def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple
 
 
 def _resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-    # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is exact to
-    # eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.row_pass(_projected_gram, right=data.place(V))
-    gram = to_numpy(gram).astype(np.float64)
+    # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
+    # exact to eps of *their* size: decomposing it again wins back what squaring lost.
+    _, (gram,) = data.row_pass(_projected_gram, n_out=0, right=data.place(V))
+    gram = to_numpy(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
     small = np.flatnonzero(squares < np.sqrt(_precision(data)) * squares.max(initial=0.0))
@@ -314,78 +361,3 @@ def _resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Flo
 def _signs(V: Float64Array) -> Float64Array:
     largest = np.argmax(np.abs(V), axis=0)
     return np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
-
-
-def block_lanczos(
-    apply: Callable[[Float64Array], Float64Array],
-    n_columns: int,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    tol: float,
-    max_passes: int = _MAX_PASSES,
-) -> tuple[Float64Array, Float64Array]:
-    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator.
-
-    Parameters
-    ----------
-    apply : callable
-        Multiplies an array of shape (n_columns, b) by the operator.
-    n_columns : int
-        The order of the operator.
-    k : int
-        How many pairs.
-    rng : numpy.random.Generator
-        For the start, and for fresh directions once an invariant space is exhausted.
-    tol : float
-        Residual norms are brought below `tol` times the largest eigenvalue.
-    max_passes : int
-        The largest number of calls of `apply`; what is there by then is returned.
-
-    Returns
-    -------
-    values : array of shape (k,)
-        In descending order.
-    vectors : array of shape (n_columns, k)
-        Orthonormal.
-
-    References
-    ----------
-    .. [1] Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
-    """
-    width = min(n_columns, max(8, min(32, (k + 1) // 2)))
-    keep = min(n_columns, k + width)
-    limit = min(n_columns, keep + max(3 * width, k))
-    block = np.linalg.qr(rng.standard_normal((n_columns, width)))[0]
-    basis = np.zeros((n_columns, limit), order="F")
-    projected = np.zeros((limit, limit))
-    size = 0
-    values, rotation = np.zeros(0), np.zeros((0, 0))
-    for _ in range(max_passes):
-        new = slice(size, size + block.shape[1])
-        basis[:, new] = block
-        product = apply(block)
-        size = new.stop
-        active = basis[:, :size]
-        column = active.T @ product
-        product -= active @ column
-        correction = active.T @ product  # once more: the first pass leaves rounding of the large ones
-        product -= active @ correction
-        projected[:size, new] = column + correction
-        projected[new, :size] = projected[:size, new].T
-        values, rotation = np.linalg.eigh(projected[:size, :size])
-        values, rotation = values[::-1], rotation[:, ::-1]
-        directions, triangle = np.linalg.qr(product)
-        residuals = np.linalg.norm(triangle @ rotation[new, :k], axis=0)
-        if size >= min(n_columns, k + 1) and np.all(residuals <= tol * max(values[0], 0.0)) or size == n_columns:
-            break
-        block = _next_block(directions, triangle, values[0], active, rng)
-        if size + block.shape[1] > limit:
-            if limit == n_columns:
-                block = block[:, : limit - size]
-            else:
-                basis[:, :keep] = active @ rotation[:, :keep]
-                projected[:] = 0.0
-                projected[range(keep), range(keep)] = values[:keep]
-                size = keep
-    return values[:k], basis[:, :size] @ rotation[:, :k]

@@ -103,7 +103,7 @@ def iterate(
             history.record(n_iter, seconds, _evaluate(measures))
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)
-            if callback is not None and callback(now) is True:
+            if callback is not None and callback(now):
                 reason = StopReason.CALLBACK
                 break
             finished = stop(history)

@@ -35,7 +35,13 @@ SMALL_PIVOTING = 2_000_000
 
 
 def hals_passes(
-    factor: Any, gram: Gram, cross: Any, *, order: Sequence[int] | None = None, max_passes: int = 1, shrink: float = 0.0
+    factor: Any,
+    gram: Gram,
+    cross: Any,
+    *,
+    order: Sequence[int] | None = None,
+    max_passes: int = 1,
+    shrink: float = 0.0,
 ) -> tuple[Any, Any]:
     """Reduce 0.5 f G f' - c f' over every row f >= 0 of `factor`, one component at a time.
 
@@ -190,7 +196,9 @@ def quadratic_form(factor: Any, gram: Gram) -> float:
     """
     if isinstance(gram, ListedGrams):
         # f (base + sign * sum o o') f' = f base f' + sign * sum (f o)^2
-        sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other).astype(np.float64, copy=False)
+        sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other).astype(
+            np.float64, copy=False
+        )
         listed = float(sampled @ sampled)
         return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * listed
     xp = array_namespace(factor)

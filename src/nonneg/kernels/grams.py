@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
+
+
+def _plus_ridge(matrices: Any, ridge: float) -> Any:
+    xp = array_namespace(matrices)
+    k = matrices.shape[-1]
+    return matrices + ridge * xp.eye(k, dtype=matrices.dtype, device=matrices.device)
 
 
 @dataclass(frozen=True)
@@ -14,11 +21,23 @@ class SharedGram:
 
     matrix: Any
 
+    def plus_ridge(self, ridge: float) -> SharedGram:
+        """Add `ridge` to the diagonal.
+
+        Parameters
+        ----------
+        ridge : float
+            What to add.
+
+        Returns
+        -------
+        SharedGram
+            The sum.
+        """
+        return SharedGram(_plus_ridge(self.matrix, ridge)) if ridge else self
+
     def __add__(self, other: Any) -> SharedGram:
         return SharedGram(self.matrix + other.matrix)
-
-    # `sum` starts from 0.
-    __radd__ = __add__
 
 
 @dataclass(frozen=True)
@@ -47,13 +66,28 @@ class ListedGrams:
 
         n_rows, k = len(self.indptr) - 1, self.other.shape[1]
         out = np.empty((n_rows, k, k), dtype=self.other.dtype)
-        grams_block(self.base, self.other.dtype.type(self.sign), self.other, self.indptr, self.indices, out, 0, n_rows)
+        grams_block(
+            self.base, self.other.dtype.type(self.sign), self.other, self.indptr, self.indices, out, 0, n_rows
+        )
         return DenseGrams(out)
+
+    def plus_ridge(self, ridge: float) -> ListedGrams:
+        """Add `ridge` to every diagonal.
+
+        Parameters
+        ----------
+        ridge : float
+            What to add.
+
+        Returns
+        -------
+        ListedGrams
+            The sums.
+        """
+        return replace(self, base=_plus_ridge(self.base, ridge)) if ridge else self
 
     def __add__(self, other: Any) -> DenseGrams:
         return self.dense() + other
-
-    __radd__ = __add__
 
 
 @dataclass(frozen=True)
@@ -72,10 +106,23 @@ class DenseGrams:
         """
         return self
 
+    def plus_ridge(self, ridge: float) -> DenseGrams:
+        """Add `ridge` to every diagonal.
+
+        Parameters
+        ----------
+        ridge : float
+            What to add.
+
+        Returns
+        -------
+        DenseGrams
+            The sums.
+        """
+        return DenseGrams(_plus_ridge(self.matrices, ridge)) if ridge else self
+
     def __add__(self, other: Any) -> DenseGrams:
         return DenseGrams(self.matrices + other.dense().matrices)
-
-    __radd__ = __add__
 
 
 Gram = SharedGram | ListedGrams | DenseGrams

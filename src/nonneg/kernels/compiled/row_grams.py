@@ -30,7 +30,20 @@ def gram_of_row(i, base, ridge, sign, other, indptr, indices, gram):
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def hals_own_block(
-    factor, base, ridge, sign, other, indptr, indices, cross, order, max_passes, shrink, start, stop, violations
+    factor,
+    base,
+    ridge,
+    sign,
+    other,
+    indptr,
+    indices,
+    cross,
+    order,
+    max_passes,
+    shrink,
+    start,
+    stop,
+    violations,
 ):
     """Update rows in place and write the violation of each; see `kernels.hals_passes`."""
     k = factor.shape[1]

@@ -21,9 +21,7 @@ def sparse_times_block(indptr, indices, data, right, out, start, stop):
             j0, j1, j2, j3 = indices[p], indices[p + 1], indices[p + 2], indices[p + 3]
             x0, x1, x2, x3 = data[p], data[p + 1], data[p + 2], data[p + 3]
             for a in range(k):
-                total[a] += (
-                    x0 * right[j0, a] + x1 * right[j1, a] + (x2 * right[j2, a] + x3 * right[j3, a])
-                )
+                total[a] += x0 * right[j0, a] + x1 * right[j1, a] + (x2 * right[j2, a] + x3 * right[j3, a])
         for p in range(whole, end):
             j0 = indices[p]
             x0 = data[p]

@@ -7,7 +7,9 @@ from typing import Any
 from array_api_compat import array_namespace
 
 
-def hals_passes(factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float) -> tuple[Any, Any]:
+def hals_passes(
+    factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float
+) -> tuple[Any, Any]:
     """Update all rows; see `kernels.hals_passes`. `gram` is (k, k), or (n_rows, k, k).
 
     Parameters

@@ -1,0 +1,224 @@
+"""Check the data once, at the boundary: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_array_api_obj
+
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, as_data_matrix, is_dask
+from nonneg.data.matrix import LocalMatrix
+from nonneg.data.observed import MissingAt
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+    ZeroDataError,
+)
+
+
+def checked_data(
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    mask: Any = None,
+    missing: str = "error",
+    positive: bool = False,
+    signed: bool = False,
+    who: str = "factorize",
+) -> DataMatrix:
+    """Wrap the data after checking type, shape and entries.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, dask array or nested sequence of shape (n_samples, n_features)
+        The data; never changed.
+    sample_weight : array of shape (n_samples,), optional
+        Nonnegative row weights.
+    mask : bool array or sparse matrix of the shape of X, optional
+        True where observed.
+    missing : {"error", "mask"}
+        What NaN means: an error, or an entry that was not observed.
+    positive : bool
+        Whether the loss is infinite at zero entries.
+    signed : bool
+        Whether negative entries are allowed.
+    who : str
+        Named in messages.
+
+    Returns
+    -------
+    DataMatrix
+        The holder.
+    """
+    if isinstance(X, DataMatrix):
+        return X
+    X = _checked_form(X, who)
+    if missing not in ("error", "mask"):
+        raise UnknownNameError.of("missing", missing, ("error", "mask"))
+    if mask is not None:
+        mask = _checked_mask(mask, X.shape)
+    elif missing == "mask":
+        mask = _observed_from_nan(X)
+    weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
+    data = as_data_matrix(X, weights=weights, mask=mask)
+    _check_entries(data, positive=positive, signed=signed, who=who)
+    return data
+
+
+def _checked_form(X: Any, who: str) -> Any:
+    if not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ShapeError(
+            f"Expected 2D array X (samples in rows, features in columns), got {len(X.shape)}D array instead"
+            f" with shape {tuple(X.shape)}. Reshape it, for example X.reshape(1, -1) for one sample."
+        )
+    dtype = X.dtype
+    if isinstance(dtype, np.dtype):
+        kind = dtype.kind
+        good = kind in "biuf"
+    else:
+        kind = "c" if "complex" in str(dtype) else str(dtype)
+        good = array_namespace(X).isdtype(dtype, ("bool", "integral", "real floating"))
+    if not good:
+        what = "Complex data" if kind == "c" else f"Data of dtype {dtype}"
+        raise DataTypeError(
+            f"{what} not supported by {who}: expected real numbers. Convert X first, for example with "
+            + ("abs(X)." if kind == "c" else "X.astype(float).")
+        )
+    if 0 in X.shape:
+        raise InvalidDataError(
+            f"Found array with shape {tuple(X.shape)}: {who} needs at least one sample and one feature."
+        )
+    return X
+
+
+def _checked_mask(mask: Any, shape: Any) -> Any:
+    if not (sp.issparse(mask) or is_dask(mask) or is_array_api_obj(mask)):
+        mask = np.asarray(mask)
+    if tuple(mask.shape) != tuple(shape):
+        raise ShapeError(
+            f"Expected a mask of the shape of X, {tuple(shape)}, got {tuple(mask.shape)}. True means observed."
+        )
+    return mask
+
+
+def _observed_from_nan(X: Any) -> Any:
+    if sp.issparse(X):
+        lost = sp.csr_array(X, copy=True).astype(np.float64)
+        lost.data = np.isnan(lost.data).astype(np.float64)
+        lost.eliminate_zeros()
+        return MissingAt(lost) if lost.nnz else None
+    if is_dask(X):
+        return ~X.map_blocks(np.isnan, dtype=bool)
+    xp = array_namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return None
+    lost = xp.isnan(X)
+    return xp.logical_not(lost) if bool(xp.any(lost)) else None
+
+
+def _checked_weights(weights: Any, n_rows: int) -> Array:
+    if np.isscalar(weights):
+        weights = np.full(n_rows, weights)
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 1 or len(weights) != n_rows:
+        raise ShapeError(
+            f"sample_weight.shape == {weights.shape}, expected ({n_rows},): one weight for every sample."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise InvalidParameterError(
+            f"sample_weight[{bad[0]}] is {weights[bad[0]]}: weights must be finite and not negative. "
+            "Use 0 to leave a sample out."
+        )
+    if not weights.any():
+        raise InvalidParameterError("All entries of sample_weight are zero: at least one must be positive.")
+    return weights
+
+
+def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str) -> None:
+    low, high = data.extremes()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        i, j, value = locate(data, lambda xp, block: ~xp.isfinite(block))
+        what = "NaN" if np.isnan(value) else "infinity"
+        remedy = (
+            "pass missing='mask' to treat NaN as missing" if np.isnan(value) else "replace it by a number"
+        )
+        raise NonFiniteDataError(
+            f"Input X contains {what}: entry [{i}, {j}] is {value}. {who} needs finite entries; {remedy}."
+        )
+    if low < 0 and not signed:
+        i, j, value = locate(data, lambda xp, block: block < 0)
+        raise NegativeDataError(
+            f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip the "
+            "data, for example X - X.min() or numpy.maximum(X, 0)."
+        )
+    if positive and low == 0 and (data.observed is None or _observed_zero(data)):
+        i, j, _ = locate(data, lambda xp, block: block == 0)
+        raise ZeroDataError(
+            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please add "
+            "small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
+        )
+
+
+def _observed_zero(data: DataMatrix) -> bool:
+    try:
+        locate(data, lambda xp, block: block == 0)
+    except LookupError:
+        return False
+    return True
+
+
+def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
+    """Return the place and value of the first observed entry that meets a condition.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    condition : callable
+        Takes the namespace and a dense block, returns a bool array.
+
+    Returns
+    -------
+    tuple
+        Row, column and value.
+
+    Raises
+    ------
+    LookupError
+        If there is none.
+    """
+    offset = 0
+    for block in _local_blocks(data):
+        for start, stop in block.row_blocks(1 << 20):
+            rows = block.dense_rows(start, stop)
+            xp = block.xp
+            found = condition(xp, rows)
+            if block.observed is not None:
+                seen = xp.asarray(block.observed.dense_rows(start, stop))
+                found = xp.logical_and(found, seen != 0)
+            if bool(xp.any(found)):
+                where = xp.nonzero(found)
+                i, j = int(where[0][0]), int(where[1][0])
+                return offset + start + i, j, float(rows[i, j])
+        offset += block.shape[0]
+    raise LookupError("no entry meets the condition")
+
+
+def _local_blocks(data: DataMatrix) -> Any:
+    if isinstance(data, LocalMatrix):
+        yield data
+    else:
+        # Chunk by chunk, so that an error message does not bring the whole data home.
+        yield from data.local_blocks()  # type: ignore[attr-defined]

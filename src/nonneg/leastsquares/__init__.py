@@ -1,0 +1,8 @@
+"""Nonnegative least squares in Gram form: rows are independent problems that never see the data."""
+
+from __future__ import annotations
+
+from nonneg.leastsquares.coordinate import CoordinatePasses
+from nonneg.leastsquares.nonnegative import ExactRows, nonnegative_least_squares
+
+__all__ = ["CoordinatePasses", "ExactRows", "nonnegative_least_squares"]

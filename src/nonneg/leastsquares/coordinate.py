@@ -1,0 +1,33 @@
+"""A few passes of coordinate descent over the rows: the inexact inner step of HALS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nonneg import kernels
+from nonneg._typing import Array
+
+
+@dataclass(frozen=True)
+class CoordinatePasses:
+    """Update rows by coordinate descent; see `kernels.hals_passes`.
+
+    Parameters
+    ----------
+    max_passes : int
+        At most so many passes.
+    shrink : float
+        A row stops when a pass changed it by at most this share of its first pass.
+    order : tuple of int, optional
+        The components that change, in the order of the updates; all by default.
+    """
+
+    max_passes: int = 1
+    shrink: float = 0.0
+    order: tuple[int, ...] | None = None
+
+    def __call__(self, factor: Array, gram: kernels.Gram, cross: Array) -> tuple[Array, Any]:
+        return kernels.hals_passes(
+            factor, gram, cross, order=self.order, max_passes=self.max_passes, shrink=self.shrink
+        )

@@ -1,0 +1,328 @@
+"""Alternating least squares with extrapolation: one engine for HALS and block pivoting.
+
+Each half-step improves one factor given the other, by an inner update that is the only thing in which
+the methods differ. Between half-steps the factors are extrapolated. The accepted pair is the
+extrapolated left factor with the right factor that answers it: its loss comes out of the products of
+the half-step, so that the safeguard costs no pass over the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg import kernels
+from nonneg._typing import Array, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.iteration import Checkpoint, Run, iterate
+from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration.stopping import StoppingRule
+from nonneg.losses.penalties import Penalties
+
+Update: TypeAlias = Callable[[Array, kernels.Gram, Array], tuple[Array, Any]]
+
+# Ang & Gillis (2019), Section 4: growth of the momentum and of its ceiling, and the division after a
+# restart. After so many restarts in a row the momentum is given up.
+GROWTH, CEILING_GROWTH, DECAY, MAX_RESTARTS = 1.05, 1.01, 1.5, 4
+
+
+@dataclass(frozen=True)
+class AlternatingState:
+    """The accepted pair, and what extrapolation remembers.
+
+    Parameters
+    ----------
+    W, B : array
+        The accepted factors; X is about W B'.
+    W_plain, B_plain : array or None
+        The last factors before extrapolation.
+    B_next : array or None
+        The extrapolated right factor with which the next iteration begins.
+    loss : float
+        Of the accepted pair.
+    momentum, ceiling : float
+        Share of the last change that is added again, and its present limit.
+    restarts : int
+        Rejected extrapolations in a row.
+    """
+
+    W: LeftArray
+    B: Array
+    W_plain: LeftArray | None = None
+    B_plain: Array | None = None
+    B_next: Array | None = None
+    loss: float = float("inf")
+    momentum: float = 0.5
+    ceiling: float = 1.0
+    restarts: int = 0
+
+
+def extrapolated(new: Array, old: Array, momentum: float) -> Array:
+    """Return max(new + momentum (new - old), 0).
+
+    Parameters
+    ----------
+    new, old : array
+        The last two iterates.
+    momentum : float
+        How far to go on.
+
+    Returns
+    -------
+    array
+        Nonnegative.
+    """
+    xp = array_namespace(new)
+    out = new - old
+    out *= momentum
+    out += new
+    return np.maximum(out, 0, out=out) if isinstance(out, np.ndarray) else xp.clip(out, min=0.0)
+
+
+def dot(left: Array, right: Array) -> float:
+    """Return the sum of the products of the entries, accumulated in float64.
+
+    Parameters
+    ----------
+    left, right : array
+        Of one shape.
+
+    Returns
+    -------
+    float
+        The sum.
+    """
+    xp = array_namespace(left)
+    if isinstance(left, np.ndarray) and left.dtype == np.float64:
+        return float(np.vdot(left, right))
+    return float(xp.sum(xp.astype(left, xp.float64) * xp.astype(right, xp.float64)))
+
+
+def left_half(
+    block: LocalMatrix,
+    W: Array,
+    W_plain: Array | None = None,
+    *,
+    B: Array,
+    gram: kernels.Gram | None,
+    update: Update,
+    penalties: Penalties,
+    momentum: float,
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    """Update the rows of a block and return what the other half needs.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        Rows of the data.
+    W, W_plain : array
+        Their rows of the left factor, and of the one before extrapolation.
+    B : array
+        The right factor.
+    gram : Gram or None
+        Its Gram matrix; None where each row has its own.
+    update : callable
+        The inner update.
+    penalties : Penalties
+        L1 and L2.
+    momentum : float
+        0 extrapolates nothing.
+
+    Returns
+    -------
+    rows : tuple of array
+        The new rows, and their extrapolation where there is momentum.
+    sums : tuple
+        Violation, Gram matrix, cross products and penalty, for the right half.
+    """
+    system = (block.left_gram(B) if gram is None else gram).plus_ridge(penalties.l2_W)
+    cross = block.times(B)
+    if penalties.l1_W:
+        cross = cross - penalties.l1_W
+    new, violation = update(W, system, cross)
+    del cross
+    chosen = extrapolated(new, W_plain, momentum) if momentum else new
+    rows = (new, chosen) if momentum else (new,)
+    sums = (
+        violation,
+        block.right_gram(chosen),
+        block.transposed_times(chosen),
+        penalties.left(chosen, block.weights),
+    )
+    return rows, sums
+
+
+@dataclass(frozen=True)
+class AlternatingProblem:
+    """Data, updates and penalties: all that a step needs beside its state.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    update_W, update_B : callable
+        The inner updates.
+    penalties : Penalties
+        L1 and L2.
+    squared_norm : float
+        Of the data.
+    """
+
+    data: DataMatrix
+    update_W: Update
+    update_B: Update
+    penalties: Penalties
+    squared_norm: float
+
+    @property
+    def slack(self) -> float:
+        """By how much rounding may raise the loss."""
+        small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
+        return small * 0.5 * self.squared_norm
+
+    def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
+        """Do one iteration.
+
+        Parameters
+        ----------
+        state : AlternatingState
+            Where it begins.
+        momentum : float
+            0 makes it a plain step from the accepted pair.
+
+        Returns
+        -------
+        state : AlternatingState
+            The new pair, whatever its loss.
+        violation : float
+            Of the optimality conditions, met on the way.
+        """
+        B = state.B_next if momentum and state.B_next is not None else state.B
+        lefts = (state.W, state.W_plain) if momentum else (state.W,)
+        shared_gram = None if has_missing(self.data) else kernels.SharedGram(B.T @ B)
+        rows, (violation, gram, cross, penalty) = self.data.row_pass(
+            left_half,
+            *lefts,
+            n_out=len(lefts),
+            B=B,
+            gram=shared_gram,
+            update=self.update_W,
+            penalties=self.penalties,
+            momentum=momentum,
+        )
+        penalties = self.penalties
+        target = cross - penalties.l1_H if penalties.l1_H else cross
+        new, violation_B = self.update_B(B, gram.plus_ridge(penalties.l2_H), target)
+        loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * kernels.quadratic_form(new, gram) + penalty
+        loss += penalties.right(new)
+        state = replace(
+            state,
+            W=rows[-1],
+            B=new,
+            W_plain=rows[0],
+            B_plain=new,
+            B_next=extrapolated(new, state.B_plain, momentum) if momentum else None,
+            loss=loss,
+        )
+        return state, float(violation) + float(violation_B)
+
+    def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
+        """Do one iteration that does not raise the loss.
+
+        Parameters
+        ----------
+        state : AlternatingState
+            The accepted pair.
+
+        Returns
+        -------
+        state : AlternatingState
+            The next accepted pair.
+        measures : dict
+            Loss and violation.
+        """
+        before = state
+        # The first step has nothing to extrapolate from.
+        momentum = state.momentum if state.W_plain is not None else 0.0
+        after, violation = self.advance(state, momentum)
+        if momentum and after.loss > before.loss:
+            ceiling = momentum
+            slower = momentum / DECAY
+            restarts = before.restarts + 1
+            if restarts >= MAX_RESTARTS:
+                slower = 0.0
+            plain = replace(before, momentum=slower, ceiling=ceiling, restarts=restarts)
+            after, violation = self.advance(plain, 0.0)
+        elif momentum:
+            ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
+            after = replace(after, momentum=min(ceiling, GROWTH * momentum), ceiling=ceiling, restarts=0)
+        if after.loss > before.loss + self.slack:
+            # Rounding only: keep the better pair and let the stopping rule end the run.
+            after = replace(before, momentum=0.0, W_plain=before.W, B_plain=before.B)
+        return after, {"loss": after.loss, "violation": violation}
+
+
+def has_missing(data: DataMatrix) -> bool:
+    """Tell whether some entries were not observed.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    bool
+        True where rows have Gram matrices of their own.
+    """
+    return data.observed is not None or getattr(data, "has_mask", False)
+
+
+def alternate(
+    problem: AlternatingProblem,
+    W: LeftArray,
+    B: Array,
+    *,
+    momentum: float,
+    max_iter: int,
+    stop: StoppingRule,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run[AlternatingState]:
+    """Run the engine.
+
+    Parameters
+    ----------
+    problem : AlternatingProblem
+        What to solve.
+    W, B : array
+        The start; not changed.
+    momentum : float
+        The first extrapolation; 0 turns it off for the whole run.
+    max_iter : int
+        At most so many iterations.
+    stop : callable
+        The stopping rule.
+    callback, progress, checkpoint : optional
+        As in `iterate`.
+
+    Returns
+    -------
+    Run
+        Its state has the factors `W` and `B`.
+    """
+    state = AlternatingState(W, B, momentum=momentum)
+    return iterate(
+        problem.step,
+        state,
+        max_iter=max_iter,
+        stop=stop,
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+    )

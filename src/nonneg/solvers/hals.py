@@ -1,0 +1,131 @@
+"""HALS for the Frobenius loss: plain, accelerated, and extrapolated with restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nonneg._typing import Array, IntArray, LeftArray
+from nonneg.data import DataMatrix
+from nonneg.iteration import Checkpoint, RelativeMeasure, Run
+from nonneg.iteration.progress import Progress, Reporter
+from nonneg.leastsquares import CoordinatePasses
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alternate
+
+# A row's inner passes end when one changed it by at most this share of its first pass.
+SHRINK = 0.1
+# Inner passes may cost this share of the products with the data (Gillis & Glineur 2012: alpha).
+SHARE = 0.5
+MOMENTUM = 0.5
+
+
+def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
+    """Return how many passes over the rows of W and of B pay for one product with the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        The number of components.
+
+    Returns
+    -------
+    tuple of int
+        For W and for B; at least 1.
+    """
+    n_rows, n_columns = data.shape
+    # Counted the same way for every holder, so that all of them take the same steps.
+    entries = float(data.count_nonzero())
+
+    def passes(rows: int, other: int) -> int:
+        return int(1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k)
+
+    return passes(n_rows, n_columns), passes(n_columns, n_rows)
+
+
+def hals(
+    data: DataMatrix,
+    W: LeftArray,
+    B: Array,
+    *,
+    penalties: Penalties,
+    beta: float = 2.0,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    free: IntArray | None = None,
+    variant: str = "extrapolated",
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+    **options: Any,
+) -> Run[AlternatingState]:
+    """Minimise 0.5 ||X - W B'||^2 + penalties by coordinate descent on columns of the factors.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data X.
+    W, B : array
+        The start; not changed.
+    penalties : Penalties
+        L1 and L2, already scaled.
+    beta : float
+        Always 2; here so that all solvers take the same arguments.
+    max_iter : int
+        At most so many iterations.
+    tol : float
+        Stop when the sum of the absolute projected gradients, met during an iteration, has fallen to
+        this share of its first value (scikit-learn's rule for coordinate descent).
+    free : array of int, optional
+        The components of B that may change; all by default.
+    variant : {"extrapolated", "accelerated", "plain"}
+        One inner pass; several; several with extrapolation between iterations.
+    callback, progress, checkpoint : optional
+        As in `iterate`.
+    **options : Any
+        `passes=(int, int)` overrides the number of inner passes, `shrink` their stop, `shuffle` a
+        generator that permutes the components once.
+
+    Returns
+    -------
+    Run
+        Its state has the factors `W` and `B`.
+
+    Notes
+    -----
+    An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2
+    each. Rows stop on their own, so that no row depends on the chunk it is in.
+
+    References
+    ----------
+    .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
+    .. [2] Gillis & Glineur (2012), Neural Computation 24(4).
+    .. [3] Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
+    """
+    k = B.shape[1]
+    passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
+    shrink = options.get("shrink", SHRINK)
+    order = list(range(k))
+    if (shuffle := options.get("shuffle")) is not None:
+        order = [int(a) for a in shuffle.permutation(k)]
+    free_set = set(order if free is None else (int(a) for a in free))
+    problem = AlternatingProblem(
+        data,
+        CoordinatePasses(passes[0], shrink, tuple(order)),
+        CoordinatePasses(passes[1], shrink, tuple(a for a in order if a in free_set)),
+        penalties,
+        data.squared_norm(),
+    )
+    return alternate(
+        problem,
+        W,
+        B,
+        momentum=MOMENTUM if variant == "extrapolated" else 0.0,
+        max_iter=max_iter,
+        stop=RelativeMeasure("violation", tol),
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+    )

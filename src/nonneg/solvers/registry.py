@@ -1,0 +1,288 @@
+"""The solvers by name, and what each accepts: errors, documentation and tests are read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from nonneg.exceptions import (
+    InvalidParameterError,
+    UnknownNameError,
+    UnsupportedError,
+    UnsupportedInputError,
+    UnsupportedLossError,
+)
+
+LOSSES = {
+    "frobenius": 2.0,
+    "kullback-leibler": 1.0,
+    "itakura-saito": 0.0,
+    "kl": 1.0,
+    "is": 0.0,
+}
+LOCAL = frozenset({"dense", "sparse"})
+EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
+VIOLATION_RULE = "sum of absolute projected gradients, relative to the first iteration"
+DECREASE_RULE = "decrease of the error in 10 iterations, relative to the first error"
+
+
+def _later(module: str, function: str, **options: Any) -> Callable[..., Any]:
+    # A solver's module is loaded when it first runs.
+    def run(*args: Any, **keywords: Any) -> Any:
+        return getattr(import_module(f"nonneg.solvers.{module}"), function)(*args, **options, **keywords)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver and the problems it accepts.
+
+    Parameters
+    ----------
+    run : callable
+        The function.
+    summary : str
+        What it does, in a few words.
+    betas : tuple of float
+        The lowest and the highest beta it minimises.
+    inputs : frozenset of str
+        The holders it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+    sparse_betas : tuple of float
+        The betas it minimises on sparse data.
+    missing : tuple of float or None
+        The betas for which it takes missing entries.
+    weights, frozen, penalties : bool
+        Whether it takes row weights, frozen components, L1 and L2 penalties.
+    tol : str
+        What `tol` is compared with.
+    positive_start : bool
+        Whether zeros in the start stay zeros, so that the start should have none.
+    """
+
+    run: Callable[..., Any]
+    summary: str
+    betas: tuple[float, float]
+    inputs: frozenset[str] = EVERYWHERE
+    sparse_betas: tuple[float, float] = (2.0, 2.0)
+    missing: tuple[float, float] | None = None
+    weights: bool = True
+    frozen: bool = True
+    penalties: bool = True
+    tol: str = VIOLATION_RULE
+    positive_start: bool = False
+
+    def minimises(self, beta: float) -> bool:
+        """Tell whether it minimises the loss.
+
+        Parameters
+        ----------
+        beta : float
+            The loss.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
+        return self.betas[0] <= beta <= self.betas[1]
+
+
+INFINITE = float("inf")
+SOLVERS: dict[str, Solver] = {
+    "hals": Solver(
+        _later("hals", "hals"),
+        "accelerated HALS, extrapolated with restarts",
+        (2.0, 2.0),
+        missing=(2.0, 2.0),
+    ),
+    "hals-accelerated": Solver(
+        _later("hals", "hals", variant="accelerated"),
+        "HALS with several inner passes a product",
+        (2.0, 2.0),
+        missing=(2.0, 2.0),
+    ),
+    "hals-plain": Solver(
+        _later("hals", "hals", variant="plain"),
+        "HALS with one inner pass a product",
+        (2.0, 2.0),
+        missing=(2.0, 2.0),
+    ),
+    "anls": Solver(
+        _later("anls", "anls"),
+        "alternating exact least squares by block pivoting, extrapolated",
+        (2.0, 2.0),
+    ),
+    "mu": Solver(
+        _later("multiplicative", "multiplicative"),
+        "multiplicative updates with the exponent that guarantees descent; extrapolated for KL",
+        (-INFINITE, INFINITE),
+        sparse_betas=(1.0, 2.0),
+        missing=(1.0, 1.0),
+        tol=DECREASE_RULE,
+        positive_start=True,
+    ),
+    "kl-cd": Solver(
+        _later("kl_coordinate_descent", "kl_coordinate_descent"),
+        "coordinate descent over the nonzeros with safe Newton steps",
+        (1.0, 1.0),
+        inputs=LOCAL,
+        sparse_betas=(1.0, 1.0),
+        tol=DECREASE_RULE,
+    ),
+    "me": Solver(
+        _later("majorization_equalization", "majorization_equalization"),
+        "majorization-equalization (exponent 1) with safeguard and extrapolation",
+        (0.0, 0.0),
+        inputs=frozenset({"dense", "array", "dask"}),
+        tol=DECREASE_RULE,
+        positive_start=True,
+    ),
+}
+
+# scikit-learn's name for coordinate descent stands for ours of the same loss.
+COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
+
+
+def beta_of(loss: str | float) -> float:
+    """Return the beta of a loss given by name or number.
+
+    Parameters
+    ----------
+    loss : str or float
+        A name in `LOSSES`, or beta itself.
+
+    Returns
+    -------
+    float
+        2 for Frobenius, 1 for Kullback-Leibler, 0 for Itakura-Saito.
+    """
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise UnknownNameError.of("loss", loss, LOSSES)
+        return LOSSES[loss]
+    try:
+        beta = float(loss)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(f"loss must be a name or a number (beta), got {loss!r}.") from None
+    if beta != beta or beta in (INFINITE, -INFINITE):
+        raise InvalidParameterError(f"loss={loss!r}: beta must be finite.")
+    return beta
+
+
+def loss_name(beta: float) -> str:
+    """Return the name of a loss, for people.
+
+    Parameters
+    ----------
+    beta : float
+        The loss.
+
+    Returns
+    -------
+    str
+        A name, or "beta-divergence (beta=...)".
+    """
+    names = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
+    return names.get(beta, f"beta-divergence (beta={beta:g})")
+
+
+def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing: bool) -> str:
+    """Choose a solver by loss, shape and holder.
+
+    Parameters
+    ----------
+    kind : str
+        The holder.
+    shape : tuple of int
+        Rows and columns.
+    k : int
+        The number of components.
+    beta : float
+        The loss.
+    missing : bool
+        Whether entries are missing.
+
+    Returns
+    -------
+    str
+        A name in `SOLVERS`.
+    """
+    if beta == 0.0:
+        return "me"
+    if beta == 1.0:
+        return "kl-cd" if kind == "sparse" and not missing else "mu"
+    if beta != 2.0:
+        return "mu"
+    # Where a product with the data costs little beside the rows' own problems, exact steps pay:
+    # coordinate descent would need many passes over strongly correlated components.
+    narrow = min(shape) <= 16 * k and max(shape) >= 8 * min(shape)
+    if kind in ("dense", "dask") and narrow and not missing:
+        return "anls"
+    return "hals"
+
+
+def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta: float, missing: bool) -> str:
+    """Return the solver to run, or say why the chosen one cannot.
+
+    Parameters
+    ----------
+    name : str
+        What the user typed: "auto", a name in `SOLVERS`, or scikit-learn's "cd".
+    kind : str
+        The holder.
+    shape : tuple of int
+        Rows and columns.
+    k : int
+        The number of components.
+    beta : float
+        The loss.
+    missing : bool
+        Whether entries are missing.
+
+    Returns
+    -------
+    str
+        A name in `SOLVERS`.
+    """
+    if name == "auto":
+        name = automatic(kind, shape, k, beta, missing=missing)
+    elif name == "cd":
+        if beta not in COORDINATE_DESCENT:
+            raise UnsupportedLossError(
+                f"Invalid beta_loss parameter: solver 'cd' does not handle beta_loss = {loss_name(beta)!r}. "
+                f"Use {_able(beta)}."
+            )
+        name = COORDINATE_DESCENT[beta]
+    if name not in SOLVERS:
+        raise UnknownNameError.of("solver", name, [*SOLVERS, "auto", "cd"])
+    solver = SOLVERS[name]
+    if not solver.minimises(beta):
+        raise UnsupportedLossError(
+            f"solver={name!r} does not minimise loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
+        )
+    if kind not in solver.inputs:
+        able = [other for other, entry in SOLVERS.items() if kind in entry.inputs and entry.minimises(beta)]
+        raise UnsupportedInputError(f"solver={name!r} does not take {kind} data. Solvers that do: {able}.")
+    if kind == "sparse" and not solver.sparse_betas[0] <= beta <= solver.sparse_betas[1]:
+        raise UnsupportedInputError(
+            f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() if it "
+            "fits in memory, or a loss with 1 <= beta <= 2."
+        )
+    if missing and (solver.missing is None or not solver.missing[0] <= beta <= solver.missing[1]):
+        able = [
+            other
+            for other, entry in SOLVERS.items()
+            if entry.missing and entry.missing[0] <= beta <= entry.missing[1]
+        ]
+        raise UnsupportedError(
+            f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do for "
+            f"this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
+        )
+    return name
+
+
+def _able(beta: float) -> list[str]:
+    return [name for name, solver in SOLVERS.items() if solver.minimises(beta)]

@@ -1,0 +1,60 @@
+"""The outcome of a factorization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nonneg._typing import Array, LeftArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.iteration import History, StopReason
+
+
+@dataclass(frozen=True)
+class FactorizationResult:
+    """Outcome of one run of a solver; unpacks as ``W, H = result.factors``.
+
+    Attributes
+    ----------
+    W : array of shape (n_samples, n_components)
+        The left factor, held where the data are.
+    H : array of shape (n_components, n_features)
+        The right factor.
+    loss : float
+        The objective at W and H, penalties included.
+    n_iter : int
+        Iterations done.
+    stop_reason : StopReason
+        Why the run ended.
+    history : History
+        What was measured after each iteration.
+    certificate : Certificate
+        How good the answer provably is.
+    solver : str
+        The solver that ran.
+    loss_name : str
+        The loss that was minimised.
+    """
+
+    W: LeftArray
+    H: Array
+    loss: float
+    n_iter: int
+    stop_reason: StopReason
+    history: History
+    certificate: Certificate
+    solver: str
+    loss_name: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def factors(self) -> tuple[LeftArray, Array]:
+        """W and H."""
+        return self.W, self.H
+
+    def __repr__(self) -> str:
+        shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
+        return (
+            f"FactorizationResult(loss={self.loss:.6g}, n_iter={self.n_iter}, {shapes}, solver={self.solver!r}, "
+            f"stopped because {self.stop_reason.value})"
+        )
