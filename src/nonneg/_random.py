@@ -9,7 +9,9 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 
-Seed: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+Seed: TypeAlias = (
+    int | np.integer | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+)
 """What is accepted as a source of random numbers."""
 
 
@@ -19,9 +21,9 @@ def generator(seed: Seed = None) -> np.random.Generator:
     Parameters
     ----------
     seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
-        None draws fresh entropy, an int gives the same stream every time, a `Generator` is returned as it is (and
-        advances with use), a `RandomState` (the legacy kind) seeds the generator with its next 128 bits, so that two calls with
-        the same object give different streams.
+        None draws fresh entropy, an int gives the same stream every time, a `Generator` is returned as it
+        is (and advances with use), a `RandomState` (the legacy kind) seeds the generator with its next 128
+        bits, so that two calls with the same object give different streams.
 
     Returns
     -------
@@ -43,19 +45,22 @@ def generator(seed: Seed = None) -> np.random.Generator:
     if isinstance(seed, numbers.Integral) and not isinstance(seed, (bool, np.bool_)) and int(seed) >= 0:
         return np.random.default_rng(int(seed))
     raise InvalidParameterError(
-        f"A seed must be None, a nonnegative integer, a numpy.random.Generator, RandomState or SeedSequence. Got {seed!r}."
+        "A seed must be None, a nonnegative integer, a numpy.random.Generator, RandomState or SeedSequence. "
+        f"Got {seed!r}."
     )
 
 
 def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
     """Return independent generators, one for each repeat of an experiment.
 
-    Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses them.
+    Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses
+    them.
 
     Parameters
     ----------
     seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
-        See `generator`. A `Generator` keeps count of the streams it has given, so that the next call gives others.
+        See `generator`. A `Generator` keeps count of the streams it has given, so that the next call gives
+        others.
     n_streams : int
         How many generators are wanted.
 

@@ -1,0 +1,23 @@
+"""Certificates: statements about a fit that a person can read and a program can test."""
+
+from __future__ import annotations
+
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.error_bound import svd_floor_statement
+from nonneg.certificates.stationarity import (
+    frobenius_stationarity,
+    gram_residual,
+    ratio_residual,
+    stationarity_statement,
+)
+
+__all__ = [
+    "Certificate",
+    "Statement",
+    "Verdict",
+    "frobenius_stationarity",
+    "gram_residual",
+    "ratio_residual",
+    "stationarity_statement",
+    "svd_floor_statement",
+]

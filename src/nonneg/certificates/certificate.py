@@ -1,0 +1,239 @@
+"""A statement about a fit, with its number, its threshold and a verdict; a certificate is a list of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+
+
+class Verdict(StrEnum):
+    """What was found out about a statement."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_VERIFIABLE = "not verifiable"
+
+
+@dataclass(frozen=True, repr=False)
+class Statement:
+    """One thing that is claimed about a fit, and whether it is so.
+
+    Attributes
+    ----------
+    name : str
+        A lower-case word or words with hyphens, by which a program asks for it.
+    sentence : str
+        What it says, for a person, numbers included.
+    number : float or None
+        The measured quantity; None where it could not be measured.
+    threshold : float or None
+        What the number was compared with; None where nothing was.
+    verdict : Verdict or str
+        ``"holds"``, ``"fails"`` or ``"not verifiable"``.
+    quantities : mapping of str to float, int, str or bool
+        What the statement rests on.
+    """
+
+    name: str
+    sentence: str
+    number: float | None
+    threshold: float | None
+    verdict: Verdict
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            verdict = Verdict(self.verdict)
+        except ValueError:
+            raise InvalidParameterError(
+                f"Expected a verdict among {[str(v) for v in Verdict]}, got {self.verdict!r}."
+            ) from None
+        object.__setattr__(self, "verdict", verdict)
+        for name in ("number", "threshold"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
+        quantities = {str(key): _plain(value) for key, value in self.quantities.items()}
+        object.__setattr__(self, "quantities", MappingProxyType(quantities))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict is ``"holds"``."""
+        return self.verdict is Verdict.HOLDS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the statement as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers that JSON cannot hold (NaN, infinities) are written as words.
+        """
+        return {
+            "name": self.name,
+            "sentence": self.sentence,
+            "number": _to_json(self.number),
+            "threshold": _to_json(self.threshold),
+            "verdict": str(self.verdict),
+            "quantities": {key: _to_json(value) for key, value in self.quantities.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Statement:
+        """Build a statement from what `as_dict` gave.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        Statement
+            Equal to the one they came from.
+        """
+        return cls(
+            name=values["name"],
+            sentence=values["sentence"],
+            number=_from_json(values["number"]),
+            threshold=_from_json(values["threshold"]),
+            verdict=values["verdict"],
+            quantities=dict(values["quantities"]),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only view of a dict cannot be pickled or copied, and estimators are.
+        values = (
+            self.name,
+            self.sentence,
+            self.number,
+            self.threshold,
+            str(self.verdict),
+            dict(self.quantities),
+        )
+        return type(self), values
+
+    def __str__(self) -> str:
+        return f"[{self.verdict}] {self.name}: {self.sentence}"
+
+    def __repr__(self) -> str:
+        numbers = f"number={self.number}, threshold={self.threshold}"
+        return f"Statement({self.name!r}, {numbers}, verdict={str(self.verdict)!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """Statements about one fit, in the order in which they were made.
+
+    Iterate over it, ask for one by name (``certificate["stationarity"]``), or print it.
+
+    Attributes
+    ----------
+    statements : tuple of Statement
+        With names that differ.
+    """
+
+    statements: tuple[Statement, ...] = ()
+
+    def __post_init__(self) -> None:
+        statements = tuple(self.statements)
+        names = [statement.name for statement in statements]
+        if len(set(names)) < len(names):
+            raise InvalidParameterError(f"Expected statements with names that differ, got {names}.")
+        object.__setattr__(self, "statements", statements)
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.statements)
+
+    def __len__(self) -> int:
+        return len(self.statements)
+
+    def __contains__(self, name: object) -> bool:
+        return any(statement.name == name for statement in self.statements)
+
+    def __getitem__(self, name: str) -> Statement:
+        for statement in self.statements:
+            if statement.name == name:
+                return statement
+        raise UnknownNameError.of("statement", name, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the statements."""
+        return tuple(statement.name for statement in self.statements)
+
+    def with_statements(self, more: Iterable[Statement]) -> Certificate:
+        """Return a certificate with further statements; one of the same name takes the place of the old one.
+
+        Parameters
+        ----------
+        more : iterable of Statement
+            What to add.
+
+        Returns
+        -------
+        Certificate
+            A new one.
+        """
+        joined = {statement.name: statement for statement in self.statements}
+        joined.update((statement.name, statement) for statement in more)
+        return Certificate(tuple(joined.values()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``{"statements": [...]}``.
+        """
+        return {"statements": [statement.as_dict() for statement in self.statements]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
+        """Build a certificate from what `as_dict` gave.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        Certificate
+            Equal to the one they came from.
+        """
+        return cls(tuple(Statement.from_dict(statement) for statement in values["statements"]))
+
+    def __str__(self) -> str:
+        return "\n".join(str(statement) for statement in self.statements) or "(no statements)"
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{statement.name}: {statement.verdict}" for statement in self.statements)
+        return f"Certificate({inside})"
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars and the like into Python's own, and refuse what JSON cannot hold."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return str(value) if isinstance(value, StrEnum) else value
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        return value.item()
+    raise InvalidParameterError(
+        f"Expected a number, a truth value or a text among the quantities, got {value!r}."
+    )
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _from_json(value: Any) -> float | None:
+    return None if value is None else float(value)

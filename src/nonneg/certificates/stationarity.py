@@ -1,0 +1,247 @@
+r"""How far a pair of factors is from a stationary point, in a number without units.
+
+At a stationary point of a loss over nonnegative factors (the conditions of Karush, Kuhn and Tucker) every
+entry f of a factor with partial derivative g satisfies ``min(f, g) = 0``: it is positive and g is zero, or
+it is zero and g is not negative. An entry and its derivative have different units, so that the derivative
+is first divided by a curvature c, which makes g / c the Newton step of that entry alone:
+
+    residual of a factor = sqrt( sum_ij c_ij min(f_ij, g_ij / c_ij)^2 / scale )
+
+Half of a term is at most what the quadratic model with curvature c gains by moving that entry alone, as far
+as its sign allows, and exactly that where the sign does not matter; `scale` is a loss of the same units. It
+is 0 exactly at the stationary points, continuous, and does not change when X is multiplied by a number (and
+the factors accordingly), when a column of W is multiplied by a number and that of B divided by it, or when
+rows are permuted or replaced by weights.
+
+* Squared (Frobenius) loss with penalties: ``c_j = gram_jj + l2``, ``scale = ||X||^2`` (`gram_residual`).
+* Other losses: the derivative is a difference P - N of nonnegative parts, as in multiplicative updates,
+  the curvature is ``P / max(f, mean of its column)``, and ``scale = sum P f`` (`ratio_residual`).
+  For the Kullback-Leibler divergence at a large entry this is the curvature of the function that the
+  multiplicative update minimises.
+
+The residual of a fit is the larger one of its two factors'.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from nonneg._typing import Array, LeftArray, Namespace
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+
+DEFAULT_THRESHOLD = 1e-3
+
+
+def gram_residual(
+    xp: Namespace,
+    factor: Array,
+    gram: Array,
+    cross: Array,
+    *,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    weights: Array | None = None,
+    frozen: Array | None = None,
+) -> Array:
+    """Return the sum of c min(f, g / c)^2 for half the squared loss, from products alone.
+
+    Parameters
+    ----------
+    xp : namespace
+        Of the arrays.
+    factor : array of shape (n, k)
+        W, or B.
+    gram : array of shape (k, k)
+        B'B for W; W' diag(weights) W for B.
+    cross : array of shape (n, k)
+        X B for W; X' diag(weights) W for B.
+    l1, l2 : float
+        The penalties l1 sum(f) + l2 / 2 sum(f^2) of the objective, in units of one row's loss.
+    weights : array of shape (n,), optional
+        Row weights (for W).
+    frozen : boolean array of shape (k,), optional
+        True for the columns that are held fixed, which have no condition to meet.
+
+    Returns
+    -------
+    array of shape ()
+        Divide by ||X||^2 and take the root; sums over blocks of rows may be added before.
+    """
+    curvature = xp.linalg.diagonal(gram) + l2
+    gradient = factor @ gram + l2 * factor - cross + l1
+    return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
+
+
+def ratio_residual(
+    xp: Namespace,
+    factor: Array,
+    negative: Array,
+    positive: Array,
+    *,
+    weights: Array | None = None,
+    column_means: Array | None = None,
+    frozen: Array | None = None,
+) -> tuple[Array, Array]:
+    """Return the sums of c min(f, g / c)^2 and of P f for a derivative g = P - N.
+
+    Parameters
+    ----------
+    xp : namespace
+        Of the arrays.
+    factor : array of shape (n, k)
+        W, or B.
+    negative, positive : array of shape (n, k)
+        The nonnegative parts N and P of the derivative, penalties included: the numerator and denominator
+        of a multiplicative update without exponent.
+    weights : array of shape (n,), optional
+        Row weights, where N and P do not contain them.
+    column_means : array of shape (k,), optional
+        The mean entries of the columns; of `factor` by default. Needed where `factor` is one block of
+        several.
+    frozen : boolean array of shape (k,), optional
+        True for the columns that are held fixed.
+
+    Returns
+    -------
+    energy, scale : array of shape ()
+        The residual is the root of the quotient. Sums over blocks may be added before.
+    """
+    means = xp.mean(factor, axis=0) if column_means is None else column_means
+    reference = xp.where(factor > means[None, :], factor, means[None, :] + xp.zeros_like(factor))
+    curvature = _quotient(xp, positive, reference)
+    energy = _energy(xp, factor, positive - negative, curvature, weights, frozen)
+    products = positive * factor
+    return energy, xp.sum(products if weights is None else products * weights[:, None])
+
+
+def _energy(
+    xp: Namespace,
+    factor: Array,
+    gradient: Array,
+    curvature: Array,
+    weights: Array | None,
+    frozen: Array | None,
+) -> Array:
+    # No curvature means no derivative either (the other factor's column is zero): the quotient 0 is right.
+    step = _quotient(xp, gradient, curvature)
+    step = xp.where(step < factor, step, factor)
+    terms = curvature * step * step
+    if frozen is not None:
+        terms = xp.where(frozen[None, :], xp.zeros_like(terms), terms)
+    return xp.sum(terms if weights is None else terms * weights[:, None])
+
+
+def _quotient(xp: Namespace, numerator: Array, denominator: Array) -> Array:
+    safe = xp.where(denominator > 0, denominator, xp.ones_like(denominator))
+    return xp.where(denominator > 0, numerator / safe, xp.zeros_like(numerator))
+
+
+def normalised(energy: float, scale: float) -> float:
+    """Return the root of energy / scale.
+
+    Parameters
+    ----------
+    energy : float
+        The sum over the entries.
+    scale : float
+        What it is measured by.
+
+    Returns
+    -------
+    float
+        0 for no energy, infinite for no scale.
+    """
+    if energy <= 0.0:
+        return 0.0
+    return math.sqrt(energy / scale) if scale > 0.0 else math.inf
+
+
+def frobenius_stationarity(
+    data: DataMatrix,
+    W: LeftArray,
+    B: Array,
+    *,
+    l1: tuple[float, float] = (0.0, 0.0),
+    l2: tuple[float, float] = (0.0, 0.0),
+    frozen: Array | None = None,
+    squared_norm: float | None = None,
+) -> tuple[float, float]:
+    """Return the residuals of W and of B for half the squared loss, in one pass over the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        Complete data; row weights count like repetitions.
+    W : left-like array of shape (n_rows, k)
+        The left factor.
+    B : array of shape (n_columns, k)
+        The right factor.
+    l1, l2 : pair of float
+        Penalties of W and of B (see `gram_residual`).
+    frozen : boolean array of shape (k,), optional
+        True for the columns of B that are held fixed.
+    squared_norm : float, optional
+        The data's, where it is known already.
+
+    Returns
+    -------
+    tuple of float
+        See the head of this module.
+    """
+    _, (energy, gram, cross) = data.row_pass(
+        _left_part, W, n_out=0, right=B, right_gram=B.T @ B, l1=l1[0], l2=l2[0]
+    )
+    scale = data.squared_norm() if squared_norm is None else squared_norm
+    right = gram_residual(data.xp, B, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
+    return normalised(float(energy), scale), normalised(float(right), scale)
+
+
+def _left_part(
+    block: LocalMatrix, left: Array, *, right: Array, right_gram: Array, l1: float, l2: float
+) -> tuple[tuple[()], tuple[Any, Any, Any]]:
+    cross = block.times(right)
+    energy = gram_residual(block.xp, left, right_gram, cross, l1=l1, l2=l2, weights=block.weights)
+    return (), (float(energy), block.row_gram(left), block.transposed_times(left))
+
+
+def stationarity_statement(
+    residual_W: float, residual_B: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
+) -> Statement:
+    """Return the statement that the factors are (nearly) a stationary point.
+
+    Parameters
+    ----------
+    residual_W, residual_B : float
+        Normalised residuals of the two factors; see the head of this module.
+    threshold : float
+        Up to which residual it is said to hold.
+    loss : str
+        The name of the loss.
+
+    Returns
+    -------
+    Statement
+        Named ``"stationarity"``; not verifiable where a residual is not a number.
+    """
+    values = (float(residual_W), float(residual_B))
+    quantities = {"residual_W": values[0], "residual_H": values[1], "loss": loss}
+    if any(math.isnan(value) for value in values):
+        sentence = "The normalised KKT residual could not be computed."
+        return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
+    residual = max(values)
+    holds = residual <= threshold
+    sentence = (
+        f"The normalised KKT residual is {residual:.2e}, "
+        + (
+            f"at most {threshold:g}: the factors are a stationary point"
+            if holds
+            else f"above {threshold:g}: the factors are not yet a stationary point"
+        )
+        + f" of the {loss} loss"
+        + (" to that precision." if holds else "; more iterations would lower the loss further.")
+    )
+    return Statement(
+        "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities
+    )

@@ -1,0 +1,154 @@
+"""Factors that the user gives: checked, copied to where the data are, and completed where one is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from nonneg._random import Seed
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+)
+from nonneg.initializers.encoding import encode_left, encode_right
+
+
+def given_start(
+    data: DataMatrix, k: int, *, rng: Seed = None, W: Any = None, H: Any = None
+) -> tuple[LeftArray, Array]:
+    """Return the given factors, and a start for the one that is not given.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        The number of components.
+    rng : None, int, Generator, RandomState or SeedSequence
+        Not used: nothing is drawn. All starts have it.
+    W : array-like of shape (n_rows, k), optional
+        The left factor.
+    H : array-like of shape (k, n_columns), optional
+        The right factor.
+
+    Returns
+    -------
+    W : left-like array of shape (n_rows, k)
+        A copy of what was given, or a few multiplicative steps from H.
+    B : array of shape (n_columns, k)
+        H transposed, or a few multiplicative steps from W.
+
+    Raises
+    ------
+    InvalidParameterError
+        If neither is given, or one is full of zeros.
+    ShapeError
+        If a shape does not fit.
+    NegativeDataError
+        If an entry is below zero.
+    NonFiniteDataError
+        If an entry is NaN or infinite.
+    DataTypeError
+        If the entries are not real numbers.
+    """
+    if W is None and H is None:
+        raise InvalidParameterError(
+            "init='custom' starts from given factors, and neither W nor H is given. "
+            "Pass W and H to fit_transform (or one of them), or choose another init."
+        )
+    left = None if W is None else _left(data, k, W)
+    B = None if H is None else data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
+    if B is None:
+        assert left is not None
+        B = encode_right(data, left)
+    if left is None:
+        left = encode_left(data, B)
+    return left, B
+
+
+def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
+    """Return a given factor as a NumPy array of float64, or say what is wrong with it.
+
+    Parameters
+    ----------
+    array : array-like
+        What the user gave.
+    shape : tuple of int
+        What is expected.
+    name : str
+        ``"W"`` or ``"H"``.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new array on the host.
+    """
+    array = array if is_array_api_obj(array) else np.asarray(array)
+    _check_form(array, shape, name)
+    values = np.array(to_numpy(array))
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise NonFiniteDataError(
+            f"Expected a finite {name}, got {name}[{row}, {column}] = {values[row, column]}. "
+            "Remove or replace such entries."
+        )
+    if (values < 0).any():
+        row, column = np.argwhere(values < 0)[0]
+        raise NegativeDataError(
+            f"Expected a nonnegative {name}, got {name}[{row}, {column}] = {values[row, column]}. "
+            f"Clip it at zero: {name} = {name}.clip(0)."
+        )
+    if values.size and not values.any():
+        raise InvalidParameterError(_FULL_OF_ZEROS.format(name=name))
+    return values
+
+
+_FULL_OF_ZEROS = (
+    "The given {name} is full of zeros, from where no solver can move. "
+    "Give at least one positive entry, or leave it out."
+)
+
+
+def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:
+    if tuple(array.shape) != shape:
+        sides = "(n_samples, n_components)" if name == "W" else "(n_components, n_features)"
+        raise ShapeError(f"Expected {name} of shape {sides} = {shape}, got {tuple(array.shape)}.")
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+        raise DataTypeError(
+            f"Expected {name} to hold real numbers, got dtype {array.dtype}. "
+            "Convert it first, for instance with astype(float)."
+        )
+
+
+def _left(data: DataMatrix, k: int, W: Any) -> LeftArray:
+    shape = (data.shape[0], k)
+    if data.kind != "dask" or not hasattr(W, "dask"):
+        return data.place_left(check_factor(W, shape, "W"))
+    _check_form(W, shape, "W")
+    # It lies on the workers and stays there: only counts come home.
+    left = data.place_left(W)
+    _, (n_bad, n_negative, n_positive) = data.row_pass(_count, left, n_out=0)
+    if n_bad:
+        raise NonFiniteDataError(f"Expected a finite W, got {n_bad} entries that are NaN or infinite.")
+    if n_negative:
+        raise NegativeDataError(
+            f"Expected a nonnegative W, got {n_negative} entries below zero. Clip it at zero."
+        )
+    if not n_positive:
+        raise InvalidParameterError(_FULL_OF_ZEROS.format(name="W"))
+    return left
+
+
+def _count(block: LocalMatrix, left: Array) -> tuple[tuple[()], tuple[int, int, int]]:
+    xp = block.xp
+    tests = (~xp.isfinite(left), left < 0, left > 0)
+    bad, negative, positive = (int(xp.sum(xp.astype(test, xp.int64))) for test in tests)
+    return (), (bad, negative, positive)

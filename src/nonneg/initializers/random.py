@@ -1,0 +1,55 @@
+"""The random start: half-normal entries of the data's scale, whatever the order and repetition of rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.initializers.row_noise import half_normal_rows, noise_projections
+
+
+def random_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray, Array]:
+    """Return positive random factors with scikit-learn's scale.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        The number of components.
+    rng : None, int, Generator, RandomState or SeedSequence
+        The source of random numbers, drawn on the CPU whatever holds the data.
+
+    Returns
+    -------
+    W : left-like array of shape (n_rows, k)
+        |N(0, 1)| sqrt(mean / k), times the row's sum over the mean row's. The random numbers are a function
+        of the row, so that a permutation of the rows permutes W and a repeated row has the same numbers.
+    B : array of shape (n_columns, k)
+        |N(0, 1)| sqrt(mean / k).
+    """
+    rng = generator(rng)
+    scale = math.sqrt(data.mean() / k)
+    B = data.place(scale * np.abs(rng.standard_normal((data.shape[1], k))))
+    noise = noise_projections(data, k, rng)
+    # `mean` is of the observed entries; rows with many missing ones get a somewhat smaller start.
+    mean_row = data.mean() * data.shape[1]
+    (W,), _ = data.row_pass(
+        _random_rows, ones=data.place(np.ones((data.shape[1], 1))), scale=scale, mean_row=mean_row, **noise
+    )
+    return W, B
+
+
+def _random_rows(
+    block: LocalMatrix, *, ones: Array, scale: float, mean_row: float, **noise: Any
+) -> tuple[tuple[Array], tuple[()]]:
+    relative = block.times(ones) / (mean_row if mean_row > 0 else 1.0)
+    # Rows of zeros: small, but positive, so that multiplicative updates can use them once data arrive.
+    floor = math.sqrt(float(block.xp.finfo(block.dtype).eps))
+    relative = block.xp.where(relative > floor, relative, block.xp.full_like(relative, floor))
+    return (half_normal_rows(block, **noise) * (scale * relative),), ()

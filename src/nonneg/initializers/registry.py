@@ -1,0 +1,167 @@
+"""The starts by name, with what each can do; more are registered by `register`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nonneg._typing import Array, LeftArray
+from nonneg.exceptions import UnknownNameError
+from nonneg.initializers.given import given_start
+from nonneg.initializers.nndsvd import nndsvd_start
+from nonneg.initializers.random import random_start
+from nonneg.initializers.spherical_kmeans import spherical_kmeans_start
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start and what it can do.
+
+    Attributes
+    ----------
+    function : callable
+        ``function(data, k, *, rng)`` returns W (left-like, n_rows by k) and B = H' (n_columns by k), both
+        nonnegative.
+    description : str
+        One line for the documentation.
+    positive : bool
+        Whether no entry is zero, as multiplicative updates need, but for rows and columns of zeros.
+    seeded : bool
+        Whether `rng` matters.
+    at_most_smaller_side : bool
+        Whether k may not exceed the smaller side of X.
+    takes_factors : bool
+        Whether it takes the keywords `W` and `H`.
+    weights : bool
+        Whether integer row weights give what repeated rows give.
+    aliases : tuple of str
+        Other names.
+    """
+
+    function: Callable[..., tuple[LeftArray, Array]]
+    description: str
+    positive: bool = True
+    seeded: bool = True
+    at_most_smaller_side: bool = False
+    takes_factors: bool = False
+    weights: bool = True
+    aliases: tuple[str, ...] = ()
+
+    def __call__(self, data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
+        """Run the start.
+
+        Parameters
+        ----------
+        data : DataMatrix
+            The data.
+        k : int
+            The number of components.
+        **options : Any
+            `rng`, and what else the start takes.
+
+        Returns
+        -------
+        tuple
+            W and B.
+        """
+        return self.function(data, k, **options)
+
+
+def _nndsvd(name: str, fill: str) -> Callable[..., tuple[LeftArray, Array]]:
+    return partial(nndsvd_start, fill=fill, name=name)
+
+
+STARTS: dict[str, Start] = {
+    "random": Start(random_start, "half-normal entries of the data's scale"),
+    "nndsvd": Start(
+        _nndsvd("nndsvd", "zero"),
+        "halves of the singular vectors, with zeros",
+        positive=False,
+        seeded=False,
+        at_most_smaller_side=True,
+    ),
+    "nndsvda": Start(
+        _nndsvd("nndsvda", "mean"),
+        "halves of the singular vectors, zeros filled with the mean",
+        seeded=False,
+        at_most_smaller_side=True,
+    ),
+    "nndsvdar": Start(
+        _nndsvd("nndsvdar", "random"),
+        "halves of the singular vectors, zeros filled with small random numbers",
+        at_most_smaller_side=True,
+    ),
+    "spherical-kmeans": Start(
+        spherical_kmeans_start,
+        "centres of clusters of the rows' directions",
+        aliases=("kmeans", "k-means", "spherical_kmeans"),
+    ),
+    "custom": Start(
+        given_start,
+        "the W and H that are given; a missing one is made to fit",
+        positive=False,
+        seeded=False,
+        takes_factors=True,
+        aliases=("given",),
+    ),
+}
+
+
+def register(name: str, start: Start) -> None:
+    """Add a start to the registry.
+
+    Parameters
+    ----------
+    name : str
+        What users type as ``init``.
+    start : Start
+        The start. One of the same name is replaced.
+    """
+    STARTS[name] = start
+
+
+def find_start(name: str) -> Start:
+    """Return the start of a name or alias.
+
+    Parameters
+    ----------
+    name : str
+        What the user typed.
+
+    Returns
+    -------
+    Start
+        The entry of the registry.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the near names are said.
+    """
+    if isinstance(name, str):
+        if name in STARTS:
+            return STARTS[name]
+        for start in STARTS.values():
+            if name in start.aliases:
+                return start
+    raise UnknownNameError.of("init", name, STARTS)
+
+
+def default_start(shape: tuple[int, int], k: int) -> str:
+    """Return the name that ``init=None`` stands for: scikit-learn's rule.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of X.
+    k : int
+        The number of components.
+
+    Returns
+    -------
+    str
+        ``"nndsvda"`` where k is at most the smaller side of X, ``"random"`` otherwise.
+    """
+    return "nndsvda" if k <= min(shape) else "random"

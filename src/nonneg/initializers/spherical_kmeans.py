@@ -1,0 +1,158 @@
+"""A start from clusters of the rows' directions (spherical k-means), found in passes over the data.
+
+Nothing depends on the order or repetition of rows: the first partition is by the largest of k random
+projections, taken beside the mean direction, and each pass then moves the centres.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.sparse import SparseMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.initializers.encoding import fit_rows
+
+_FILL = 0.01  # of a centre's mean entry, in the place of its zeros
+_OTHERS = 0.1  # of the projection on the centres of other clusters, to begin with
+_STEPS = 3
+
+
+def spherical_kmeans_start(
+    data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
+) -> tuple[LeftArray, Array]:
+    """Return centres of clusters of directions as B, and the rows' projections on them as W.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions. Rows of zeros belong to no cluster.
+    k : int
+        The number of clusters.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For the first partition.
+    max_passes : int
+        The largest number of passes over the data.
+    tol : float
+        Stop when a pass raises the mean cosine to the own centre by less.
+
+    Returns
+    -------
+    W : left-like array of shape (n_rows, k)
+        Positive; large for the own cluster.
+    B : array of shape (n_columns, k)
+        Positive, with columns of about unit norm.
+
+    References
+    ----------
+    .. [1] Dhillon & Modha (2001), Machine Learning 42, 143-175.
+    .. [2] Wild, Curry & Dougherty (2004), Pattern Recognition 37(11), 2217-2232.
+    """
+    centres = spherical_kmeans(data, k, rng=rng, max_passes=max_passes, tol=tol)
+    floor = _FILL * centres.mean(axis=0)
+    B = data.place(np.maximum(centres, floor))
+    (W,), _ = data.row_pass(_memberships, right=B, gram=B.T @ B)
+    return W, B
+
+
+def spherical_kmeans(
+    data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
+) -> Any:
+    """Return the centres of k clusters of the rows' directions.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count like repetitions.
+    k : int
+        The number of clusters.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For the first partition.
+    max_passes : int
+        The largest number of passes over the data.
+    tol : float
+        Stop when a pass raises the mean cosine to the own centre by less.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_columns, k)
+        Unit columns (float64, on the host).
+    """
+    rng = generator(rng)
+    (inverse_norms,), (mean_row,) = data.row_pass(_inverse_norms)
+    mean = to_numpy(mean_row)
+    # Without the part along the mean, which all rows share, the projections would nearly all be largest at
+    # one place.
+    centres = rng.standard_normal((data.shape[1], k))
+    if mean.sum() > 0:
+        centres -= (mean @ centres) / mean.sum()
+    score = -np.inf
+    for n_pass in range(max_passes):
+        _, sums = data.row_pass(_assign, inverse_norms, n_out=0, centres=data.place(centres))
+        moved, cosines, weights = (to_numpy(part) for part in sums)
+        centres = _moved_centres(moved, cosines, weights, rng)
+        new = float(cosines.sum() / max(weights.sum(), 1.0))
+        # The first value compares with projections, not with centres.
+        if n_pass > 1 and new - score < tol and (weights > 0).all():
+            break
+        score = new
+    return centres
+
+
+def _moved_centres(moved: Any, cosines: Any, weights: Any, rng: np.random.Generator) -> Any:
+    norms = np.linalg.norm(moved, axis=0)
+    centres = moved / np.where(norms > 0, norms, 1.0)
+    spread = weights - cosines
+    for empty in np.flatnonzero(norms == 0):
+        # The widest cluster is split in two, by a centre a little beside its own.
+        widest = int(np.argmax(spread))
+        around = np.abs(rng.standard_normal(centres.shape[0]))
+        centre = centres[:, widest] * around
+        if not centre.any():
+            centre = around
+        centres[:, empty] = centre / np.linalg.norm(centre)
+        spread[widest] *= 0.5
+    return centres
+
+
+def _inverse_norms(block: LocalMatrix) -> tuple[tuple[Array], tuple[Array]]:
+    xp = block.xp
+    norms = xp.sqrt(_squared_rows(block))[:, None]
+    inverse = xp.where(norms > 0, 1.0 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms))
+    return (inverse,), (block.transposed_times(xp.ones_like(inverse))[:, 0],)
+
+
+def _squared_rows(block: LocalMatrix) -> Array:
+    if isinstance(block, SparseMatrix):
+        return np.asarray(block.csr.multiply(block.csr).sum(axis=1), dtype=block.dtype).ravel()
+    parts = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
+    return block.xp.concat([block.xp.sum(rows * rows, axis=1) for rows in parts])
+
+
+def _assign(
+    block: LocalMatrix, inverse_norms: Array, *, centres: Array
+) -> tuple[tuple[()], tuple[Array, Array, Array]]:
+    xp = block.xp
+    scores = block.times(centres)
+    own = _own(xp, scores) * xp.astype(inverse_norms > 0, scores.dtype)
+    sums = block.transposed_times(own * inverse_norms)
+    weighted = block.weighted(own)
+    cosines = xp.sum(weighted * scores * inverse_norms, axis=0)
+    return (), (sums, cosines, xp.sum(weighted, axis=0))
+
+
+def _own(xp: Any, scores: Array) -> Array:
+    labels = xp.argmax(scores, axis=1)
+    numbers = xp.arange(scores.shape[1], dtype=labels.dtype, device=scores.device)
+    return xp.astype(labels[:, None] == numbers[None, :], scores.dtype)
+
+
+def _memberships(block: LocalMatrix, *, right: Array, gram: Array) -> tuple[tuple[Array], tuple[()]]:
+    xp = block.xp
+    cross = block.times(right)
+    own = _own(xp, cross)
+    return (fit_rows(xp, gram, cross, _STEPS, first=cross * (own + _OTHERS)),), ()

@@ -1,0 +1,122 @@
+"""How well W H reproduces X: W H exists one block of rows at a time, and a sparse X stays sparse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg.exceptions import InvalidParameterError, ShapeError
+
+_BLOCK_ENTRIES = 1 << 20
+
+
+def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> float:
+    """Return ||X - W H|| / ||X|| in the Frobenius norm.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data.
+    W : array-like of shape (n_samples, k)
+        The left factor.
+    H : array-like of shape (k, n_features)
+        The right factor.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the squared errors of the rows.
+
+    Returns
+    -------
+    float
+        0 for an exact factorization; 0 where X and W H are both zero, infinite where only X is.
+    """
+    square, scale = 0.0, 0.0
+    for rows, model, weights in _blocks(X, W, H, sample_weight):
+        square += _weighted(np.square(rows - model), weights)
+        scale += _weighted(np.square(rows), weights)
+    if scale == 0.0:
+        return 0.0 if square == 0.0 else math.inf
+    return math.sqrt(square / scale)
+
+
+def beta_divergence(X: Any, W: Any, H: Any, *, beta: float | str = 2.0, sample_weight: Any = None) -> float:
+    """Return the sum over the entries of the beta divergence of X and W H.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data, nonnegative.
+    W : array-like of shape (n_samples, k)
+        The left factor.
+    H : array-like of shape (k, n_features)
+        The right factor.
+    beta : float or {"frobenius", "kullback-leibler", "itakura-saito"}
+        2 is half the squared error, 1 the generalised Kullback-Leibler and 0 the Itakura-Saito divergence.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    float
+        Infinite where a divergence is: at zeros of X for beta <= 0, and where W H is zero and X is not for
+        beta <= 1.
+    """
+    if isinstance(beta, str):
+        names = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
+        if beta not in names:
+            raise InvalidParameterError(
+                f"Expected beta to be a number or one of {sorted(names)}, got {beta!r}."
+            )
+        beta = names[beta]
+    total = 0.0
+    for rows, model, weights in _blocks(X, W, H, sample_weight):
+        total += _weighted(_entrywise(rows, model, float(beta)), weights)
+    return total
+
+
+def _entrywise(x: Any, y: Any, beta: float) -> Any:
+    if beta == 2.0:
+        return 0.5 * np.square(x - y)
+    # Zeros meet logarithms and negative powers: what comes out is infinite or replaced below.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if beta == 1.0:
+            return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / y), 0.0) - x + y
+        if beta == 0.0:
+            ratio = x / y
+            return np.where(x > 0, ratio - np.log(ratio) - 1.0, np.inf)
+        terms = x**beta + (beta - 1.0) * y**beta - beta * x * y ** (beta - 1.0)
+        if beta > 0.0:
+            # 0 * inf: no data, no cost, where the model is zero as well.
+            terms = np.where(x > 0, terms, (beta - 1.0) * y**beta)
+        return terms / (beta * (beta - 1.0))
+
+
+def _weighted(values: Any, weights: Any) -> float:
+    rows = np.sum(values, axis=1)
+    return float(np.sum(rows) if weights is None else rows @ weights)
+
+
+def _blocks(X: Any, W: Any, H: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Any]]:
+    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
+    if (
+        X.ndim != 2
+        or W.ndim != 2
+        or H.ndim != 2
+        or X.shape != (W.shape[0], H.shape[1])
+        or W.shape[1] != H.shape[0]
+    ):
+        raise ShapeError(
+            f"Expected X (n, m), W (n, k) and H (k, m), got X {X.shape}, W {W.shape} and H {H.shape}."
+        )
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and weights.shape != (X.shape[0],):
+        raise ShapeError(f"Expected sample_weight of shape ({X.shape[0]},), got {weights.shape}.")
+    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        part = slice(start, start + step)
+        rows = X[part].toarray() if sp.issparse(X) else X[part]
+        yield rows.astype(np.float64), W[part] @ H, None if weights is None else weights[part]
