@@ -84,7 +84,7 @@ def _checked_form(X: Any, who: str) -> Any:
         )
     dtype = X.dtype
     if isinstance(dtype, np.dtype):
-        kind = dtype.kind
+        kind = str(dtype.kind)
         good = kind in "biuf"
     else:
         kind = "c" if "complex" in str(dtype) else str(dtype)
@@ -107,7 +107,8 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
         mask = np.asarray(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
-            f"Expected a mask of the shape of X, {tuple(shape)}, got {tuple(mask.shape)}. True means observed."
+            f"Expected a mask of the shape of X, {tuple(shape)}, got {tuple(mask.shape)}. "
+            "True means observed."
         )
     return mask
 
@@ -160,14 +161,14 @@ def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str) 
     if low < 0 and not signed:
         i, j, value = locate(data, lambda xp, block: block < 0)
         raise NegativeDataError(
-            f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip the "
-            "data, for example X - X.min() or numpy.maximum(X, 0)."
+            f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip "
+            "the data, for example X - X.min() or numpy.maximum(X, 0)."
         )
     if positive and low == 0 and (data.observed is None or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
         raise ZeroDataError(
-            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please add "
-            "small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
+            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please "
+            "add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
         )
 
 

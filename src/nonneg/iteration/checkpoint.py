@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,10 @@ from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
+
+
+def _as_it_is(name: str, array: Any) -> Any:
+    return array
 
 
 @dataclass
@@ -43,8 +48,8 @@ class Checkpoint:
     folder: Path
     key: str
     interval: float = 5.0
-    to_numpy: Any = staticmethod(lambda name, array: np.asarray(array))
-    from_numpy: Any = staticmethod(lambda name, array: array)
+    to_numpy: Callable[[str, Any], Any] = _as_it_is
+    from_numpy: Callable[[str, Any], Any] = _as_it_is
     _last: float = field(default_factory=time.monotonic)
 
     def due(self) -> bool:
@@ -92,16 +97,17 @@ class Checkpoint:
 
     def _write(self, arrays: dict[str, Any]) -> None:
         folder = Path(self.folder)
-        temporary = None
+        temporary: Path | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+            handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
+            temporary = Path(name)
             with os.fdopen(handle, "wb") as stream:
                 np.savez(stream, **arrays)
-            os.replace(temporary, folder / FILE_NAME)
+            temporary.replace(folder / FILE_NAME)
         except OSError as error:
-            if temporary is not None and os.path.exists(temporary):
-                os.unlink(temporary)
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
             raise OutputError(
                 f"The checkpoint could not be written to {folder}: {error}. The last one there is whole. "
                 "Free some space or name another folder."
@@ -134,6 +140,7 @@ class Checkpoint:
                         values[name[6:]] = self.from_numpy(name[6:], stored[name])
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise FileFormatError(
-                f"The checkpoint {path} cannot be read ({error}). Delete it to start anew, or name another folder."
+                f"The checkpoint {path} cannot be read ({error}). Delete it to start anew, "
+                "or name another folder."
             ) from error
         return replace(state, **values), about["n_iter"], about["seconds"], History(about["history"])

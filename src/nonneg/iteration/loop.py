@@ -14,7 +14,7 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
-from nonneg.iteration.stopping import Never, StopReason, StoppingRule
+from nonneg.iteration.stopping import Never, StoppingRule, StopReason
 
 State = TypeVar("State")
 

@@ -77,16 +77,16 @@ def hals_passes(
     .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes a product).
     """
     n_rows, k = factor.shape
-    order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
+    turns = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
     if not isinstance(factor, np.ndarray):
         matrix = gram.matrix if isinstance(gram, SharedGram) else gram.dense().matrices
-        return portable_hals.hals_passes(factor, matrix, cross, order, max_passes, shrink)
+        return portable_hals.hals_passes(factor, matrix, cross, turns, max_passes, shrink)
     if isinstance(gram, DenseGrams):
-        return portable_hals.hals_passes(factor, gram.matrices, cross, order, max_passes, shrink)
+        return portable_hals.hals_passes(factor, gram.matrices, cross, turns, max_passes, shrink)
     out = np.array(factor, order="C", copy=True)
     cross = np.ascontiguousarray(cross)
     if isinstance(gram, ListedGrams):
-        return _hals_listed(out, gram, cross, order, max_passes, shrink)
+        return _hals_listed(out, gram, cross, turns, max_passes, shrink)
     from nonneg.kernels.compiled.hals import BLOCK, UNROLL, hals_block
 
     padded = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=out.dtype)
@@ -94,7 +94,7 @@ def hals_passes(
     violations = np.zeros(max(1, -(-n_rows // BLOCK)))
 
     def work(start: int, stop: int) -> None:
-        hals_block(out, padded, cross, order, max_passes, shrink, start, stop, violations)
+        hals_block(out, padded, cross, turns, max_passes, shrink, start, stop, violations)
 
     over_ranges(work, n_rows, grain=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
     return out, float(violations.sum())

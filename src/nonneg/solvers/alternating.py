@@ -164,8 +164,8 @@ class AlternatingProblem:
     ----------
     data : DataMatrix
         The data.
-    update_W, update_B : callable
-        The inner updates.
+    left_update, right_update : callable
+        The inner updates of W and of B.
     penalties : Penalties
         L1 and L2.
     squared_norm : float
@@ -173,8 +173,8 @@ class AlternatingProblem:
     """
 
     data: DataMatrix
-    update_W: Update
-    update_B: Update
+    left_update: Update
+    right_update: Update
     penalties: Penalties
     squared_norm: float
 
@@ -210,13 +210,13 @@ class AlternatingProblem:
             n_out=len(lefts),
             B=B,
             gram=shared_gram,
-            update=self.update_W,
+            update=self.left_update,
             penalties=self.penalties,
             momentum=momentum,
         )
         penalties = self.penalties
         target = cross - penalties.l1_H if penalties.l1_H else cross
-        new, violation_B = self.update_B(B, gram.plus_ridge(penalties.l2_H), target)
+        new, violation_B = self.right_update(B, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * kernels.quadratic_form(new, gram) + penalty
         loss += penalties.right(new)
         state = replace(

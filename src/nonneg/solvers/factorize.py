@@ -17,6 +17,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidParameterError
+from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import default_start, find_start
 from nonneg.iteration import Checkpoint, Progress
 from nonneg.iteration.progress import reporter
@@ -119,7 +120,7 @@ def factorize(
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
     with threads(n_jobs):
-        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, frozen=free is not None)
+        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         saved = None
         if checkpoint is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
@@ -192,8 +193,9 @@ def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
         )
     if n_components > max(shape):
         raise InvalidParameterError(
-            f"n_components={n_components} is larger than both sides of X, {shape[0]} x {shape[1]}: W = X with H = I "
-            f"would be exact already. Use at most {max(shape)}; a useful number lies well below {min(shape)}."
+            f"n_components={n_components} is larger than both sides of X, {shape[0]} x {shape[1]}: "
+            f"W = X with H = I would be exact already. "
+            f"Use at most {max(shape)}; a useful number lies well below {min(shape)}."
         )
     return int(n_components)
 
@@ -230,7 +232,7 @@ def starting_factors(
     W: Any,
     H: Any,
     rng: np.random.Generator,
-    frozen: bool = False,
+    free: IntArray | None = None,
 ) -> tuple[LeftArray, Array]:
     """Return the factors to start from.
 
@@ -246,8 +248,8 @@ def starting_factors(
         Given factors.
     rng : Generator
         For starts that draw.
-    frozen : bool
-        Whether some rows of H stay as given.
+    free : array of int, optional
+        The components that may change, where some rows of H stay as given.
 
     Returns
     -------
@@ -260,12 +262,17 @@ def starting_factors(
     start = find_start(init)
     if start.takes_factors:
         return start(data, k, rng=rng, W=W, H=H)
-    if given and not frozen:
+    if W is not None or (H is not None and free is None):
         raise InvalidParameterError(
-            f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, or "
-            "leave them out."
+            f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
+            "or leave them out."
         )
     left, right = start(data, k, rng=rng)
+    if free is not None:
+        held = np.setdiff1d(np.arange(k), free)
+        fixed = data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
+        for component in held:
+            right[:, int(component)] = fixed[:, int(component)]
     return left, right
 
 
@@ -274,7 +281,8 @@ def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray |
         return None
     if H is None:
         raise InvalidParameterError(
-            "frozen_components names rows of H that stay, and H is not given. Pass H with these rows filled in."
+            "frozen_components names rows of H that stay, and H is not given. "
+            "Pass H with these rows filled in."
         )
     wanted = {int(i) for i in frozen}
     bad = sorted(i for i in wanted if not 0 <= i < k)

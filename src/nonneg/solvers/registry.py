@@ -268,8 +268,8 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
         raise UnsupportedInputError(f"solver={name!r} does not take {kind} data. Solvers that do: {able}.")
     if kind == "sparse" and not solver.sparse_betas[0] <= beta <= solver.sparse_betas[1]:
         raise UnsupportedInputError(
-            f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() if it "
-            "fits in memory, or a loss with 1 <= beta <= 2."
+            f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() "
+            "if it fits in memory, or a loss with 1 <= beta <= 2."
         )
     if missing and (solver.missing is None or not solver.missing[0] <= beta <= solver.missing[1]):
         able = [
@@ -278,8 +278,8 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
             if entry.missing and entry.missing[0] <= beta <= entry.missing[1]
         ]
         raise UnsupportedError(
-            f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do for "
-            f"this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
+            f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do "
+            f"for this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
         )
     return name
 

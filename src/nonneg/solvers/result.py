@@ -55,6 +55,6 @@ class FactorizationResult:
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
         return (
-            f"FactorizationResult(loss={self.loss:.6g}, n_iter={self.n_iter}, {shapes}, solver={self.solver!r}, "
-            f"stopped because {self.stop_reason.value})"
+            f"FactorizationResult(loss={self.loss:.6g}, n_iter={self.n_iter}, {shapes}, "
+            f"solver={self.solver!r}, stopped because {self.stop_reason.value})"
         )
