@@ -10,7 +10,7 @@ doubling and bisection, and the time of that one run counts.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import scipy.sparse
 
 from benchmarks.cases import Case, random_start
 from benchmarks.contender import CannotRunError, Ours, Outcome, Peer, Task
-from benchmarks.ours import nonneg_nmf
+from benchmarks.ours import nonneg_factorize
 from benchmarks.peers import PEERS
 from benchmarks.score import score
 
@@ -130,7 +130,11 @@ class Settings:
 
 
 def run_claim(
-    claim: RaceClaim, settings: Settings, ours: Ours = nonneg_nmf, peers: dict[str, Peer] = PEERS
+    claim: RaceClaim,
+    settings: Settings,
+    ours: Ours = nonneg_factorize,
+    peers: dict[str, Peer] = PEERS,
+    about_to_run: Callable[[dict[str, Any]], None] = lambda head: None,
 ) -> Iterator[dict[str, Any]]:
     """Race on every case, one record a contender.
 
@@ -144,6 +148,8 @@ def run_claim(
         The contender that runs to a target.
     peers : dict of str to callable
         The peers by name.
+    about_to_run : callable
+        Told of every further peer before it runs, since compiled code can end the process.
 
     Yields
     ------
@@ -169,6 +175,7 @@ def run_claim(
             if settings.others and duel["target"] is not None:
                 for name in claim.others:
                     budget = 4 * duel["reference_seconds"] + 5
+                    about_to_run(head | {"contender": name})
                     yield head | {"contender": name} | to_target(peers[name], task, duel["target"], budget)
 
 

@@ -72,6 +72,45 @@ def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]
     return list(newest.values())
 
 
+def mark(claim: str, head: dict[str, Any], folder: Path = RESULTS) -> None:
+    """Note which contender is about to run, so that one that ends the process can be named.
+
+    Parameters
+    ----------
+    claim : str
+        The name of the claim.
+    head : dict
+        The beginning of its record.
+    folder : path
+        Where the files lie; made if absent.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{claim}.running").write_text(json.dumps(_plain(head)), encoding="utf-8")
+
+
+def unmark(claim: str, folder: Path = RESULTS) -> dict[str, Any] | None:
+    """Remove the note of `mark` and return it.
+
+    Parameters
+    ----------
+    claim : str
+        The name of the claim.
+    folder : path
+        Where the files lie.
+
+    Returns
+    -------
+    dict or None
+        None where there is none.
+    """
+    path = folder / f"{claim}.running"
+    if not path.is_file():
+        return None
+    head = dict(json.loads(path.read_text(encoding="utf-8")))
+    path.unlink()
+    return head
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -6,6 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -125,7 +126,9 @@ def run_here(name: str, settings: Settings, folder: Path) -> None:
     about = machine.describe()
     if name in RACES:
         with machine.limited(settings.threads) as told:
-            for record in run_claim(RACES[name], settings):
+            for record in run_claim(
+                RACES[name], settings, about_to_run=partial(records.mark, name, folder=folder)
+            ):
                 records.append(name, [record | {"machine": about, "libraries": told}], folder)
                 _say(_line(record))
     else:
@@ -200,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name in claims:
             for count in threads:
                 child = [*arguments, "--child", "--only", name, "--threads", str(count)]
-                failed |= _in_a_process(child)
+                failed |= _in_a_process(child, name, given.results)
     shown = " ".join(["python -m benchmarks", *(word for word in arguments if word != "--tables")]).strip()
     for name in claims:
         text = page(name, given.results, shown)
@@ -211,8 +214,9 @@ def main(arguments: list[str] | None = None) -> int:
     return int(failed)
 
 
-def _in_a_process(words: list[str]) -> bool:
-    """Run this file again with other words; return whether it failed."""
+def _in_a_process(words: list[str], name: str, folder: Path) -> bool:
+    """Run this file again with other words; return whether it failed, and record a peer that ended it."""
+    records.unmark(name, folder)
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", *words],
@@ -220,6 +224,12 @@ def _in_a_process(words: list[str]) -> bool:
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
     )
+    running = records.unmark(name, folder)
+    if done.returncode and running:
+        reason = f"it ended the process (code {done.returncode}); what came after it was not run"
+        lost = running | {"status": "failed", "reason": reason, "machine": machine.describe()}
+        records.append(name, [lost], folder)
+        _say(_line(lost))
     return done.returncode != 0
 
 

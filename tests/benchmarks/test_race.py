@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
 import scipy.sparse
 from benchmarks import memory, race, records, run, tables
-from benchmarks.cases import Case, random_start
+from benchmarks.cases import COUNTS, LOW_RANK, POSITIVE, Case, random_start
 from benchmarks.contender import CannotRunError, Outcome, Task
 from benchmarks.peers import PEERS
 from benchmarks.score import score
 from sklearn.decomposition import NMF
 from sklearn.decomposition._nmf import _beta_divergence
+
+from nonneg.datasets import low_rank_plus_noise
 
 LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")
 
@@ -96,6 +99,35 @@ def test_the_start_is_positive_and_the_same_for_every_type():
     assert min(W.min(), H.min()) > 0
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, W, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", [LOW_RANK, COUNTS, POSITIVE], ids=lambda case: case.name)
+def test_the_start_knows_nothing_of_the_planted_answer(case, monkeypatch):
+    planted = []
+
+    def remember(*sizes, **words):
+        planted.append(low_rank_plus_noise(*sizes, **words))
+        return planted[-1]
+
+    monkeypatch.setattr("nonneg.datasets.low_rank_plus_noise", remember)
+    X, _ = case.load(np.float64)
+    W, H = random_start(X, case.n_components)
+    for start, truth in ((W, planted[0].W), (H, planted[0].H)):
+        assert abs(np.corrcoef(start.ravel(), truth.ravel())[0, 1]) < 0.05
+
+
+def test_a_peer_that_ends_the_process_is_named(tmp_path, monkeypatch):
+    def child(command, **words):
+        records.mark("kl", {"claim": "kl", "case": "digits", "threads": 1, "contender": "broken"}, tmp_path)
+        return subprocess.CompletedProcess(command, -6)
+
+    monkeypatch.setattr(run.subprocess, "run", child)
+    monkeypatch.setattr(run.machine, "describe", dict)
+    assert run._in_a_process(["--child"], "kl", tmp_path)
+    (lost,) = records.read("kl", tmp_path)
+    assert lost["contender"] == "broken"
+    assert "ended the process (code -6)" in lost["reason"]
+    assert records.unmark("kl", tmp_path) is None
 
 
 def test_scikit_learn_runs_all_its_passes_from_the_given_start():
