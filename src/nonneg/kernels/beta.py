@@ -1,0 +1,235 @@
+"""Front doors of the kernels for beta divergences: compiled for NumPy arrays, portable for all others.
+
+A block is a few rows of the data x and of the model v = W B', both dense; v is raised to a floor that
+stems from the dtype before it is divided by. Sparse data under the Kullback-Leibler divergence need v at
+the nonzeros only, and have a kernel of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import over_ranges
+from nonneg.kernels.portable import beta_products as portable
+
+# A line search looks at no more than so many steps a row.
+TRIES = 6
+
+
+def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
+    """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors make the gradients.
+
+    Parameters
+    ----------
+    x : array of shape (n_rows, n_columns)
+        The data, 0 where missing.
+    v : array of shape (n_rows, n_columns)
+        The model; may be overwritten.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    mask : array of shape (n_rows, n_columns), optional
+        1 where observed.
+
+    Returns
+    -------
+    ratio : array
+        The first.
+    power : array or None
+        The second, 0 where missing; None where it is one everywhere.
+    """
+    if mask is not None or not isinstance(x, np.ndarray):
+        return portable.ratio_terms(x, v, beta, floor, mask)
+    from nonneg.kernels.compiled.beta_products import ratio_terms as compiled
+
+    power = np.empty_like(v) if beta != 1 else np.empty((0, 0), dtype=v.dtype)
+    compiled(np.ascontiguousarray(x), v, float(beta), float(floor), power)
+    return v, power if beta != 1 else None
+
+
+def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
+    """Return the divergence of every row of x from the row of v.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model; not changed.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    weights : array of shape (n_columns,), optional
+        A weight for every column.
+    mask : array of shape (n_rows, n_columns), optional
+        1 where observed.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        In float64.
+    """
+    if mask is not None or not isinstance(x, np.ndarray):
+        return portable.row_losses(x, v, beta, floor, weights, mask)
+    from nonneg.kernels.compiled.beta_products import block_losses
+
+    losses = np.empty(x.shape[0])
+    uniform = weights is None
+    weights = _weights(weights, v)
+    block_losses(np.ascontiguousarray(x), v, weights, uniform, float(beta), float(floor), losses)
+    return losses
+
+
+def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tuple[Any, Any]:
+    """Return first and second derivatives of the divergence with respect to v, times the weights.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model; not changed.
+    weights : array of shape (n_columns,) or None
+        A weight for every column.
+    beta, floor : float
+        The divergence, and what v is raised to.
+
+    Returns
+    -------
+    slope, curvature : array
+        The second is the true one for 1 <= beta <= 2, and its mean under the model elsewhere.
+    """
+    if not isinstance(x, np.ndarray):
+        return portable.newton_terms(x, v, weights, beta, floor)
+    from nonneg.kernels.compiled.beta_products import newton_terms as compiled
+
+    slope, curvature = np.empty_like(v), np.empty_like(v)
+    compiled(np.ascontiguousarray(x), v, _weights(weights, v), float(beta), float(floor), slope, curvature)
+    return slope, curvature
+
+
+def line_search(
+    x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any
+) -> tuple[Any, Any]:
+    """Choose a step in (0, 1] along d for every row so that its loss falls.
+
+    Parameters
+    ----------
+    x, v, d : array of shape (n_rows, n_columns)
+        Data, model and the model's change for a step of 1; v may be overwritten.
+    weights : array of shape (n_columns,) or None
+        A weight for every column.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    linear, quadratic : array of shape (n_rows,)
+        The penalty of a row changes by `linear t + quadratic t^2 / 2`.
+    slopes : array of shape (n_rows,)
+        The derivative of loss and penalty at 0.
+
+    Returns
+    -------
+    v : array
+        The model after the step.
+    steps : array of shape (n_rows,)
+        The steps; 0 where there was none.
+    """
+    if not isinstance(x, np.ndarray):
+        return portable.line_search(x, v, d, weights, beta, floor, linear, quadratic, slopes, TRIES)
+    from nonneg.kernels.compiled.beta_products import line_search as compiled
+
+    steps = np.empty(x.shape[0])
+    sides = [np.asarray(values, dtype=np.float64) for values in (linear, quadratic, slopes)]
+    uniform = weights is None
+    weights = _weights(weights, v)
+    compiled(np.ascontiguousarray(x), v, d, weights, uniform, float(beta), float(floor), *sides, TRIES, steps)
+    return v, steps.astype(v.dtype)
+
+
+def _weights(weights: Any, v: Any) -> Any:
+    if weights is None:
+        return np.ones(v.shape[1], dtype=v.dtype)
+    return np.ascontiguousarray(weights, dtype=v.dtype)
+
+
+def kl_passes(
+    csr: Any,
+    factor: Any,
+    other: Any,
+    sums: Any,
+    *,
+    order: Any = None,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    max_sweeps: int = 1,
+    shrink: float = 0.0,
+    tol: float = 0.0,
+) -> tuple[Any, Any]:
+    """Reduce sum_j v_j - x_j log v_j + l1 |f| + l2 / 2 |f|^2 over every row f >= 0, where v = f O'.
+
+    Parameters
+    ----------
+    csr : tuple of array
+        `indptr, indices, data` of the nonzeros x.
+    factor : array of shape (n_rows, k)
+        The start; not changed.
+    other : array of shape (n_columns, k)
+        The other factor O.
+    sums : array of shape (k,) or (n_rows, k)
+        Sums of the columns of O, over the entries that count.
+    order : array of int, optional
+        The components to update; all by default.
+    l1, l2 : float
+        The penalties.
+    max_sweeps : int
+        At most so many passes over the components of a row.
+    shrink : float
+        A row stops when a sweep changed it by at most this share of its first sweep.
+    tol : float
+        A row stops when no component's slope was beyond this share of the sums.
+
+    Returns
+    -------
+    factor : array of shape (n_rows, k)
+        The updated rows.
+    logs : array of shape (n_rows,)
+        Sums of x log v over the nonzeros, at the updated rows, in float64.
+
+    Notes
+    -----
+    A sweep costs about 8 nnz k operations. Rows do not know of one another.
+    """
+    from nonneg.kernels.compiled.kl_coordinate import kl_rows
+
+    indptr, indices, data = csr
+    out = np.array(factor, order="C", copy=True)
+    n_rows, k = out.shape
+    kind = out.dtype.type
+    other = np.ascontiguousarray(other)
+    sums = np.ascontiguousarray(np.atleast_2d(sums), dtype=out.dtype)
+    order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
+    logs = np.empty(n_rows)
+    # Ranges of about the same number of nonzeros: the columns of a text are of very unequal length.
+    n_parts = max(1, min(64, n_rows))
+    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
+    edges = np.concatenate([[0], np.clip(edges, 0, n_rows), [n_rows]]).astype(np.int64)
+    edges = np.maximum.accumulate(edges)
+    floor = kind(np.finfo(out.dtype).tiny * 1e10)
+
+    def work(start: int, stop: int) -> None:
+        kl_rows(
+            indptr,
+            indices,
+            data,
+            other,
+            sums,
+            out,
+            order,
+            kind(l1),
+            kind(l2),
+            max_sweeps,
+            shrink,
+            tol,
+            floor,
+            edges[start],
+            edges[stop],
+            logs,
+        )
+
+    over_ranges(work, n_parts, grain=1, operations=8.0 * len(data) * k)
+    return out, logs

@@ -1,0 +1,164 @@
+"""Elementwise parts of the beta divergences in array-API operations; twins of the compiled kernels.
+
+They also serve masked entries: `mask` is 1 where observed, and the data are 0 elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+
+def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
+    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta.ratio_terms`.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    mask : array of shape (n_rows, n_columns), optional
+        1 where observed.
+
+    Returns
+    -------
+    ratio, power : array
+        `power` is None where it is one everywhere.
+    """
+    xp = array_namespace(x, v)
+    v = xp.clip(v, min=floor)
+    if beta == 1:
+        return x / v, mask
+    power = 1 / v if beta == 0 else v ** (beta - 1)
+    ratio = x * power / v
+    return ratio, power if mask is None else power * mask
+
+
+def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
+    """Return the divergence of every row in float64; see `kernels.beta.row_losses`.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    weights : array of shape (n_columns,), optional
+        A weight for every column.
+    mask : array of shape (n_rows, n_columns), optional
+        1 where observed.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        The divergences.
+    """
+    xp = array_namespace(x, v)
+    x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
+    if beta == 2:
+        terms = 0.5 * (x - v) ** 2
+    else:
+        v = xp.clip(v, min=floor)
+        positive = x > 0
+        safe = xp.where(positive, x, v)
+        if beta == 1:
+            terms = v - x + x * xp.log(safe / v)
+        elif beta == 0:
+            terms = x / v - 1 - xp.log(safe / v)
+        else:
+            power = v ** (beta - 1)
+            own = xp.where(positive, safe**beta, xp.zeros_like(safe))
+            terms = (own + (beta - 1) * power * v - beta * x * power) / (beta * (beta - 1))
+    if mask is not None:
+        terms = terms * xp.astype(mask, xp.float64)
+    if weights is not None:
+        terms = terms * xp.astype(weights, xp.float64)
+    return xp.sum(terms, axis=1)
+
+
+def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tuple[Any, Any]:
+    """Return weighted first and second derivatives; see `kernels.beta.newton_terms`.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model.
+    weights : array of shape (n_columns,) or None
+        A weight for every column.
+    beta, floor : float
+        The divergence, and what v is raised to.
+
+    Returns
+    -------
+    slope, curvature : array
+        Of the shape of x.
+    """
+    xp = array_namespace(x, v)
+    v = xp.clip(v, min=floor)
+    raised = 1 / v if beta == 1 else v ** (beta - 2)
+    if weights is not None:
+        raised = raised * weights
+    slope = raised * (v - x)
+    return slope, raised * ((beta - 1) + (2 - beta) * x / v) if 1 <= beta <= 2 else raised
+
+
+def line_search(
+    x: Any,
+    v: Any,
+    d: Any,
+    weights: Any,
+    beta: float,
+    floor: float,
+    linear: Any,
+    quadratic: Any,
+    slopes: Any,
+    tries: int,
+) -> tuple[Any, Any]:
+    """Choose a step along d for every row; see `kernels.beta.line_search`.
+
+    Parameters
+    ----------
+    x, v, d : array of shape (n_rows, n_columns)
+        Data, model and direction.
+    weights : array of shape (n_columns,) or None
+        A weight for every column.
+    beta, floor : float
+        The divergence, and what v is raised to.
+    linear, quadratic, slopes : array of shape (n_rows,)
+        The penalty along d and the derivative of the whole at 0.
+    tries : int
+        At most so many steps are looked at.
+
+    Returns
+    -------
+    v : array
+        The model after the step.
+    steps : array of shape (n_rows,)
+        The steps; 0 where none was good.
+    """
+    xp = array_namespace(x, v)
+    down = -slopes
+    able = down > 0
+    one = xp.ones_like(down)
+    t = xp.where(able, one, 0 * one)
+    found = xp.logical_not(able)
+    down = xp.where(able, down, one)
+    convex = 1 <= beta <= 2
+    base = None if convex else row_losses(x, v, beta, floor, weights)
+    for _ in range(tries):
+        if convex:
+            slope = newton_terms(x, v + t[:, None] * d, weights, beta, floor)[0]
+            up = xp.sum(slope * d, axis=1) + linear + quadratic * t
+            good, done = up <= 0, up <= 2 * down
+            shorter = t * xp.where(good, one, down / (down + xp.where(good, 0 * up, up)))
+            t = xp.where(found, t, shorter)
+            found = xp.logical_or(found, done)
+        else:
+            loss = row_losses(x, v + t[:, None] * d, beta, floor, weights)
+            gain = xp.astype(base - loss, t.dtype) - t * (linear + 0.5 * quadratic * t)
+            found = xp.logical_or(found, gain > 0)
+            t = xp.where(found, t, 0.4 * t)
+    t = xp.where(found, t, xp.zeros_like(t))
+    return v + t[:, None] * d, t

@@ -1,0 +1,355 @@
+"""Beta divergences: values, and the two nonnegative halves of their gradients, W B' a block at a time.
+
+D(x | v) = (x^beta + (beta - 1) v^beta - beta x v^(beta - 1)) / (beta (beta - 1)), with the limits
+x log(x / v) - x + v at 1 (Kullback-Leibler) and x / v - log(x / v) - 1 at 0 (Itakura-Saito). At 2 it is half
+the squared difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import over_ranges
+from nonneg._typing import Array, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.matrix import block_rows
+from nonneg.kernels import beta as beta_kernels
+from nonneg.losses.nonzeros import divergence, left_terms, right_terms
+from nonneg.losses.penalties import Penalties
+
+# Entries of W B' that exist at a time: in the second-level cache of a core, or enough work for a GPU.
+BLOCK_ENTRIES = 1 << 17
+ARRAY_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What one side needs of the data: the gradient of the divergence is `power - ratio`.
+
+    Parameters
+    ----------
+    ratio : array of shape (n, k)
+        (x v^(beta - 2)) times the other factor, nonnegative.
+    power : array of shape (n, k) or (k,)
+        (v^(beta - 1)) times the other factor, nonnegative.
+    loss : float
+        The weighted divergence; 0 where it was not asked for.
+    """
+
+    ratio: Array
+    power: Array
+    loss: float = 0.0
+
+
+@dataclass(frozen=True)
+class BetaLoss:
+    """A beta divergence of the data from W B', both raised by an offset.
+
+    Parameters
+    ----------
+    beta : float
+        Which divergence.
+    floor : float
+        The model is raised to it where it is divided by; stems from dtype and scale of the data.
+    offset : float
+        Added to data and model: part of what is minimised, not a guard.
+    """
+
+    beta: float
+    floor: float
+    offset: float = 0.0
+
+    @classmethod
+    def of(cls, data: DataMatrix, beta: float, offset: float = 0.0) -> BetaLoss:
+        """Return the divergence with the floor that fits the data.
+
+        Parameters
+        ----------
+        data : DataMatrix
+            The data.
+        beta : float
+            Which divergence.
+        offset : float
+            Added to data and model.
+
+        Returns
+        -------
+        BetaLoss
+            Ready for use.
+        """
+        single = "32" in str(data.dtype)
+        eps = float(np.finfo(np.float32 if single else np.float64).eps)
+        scale = data.mean()
+        return cls(float(beta), eps * eps * (scale if scale > 0 else 1.0), offset)
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of a multiplicative update that never raises the loss."""
+        if self.beta < 1:
+            return 1.0 / (2.0 - self.beta)
+        return 1.0 / (self.beta - 1.0) if self.beta > 2 else 1.0
+
+    @property
+    def convex(self) -> bool:
+        """Whether the divergence is convex in the model."""
+        return 1.0 <= self.beta <= 2.0
+
+    def left_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
+        """Return what the update of the rows of W needs.
+
+        Parameters
+        ----------
+        block : LocalMatrix
+            The data.
+        W, B : array
+            The factors.
+        want_loss : bool
+            Whether to return the divergence too.
+
+        Returns
+        -------
+        Terms
+            One row a row of W; the loss is weighted, the terms are not.
+        """
+        if self._gram_form(block):
+            loss = self._gram_loss(block, W, B) if want_loss else 0.0
+            return Terms(block.times(B), W @ (B.T @ B), loss)
+        if self._nonzero_form(block):
+            return Terms(*left_terms(block, W, B, self.floor, want_loss=want_loss))
+        xp = block.xp
+
+        def visit(start: int, stop: int) -> tuple[Any, Any, float]:
+            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
+            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
+            return ratio @ B, None if power is None else power @ B, loss
+
+        parts = over_blocks(block, visit)
+        loss = sum(part[2] for part in parts)
+        ratio = xp.concat([part[0] for part in parts], axis=0)
+        if parts[0][1] is None:
+            return Terms(ratio, xp.sum(B, axis=0), loss)
+        return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
+
+    def right_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
+        """Return what the update of B needs, summed over the rows of a block with their weights.
+
+        Parameters
+        ----------
+        block : LocalMatrix
+            The data.
+        W, B : array
+            The factors.
+        want_loss : bool
+            Whether to return the divergence too.
+
+        Returns
+        -------
+        Terms
+            One row a row of B.
+        """
+        if self._gram_form(block):
+            loss = self._gram_loss(block, W, B) if want_loss else 0.0
+            return Terms(block.transposed_times(W), B @ block.row_gram(W), loss)
+        if self._nonzero_form(block):
+            return Terms(*right_terms(block, W, B, self.floor, want_loss=want_loss))
+        xp = block.xp
+        weighted = block.weighted(W)
+
+        def visit(start: int, stop: int) -> tuple[Any, Any, float]:
+            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
+            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
+            rows = weighted[start:stop, :]
+            return ratio.T @ rows, None if power is None else power.T @ rows, loss
+
+        ratio, power, loss = over_blocks(block, visit, add=_add)[0]
+        return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
+
+    def value(self, block: LocalMatrix, W: Array, B: Array) -> float:
+        """Return the weighted divergence over the observed entries of a block.
+
+        Parameters
+        ----------
+        block : LocalMatrix
+            The data.
+        W, B : array
+            The factors.
+
+        Returns
+        -------
+        float
+            Accumulated in float64.
+        """
+        if self._gram_form(block) and block.kind == "sparse":
+            return self._gram_loss(block, W, B)
+        if self._nonzero_form(block):
+            return divergence(block, W, B, self.floor)
+
+        def visit(start: int, stop: int) -> float:
+            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            return self._loss(x, v, mask, block, start, stop)
+
+        return float(sum(over_blocks(block, visit)))
+
+    def _gram_form(self, block: LocalMatrix) -> bool:
+        return self.beta == 2.0 and block.observed is None and self.offset == 0.0
+
+    def _nonzero_form(self, block: LocalMatrix) -> bool:
+        return self.beta == 1.0 and block.kind == "sparse" and self.offset == 0.0
+
+    def _gram_loss(self, block: LocalMatrix, W: Array, B: Array) -> float:
+        if block.kind != "sparse":
+            # From the entries: sums of products would cancel near an exact fit.
+            def visit(start: int, stop: int) -> float:
+                x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+                return self._loss(x, v, mask, block, start, stop)
+
+            return float(sum(over_blocks(block, visit)))
+        gram = np.asarray(block.row_gram(W), dtype=np.float64) * np.asarray(B.T @ B, dtype=np.float64)
+        cross = np.einsum("ij,ij->", block.transposed_times(W), B, dtype=np.float64)
+        return max(0.0, 0.5 * block.squared_norm() - float(cross) + 0.5 * float(gram.sum()))
+
+    def _model(self, block: LocalMatrix, W: Array, B: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
+        x, v = block.dense_rows(start, stop), W @ B.T
+        if self.offset:
+            x, v = x + self.offset, v + self.offset
+        mask = None if block.observed is None else block.observed.dense_rows(start, stop)
+        if mask is not None and isinstance(x, np.ndarray):
+            mask = mask.astype(x.dtype, copy=False)
+        return x, v, mask
+
+    def _loss(self, x: Any, v: Any, mask: Any, block: LocalMatrix, start: int, stop: int) -> float:
+        losses = beta_kernels.row_losses(x, v, self.beta, self.floor, mask=mask)
+        if block.weights is None:
+            return float(block.xp.sum(losses))
+        return float(block.xp.sum(losses * block.xp.astype(block.weights[start:stop], losses.dtype)))
+
+
+def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(None if a is None else a + b for a, b in zip(left, right, strict=True))
+
+
+def over_blocks(
+    block: LocalMatrix, visit: Callable[[int, int], Any], *, add: Callable[[Any, Any], Any] | None = None
+) -> list[Any]:
+    """Call `visit(start, stop)` on ranges of rows of a local holder, on the pool's threads for NumPy.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The data.
+    visit : callable
+        Takes the first row and the one after the last.
+    add : callable, optional
+        Adds two results, so that no more than one a thread is kept.
+
+    Returns
+    -------
+    list
+        The results in the order of the rows; one where they are added.
+    """
+    n_rows, n_columns = block.shape
+    local = block.kind in ("dense", "sparse")
+    rows = block_rows(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
+
+    def work(start: int, stop: int) -> list[Any]:
+        results: list[Any] = []
+        for begin in range(start, max(stop, start + 1), rows):
+            result = visit(begin, min(begin + rows, stop))
+            if add is not None and results:
+                results[0] = add(results[0], result)
+            else:
+                results.append(result)
+        return results
+
+    parts = over_ranges(work, n_rows, grain=rows) if local else [work(0, n_rows)]
+    flat = [result for part in parts for result in part]
+    if add is None:
+        return flat
+    total = flat[0]
+    for result in flat[1:]:
+        total = add(total, result)
+    return [total]
+
+
+def _value_pass(
+    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties
+) -> tuple[tuple[()], tuple[float]]:
+    return (), (loss.value(block, W, B) + penalties.left(W, block.weights),)
+
+
+def objective(
+    data: DataMatrix,
+    W: LeftArray,
+    B: Array,
+    *,
+    beta: float,
+    penalties: Penalties | None = None,
+    offset: float = 0.0,
+) -> float:
+    """Return the weighted divergence of the data from W B', plus the penalties.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    W, B : array
+        The factors.
+    beta : float
+        Which divergence.
+    penalties : Penalties, optional
+        L1 and L2.
+    offset : float
+        Added to data and model.
+
+    Returns
+    -------
+    float
+        Over the observed entries.
+    """
+    penalties = Penalties() if penalties is None else penalties
+    loss = BetaLoss.of(data, beta, offset)
+    _, (value,) = data.row_pass(_value_pass, W, n_out=0, B=B, loss=loss, penalties=penalties)
+    return value + penalties.right(B)
+
+
+def _gradient_pass(
+    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties
+) -> tuple[tuple[Array], tuple[Array]]:
+    left, right = loss.left_terms(block, W, B), loss.right_terms(block, W, B)
+    rows = left.power - left.ratio + penalties.l1_W + penalties.l2_W * W
+    return (block.weighted(rows),), (right.power - right.ratio,)
+
+
+def gradients(
+    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties | None = None
+) -> tuple[LeftArray, Array]:
+    """Return the gradients of `objective` with respect to W and B.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    W, B : array
+        The factors.
+    beta : float
+        Which divergence.
+    penalties : Penalties, optional
+        L1 and L2.
+
+    Returns
+    -------
+    left : left-like array of shape (n_rows, k)
+        With respect to W.
+    right : array of shape (n_columns, k)
+        With respect to B.
+    """
+    penalties = Penalties() if penalties is None else penalties
+    loss = BetaLoss.of(data, beta)
+    (left,), (right,) = data.row_pass(_gradient_pass, W, B=B, loss=loss, penalties=penalties)
+    return left, right + penalties.l1_H + penalties.l2_H * B

@@ -1,0 +1,94 @@
+"""Multiplicative steps: the minimiser of the majoriser of a beta divergence, and its extrapolation."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+
+# A factor's entry changes at most by this factor when it is extrapolated.
+LARGEST_STRETCH = 10.0
+# Newton iterations for the ratio of an update with an L2 penalty.
+NEWTON_STEPS = 8
+
+
+def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: float, beta: float) -> Array:
+    """Return the factor by which every entry is multiplied: the minimiser u of the majoriser.
+
+    Parameters
+    ----------
+    factor : array of shape (n, k)
+        The factor w.
+    ratio, power : array
+        The two halves of the gradient of the divergence.
+    l1, l2 : float
+        The penalties.
+    beta : float
+        The divergence.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Nonnegative.
+
+    Notes
+    -----
+    Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of
+    (power + l1) u^a + l2 w u^(a + b) = ratio, a = 1/g, b = 2 - beta between 1 and 2 and 1 below 1, which
+    for Kullback-Leibler is a quadratic equation. From 2 on the penalty joins the denominator: there
+    its majoriser has the same power as the divergence's.
+
+    References
+    ----------
+    .. [1] Fevotte & Idier (2011), Neural Computation 23(9), Section 4.
+    """
+    xp = array_namespace(factor)
+    cost = power + l1 if l1 else power
+    if l2 and beta >= 2:
+        cost = cost + l2 * factor
+    tiny = float(xp.finfo(factor.dtype).smallest_normal)
+    # Where both are zero nothing depends on the entry.
+    base = ratio / xp.clip(cost, min=tiny)
+    base = xp.where(ratio > 0, base, xp.zeros_like(base))
+    base = xp.clip(base, max=float(xp.finfo(factor.dtype).max) ** 0.25)
+    if beta < 1:
+        base = base ** (1.0 / (2.0 - beta))
+    elif beta > 2:
+        base = base ** (1.0 / (beta - 1.0))
+    if not l2 or beta >= 2:
+        return base
+    ridge = l2 * factor
+    if beta == 1:
+        # The root of ridge u^2 + cost u - ratio without cancellation.
+        return 2 * ratio / xp.clip(cost + xp.sqrt(cost**2 + 4 * ridge * ratio), min=tiny)
+    a, b = (1.0, 2.0 - beta) if beta > 1 else (2.0 - beta, 1.0)
+    u = base
+    for _ in range(NEWTON_STEPS):
+        # Convex and increasing in u: Newton's iterates come down to the root and never pass it.
+        rest = cost * u**a + ridge * u ** (a + b) - ratio
+        slope = a * cost * u ** (a - 1) + (a + b) * ridge * u ** (a + b - 1)
+        u = xp.clip(u - rest / xp.clip(slope, min=tiny), min=0.0)
+    return u
+
+
+def stretched(new: Array, old: Array | None, momentum: float) -> Array:
+    """Return new (new / old)^momentum: extrapolation that keeps positive entries positive.
+
+    Parameters
+    ----------
+    new, old : array
+        The last two updates.
+    momentum : float
+        How far to go on; 0 returns `new`.
+
+    Returns
+    -------
+    array
+        Zero where `new` is.
+    """
+    if old is None or not momentum:
+        return new
+    xp = array_namespace(new)
+    tiny = float(xp.finfo(new.dtype).smallest_normal)
+    growth = xp.clip(new, min=tiny) / xp.clip(old, min=tiny)
+    return new * xp.clip(growth, min=1.0 / LARGEST_STRETCH, max=LARGEST_STRETCH) ** momentum

@@ -1,0 +1,149 @@
+"""The Kullback-Leibler divergence of sparse data: W B' is needed at the nonzeros only.
+
+Elsewhere the divergence is the model itself, whose sum is a product of column sums, restricted to the
+observed entries where some are missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg import kernels
+from nonneg._typing import Array, FloatArray
+
+
+def left_sums(block: Any, B: FloatArray) -> FloatArray:
+    """Return the sum of the rows of B over the observed columns of every row.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The data.
+    B : array of shape (n_columns, k)
+        The right factor.
+
+    Returns
+    -------
+    array of shape (k,) or (n_rows, k)
+        One for all rows where nothing is missing.
+    """
+    total = B.sum(axis=0)
+    if block.observed is None:
+        return total
+    part = block.observed.listed.astype(B.dtype) @ B
+    return part if block.observed.lists_observed else np.maximum(total - part, 0)
+
+
+def right_sums(block: Any, W: FloatArray) -> FloatArray:
+    """Return the weighted sum of the rows of W over the observed rows of every column.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The data.
+    W : array of shape (n_rows, k)
+        The left factor.
+
+    Returns
+    -------
+    array of shape (k,) or (n_columns, k)
+        One for all columns where nothing is missing.
+    """
+    weighted = block.weighted(W)
+    total = weighted.sum(axis=0)
+    if block.observed is None:
+        return total
+    part = block.observed.listed.T.astype(W.dtype) @ weighted
+    return part if block.observed.lists_observed else np.maximum(total - part, 0)
+
+
+def _divergence(block: Any, W: FloatArray, sums: FloatArray, ratio: FloatArray) -> float:
+    # Sum of x log(x / v) - x over the nonzeros, and of v over all entries.
+    safe = np.maximum(ratio, np.finfo(ratio.dtype).tiny)
+    terms = block.csr.data * (np.log(safe, dtype=np.float64) - 1.0)
+    rows = np.einsum("ij,ij->i", W, np.broadcast_to(sums, W.shape), dtype=np.float64)
+    if block.weights is None:
+        return float(terms.sum() + rows.sum())
+    return float(terms @ np.repeat(block.weights, np.diff(block.csr.indptr)) + rows @ block.weights)
+
+
+def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> FloatArray:
+    model = kernels.sampled_product(csr.indptr, csr.indices, left, right)
+    return csr.data / np.maximum(model, model.dtype.type(floor))
+
+
+def divergence(block: Any, W: FloatArray, B: FloatArray, floor: float) -> float:
+    """Return the weighted divergence over the observed entries.
+
+    Parameters
+    ----------
+    block : SparseMatrix
+        The data.
+    W, B : array
+        The factors.
+    floor : float
+        What the model is raised to.
+
+    Returns
+    -------
+    float
+        Accumulated in float64.
+    """
+    return _divergence(block, W, left_sums(block, B), _ratio(block.csr, W, B, floor))
+
+
+def left_terms(
+    block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
+) -> tuple[Array, Array, float]:
+    """Return what the update of W needs: see `losses.beta.Terms`.
+
+    Parameters
+    ----------
+    block : SparseMatrix
+        The data.
+    W, B : array
+        The factors.
+    floor : float
+        What the model is raised to.
+    want_loss : bool
+        Whether to compute the divergence too.
+
+    Returns
+    -------
+    tuple
+        Ratio, power and loss.
+    """
+    csr = block.csr
+    ratio, sums = _ratio(csr, W, B, floor), left_sums(block, B)
+    loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
+    return kernels.sparse_times(csr.indptr, csr.indices, ratio, B), sums, loss
+
+
+def right_terms(
+    block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
+) -> tuple[Array, Array, float]:
+    """Return what the update of B needs: see `losses.beta.Terms`.
+
+    Parameters
+    ----------
+    block : SparseMatrix
+        The data.
+    W, B : array
+        The factors.
+    floor : float
+        What the model is raised to.
+    want_loss : bool
+        Whether to compute the divergence too.
+
+    Returns
+    -------
+    tuple
+        Ratio, power and loss.
+    """
+    turned = block.transposed
+    ratio = _ratio(turned, B, W, floor)
+    loss = divergence(block, W, B, floor) if want_loss else 0.0
+    product = kernels.sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
+    return product, right_sums(block, W), loss
