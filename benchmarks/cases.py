@@ -17,7 +17,7 @@ SEED = 20240601
 
 START_STREAM = 1
 """Starts are drawn from a stream of their own. With the data's seed alone a start repeats the numbers from
-which generated data were made, and is the planted answer up to scale: all contenders would begin at the end."""
+which generated data were made, and is the planted answer up to scale: all would begin at the end."""
 
 
 @dataclass(frozen=True)
