@@ -63,6 +63,19 @@ def test_a_full_disk_leaves_the_old_results(old, monkeypatch):
     assert [entry.name for entry in old.parent.iterdir()] == ["results"]
 
 
+def test_the_message_names_the_folder_of_the_user_and_not_the_hidden_one(old):
+    def write():
+        with replaced_folder(old, KNOWN) as fresh:
+            try:
+                raise OSError(errno.ENOSPC, "No space")
+            except OSError as error:
+                raise OutputError(f"The model could not be written to {fresh}.") from error
+
+    with pytest.raises(OutputError, match="No space") as caught:
+        write()
+    assert f"written to {old}:" in str(caught.value)
+
+
 @pytest.mark.parametrize("failing_move", [1, 2, 3])
 def test_a_failure_between_two_moves_is_undone(old, monkeypatch, failing_move):
     before = contents(old)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.metadata
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg._version import __version__
 from nonneg.cli import terminal
 from nonneg.data.files import Table, read_table
-from nonneg.exceptions import FileFormatError, MissingDependencyError
+from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegWarning
 from nonneg.report.folder import replaced_folder
 from nonneg.report.page import Fit, build_page
 from nonneg.report.quality import observed_relative_error
@@ -102,7 +103,10 @@ def write_results(
         if named:
             names = {"rows": fit.row_names, "columns": fit.column_names}
             (fresh / NAMES).write_text(as_json(names), encoding="utf-8")
-        fitted.model.save(fresh / MODEL)
+        with warnings.catch_warnings():
+            # It says that the checkpoint folder is not part of a saved model.
+            warnings.simplefilter("ignore", NonnegWarning)
+            fitted.model.save(fresh / MODEL)
         (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
         try:
             (fresh / REPORT).write_text(build_page(fit), encoding="utf-8")

@@ -73,9 +73,9 @@ def replaced_folder(folder: str | os.PathLike[str], known: frozenset[str] = froz
         else:
             fresh.replace(place)
     except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        reason = error.strerror or str(error)
+        # A writer inside may have explained itself already, with the name of the hidden folder.
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = cause.strerror or str(cause)
         raise OutputError(
             f"The results could not be written to {folder}: {reason}. What was there before is unchanged. "
             "Free some space or choose another folder with -o, and run again."
