@@ -1,0 +1,270 @@
+"""What the estimators share: reading the input, scikit-learn's conventions, saving."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nonneg._typing import Array, LeftArray
+from nonneg.certificates.error_bound import relative_frobenius_error
+from nonneg.data import DataMatrix, LocalMatrix, is_dask
+from nonneg.data.checks import checked_data
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import DataTypeError, InvalidParameterError, ShapeError
+from nonneg.losses.penalties import Penalties
+
+
+class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator whose `components_` are the rows of H in X ~ W H."""
+
+    components_: Array
+    missing: str
+
+    def _validate_params(self) -> None:
+        # scikit-learn's words, in an error that is also one of ours.
+        try:
+            super()._validate_params()
+        except RejectedParameterError as error:
+            raise InvalidParameterError(str(error)) from None
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the data that the coefficients stand for.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dask array of shape (n_samples, n_components)
+            Coefficients W, as `transform` returns them.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The product of X and `components_`, of the kind of X.
+        """
+        check_is_fitted(self)
+        if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
+            X = np.asarray(X)
+        if len(X.shape) != 2 or X.shape[1] != self.components_.shape[0]:
+            raise ShapeError(
+                f"Expected coefficients of shape (n_samples, {self.components_.shape[0]}), one column a "
+                f"component, got {tuple(X.shape)}. Pass what transform returns."
+            )
+        if is_foreign(X) and not is_dask(X):
+            return X @ beside(self.components_, X)
+        return X @ on_host(self.components_)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file: arrays and JSON, no pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; `nonneg.load` reads it. One that exists is replaced when the new one is whole.
+        """
+        check_is_fitted(self)
+        from nonneg.estimators.saving import save_model
+
+        save_model(self, path)
+
+
+def is_foreign(X: Any) -> bool:
+    """Tell whether X is held by something that scikit-learn's validation would bring home.
+
+    Parameters
+    ----------
+    X : Any
+        What the user gave.
+
+    Returns
+    -------
+    bool
+        True for dask arrays and for arrays of the array API other than NumPy's.
+    """
+    return is_dask(X) or (is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic))
+
+
+def input_data(
+    estimator: FactorizingEstimator,
+    X: Any,
+    *,
+    reset: bool,
+    sample_weight: Any = None,
+    mask: Any = None,
+    positive: bool = False,
+) -> DataMatrix:
+    """Check the input as scikit-learn does, and wrap it.
+
+    Parameters
+    ----------
+    estimator : FactorizingEstimator
+        Its number and names of features are set, or compared.
+    X : array-like, sparse matrix, data frame, tensor or dask array
+        The data; never changed.
+    reset : bool
+        True in `fit`.
+    sample_weight, mask : array, optional
+        As in `checked_data`.
+    positive : bool
+        Whether the loss is infinite at zero entries.
+
+    Returns
+    -------
+    DataMatrix
+        The holder.
+    """
+    name = type(estimator).__name__
+    if is_foreign(X):
+        X = _plain_tensor(X)
+        if len(X.shape) == 2:
+            _check_n_features(estimator, int(X.shape[1]), reset=reset)
+    else:
+        # The entries are looked at once, below, where a wrong one is named by its place.
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+    return checked_data(
+        X, sample_weight=sample_weight, mask=mask, missing=estimator.missing, positive=positive, who=name
+    )
+
+
+def _plain_tensor(X: Any) -> Any:
+    if not is_torch_array(X):
+        return X
+    if "strided" not in str(X.layout):
+        raise DataTypeError(
+            f"Expected a dense tensor, got one with layout {X.layout}. Use X.to_dense(), or a SciPy sparse "
+            "matrix."
+        )
+    return X.detach()
+
+
+def _check_n_features(estimator: Any, n_features: int, *, reset: bool) -> None:
+    if reset:
+        estimator.n_features_in_ = n_features
+        vars(estimator).pop("feature_names_in_", None)
+    elif n_features != estimator.n_features_in_:
+        raise ShapeError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def on_host(array: Any) -> Any:
+    """Return a small array as a NumPy array of its own precision.
+
+    Parameters
+    ----------
+    array : array
+        Of any namespace.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same object where it is one already.
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    return to_numpy(array).astype(np.float32 if "32" in str(array.dtype) else np.float64)
+
+
+def beside(array: Any, X: Any) -> Any:
+    """Return a small array in the namespace, on the device and in the precision of another.
+
+    Parameters
+    ----------
+    array : array
+        Of any namespace.
+    X : array
+        Not NumPy's.
+
+    Returns
+    -------
+    array
+        The same entries.
+    """
+    xp = array_namespace(X)
+    if type(array) is not type(X):
+        array = on_host(array)
+    return xp.asarray(array, dtype=X.dtype, device=X.device)
+
+
+def placed(data: DataMatrix, array: Any) -> Array:
+    """Return a small array where the data are.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    array : array
+        Of any namespace.
+
+    Returns
+    -------
+    array
+        Of the namespace, dtype and device of the data.
+    """
+    local = data.kind == "array" and type(array) is type(getattr(data, "array", None))
+    return data.place(array if local else on_host(array))
+
+
+def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tuple[tuple[()], tuple[float]]:
+    return (), (penalties.left(W, block.weights),)
+
+
+def reconstruction_error(
+    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, objective: float
+) -> float:
+    """Return the root of twice the loss of W and B, penalties left out.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; row weights count.
+    W, B : array
+        The factors.
+    beta : float
+        The loss.
+    penalties : Penalties
+        Those in the objective.
+    objective : float
+        Loss and penalties of W and B.
+
+    Returns
+    -------
+    float
+        The norm of X - W B' for the Frobenius loss.
+    """
+    loss = objective
+    if penalties.any:
+        _, (left,) = data.row_pass(_penalty_rows, W, n_out=0, penalties=penalties)
+        loss -= left + penalties.right(B)
+    if beta == 2.0:
+        squared_norm = data.squared_norm()
+        # Close to zero the difference of large sums has lost its digits: square the residual itself.
+        if 2 * loss < (1e-8 if "64" in str(data.dtype) else 1e-2) * squared_norm:
+            return relative_frobenius_error(data, W, B) * math.sqrt(squared_norm)
+    return math.sqrt(2 * max(loss, 0.0))

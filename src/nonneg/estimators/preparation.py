@@ -1,0 +1,148 @@
+"""From the parameters of an estimator to the arguments of a solver."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from nonneg.data import DataMatrix
+from nonneg.exceptions import UnknownNameError
+from nonneg.initializers.registry import find_start
+from nonneg.iteration import StopReason
+from nonneg.losses.penalties import Penalties
+from nonneg.rank_selection import estimate_rank
+from nonneg.solvers.factorize import scaled_penalties
+from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
+from nonneg.solvers.result import FactorizationResult
+
+
+def beta_loss_of(model: Any) -> float:
+    """Return the beta of the model's loss.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameter `beta_loss` counts.
+
+    Returns
+    -------
+    float
+        2 for Frobenius.
+    """
+    if isinstance(model.beta_loss, str) and model.beta_loss not in LOSSES:
+        raise UnknownNameError.of("beta_loss", model.beta_loss, LOSSES)
+    return beta_of(model.beta_loss)
+
+
+def penalties_of(model: Any, data: DataMatrix) -> Penalties:
+    """Return the model's penalties, scaled to the data.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameters `alpha_W`, `alpha_H` and `l1_ratio` count.
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    Penalties
+        Absolute.
+    """
+    return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio)
+
+
+def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:
+    """Return the given factors that the start will use, with scikit-learn's warnings.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameters `init` and `solver` count.
+    W, H : array or None
+        What was given to `fit`.
+    frozen : bool
+        Whether some rows of H stay as given.
+
+    Returns
+    -------
+    tuple
+        W and H, or None where they are not used.
+    """
+    if model.solver not in SOLVERS and model.solver not in ("auto", "cd"):
+        raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
+    if model.init is None:
+        return W, H
+    start = find_start(model.init)
+    if model.solver in SOLVERS and SOLVERS[model.solver].positive_start and model.init == "nndsvd":
+        warnings.warn(
+            f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
+            "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
+            "try init='nndsvda' or init='nndsvdar' instead.",
+            UserWarning,
+            stacklevel=6,
+        )
+    if start.takes_factors or (W is None and H is None):
+        return W, H
+    if W is not None or not frozen:
+        warnings.warn(
+            "When init!='custom', provided W or H are ignored. Set init='custom' to use them as "
+            "initialization.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+    return None, H if frozen else None
+
+
+def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
+    """Return the number of components.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameter `n_components` counts.
+    data : DataMatrix
+        The data.
+    W, H : array or None
+        Given factors.
+
+    Returns
+    -------
+    int
+        As asked; for "auto" that of the given factors, else an estimate.
+    """
+    if model.n_components is None:
+        return data.shape[1]
+    if model.n_components != "auto":
+        return int(model.n_components)
+    for factor, axis in ((H, 0), (W, 1)):
+        shape = () if factor is None else _shape(factor)
+        if len(shape) == 2:
+            return int(shape[axis])
+    return estimate_rank(data).rank
+
+
+def _shape(factor: Any) -> tuple[int, ...]:
+    return tuple(factor.shape) if hasattr(factor, "shape") else np.asarray(factor).shape
+
+
+def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
+    """Warn, as scikit-learn does, that `max_iter` ended the run before `tol` did.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameters `max_iter` and `tol` count.
+    result : FactorizationResult
+        How the run ended.
+    """
+    if model.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
+        warnings.warn(
+            f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
+            f"{result.solver!r} met tol. Raise max_iter (now {model.max_iter}) or tol (now {model.tol:g}).",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
