@@ -85,7 +85,8 @@ class ListedObserved(Observed):
     def _gram(self, other: Array, indptr: Array, indices: Array) -> ListedGrams:
         other = np.ascontiguousarray(other)
         k = other.shape[1]
-        base = np.zeros((k, k), dtype=other.dtype) if self.lists_observed else other.T @ other
+        wide = other.astype(np.float64, copy=False)
+        base = np.zeros((k, k)) if self.lists_observed else wide.T @ wide
         return ListedGrams(base, 1.0 if self.lists_observed else -1.0, other, indptr, indices)
 
     def left_gram(self, right: Array) -> ListedGrams:

@@ -107,14 +107,13 @@ def _hals_listed(
 
     n_rows, k = out.shape
     violations = np.zeros(n_rows)
-    cast = out.dtype.type
 
     def work(start: int, stop: int) -> None:
         hals_own_block(
             out,
             gram.base,
-            cast(0.0),
-            cast(gram.sign),
+            0.0,
+            gram.sign,
             gram.other,
             gram.indptr,
             gram.indices,

@@ -45,7 +45,7 @@ class ListedGrams:
     """Gram matrices of rows with missing entries, as lists of entries to add or to leave out.
 
     Row i has `base + sign * sum of other[j] other[j]'` over its listed j. Holds no array of the
-    size rows x k x k.
+    size rows x k x k. `base` is in float64 whatever the data.
     """
 
     base: Any
@@ -66,9 +66,7 @@ class ListedGrams:
 
         n_rows, k = len(self.indptr) - 1, self.other.shape[1]
         out = np.empty((n_rows, k, k), dtype=self.other.dtype)
-        grams_block(
-            self.base, self.other.dtype.type(self.sign), self.other, self.indptr, self.indices, out, 0, n_rows
-        )
+        grams_block(self.base, self.sign, self.other, self.indptr, self.indices, out, 0, n_rows)
         return DenseGrams(out)
 
     def plus_ridge(self, ridge: float) -> ListedGrams:

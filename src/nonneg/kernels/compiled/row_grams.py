@@ -2,13 +2,17 @@
 
 The Gram matrix of row i is `base + sign * sum of other[j] other[j]'` over the listed j. The list
 holds the observed entries (base zero, sign +1) or the missing ones (base B'B, sign -1), whichever is
-shorter.
+shorter. It is formed in float64 whatever the data: a difference of float32 sums would leave noise where
+little is observed.
 """
 
 from __future__ import annotations
 
 import numba
 import numpy as np
+
+# Less than this share of the base is what rounding leaves of a difference of equal sums.
+NOISE = 1e-12
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
@@ -48,7 +52,7 @@ def hals_own_block(
     """Update rows in place and write the violation of each; see `kernels.hals_passes`."""
     k = factor.shape[1]
     zero = factor.dtype.type(0.0)
-    gram = np.empty((k, k), dtype=factor.dtype)
+    gram = np.empty((k, k), dtype=np.float64)
     for i in range(start, stop):
         gram_of_row(i, base, ridge, sign, other, indptr, indices, gram)
         first = 0.0
@@ -56,8 +60,7 @@ def hals_own_block(
         for sweep in range(max_passes):
             change = 0.0
             for a in order:
-                # Rounding in a difference of sums may leave a curvature that is only noise.
-                if gram[a, a] <= 1e-12 * base[a, a]:
+                if gram[a, a] <= NOISE * base[a, a]:
                     continue
                 slope = -cross[i, a]
                 for b in range(k):
@@ -77,6 +80,13 @@ def hals_own_block(
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def grams_block(base, sign, other, indptr, indices, out, start, stop):
-    """Write the Gram matrices of rows `start` to `stop` into `out`."""
+    """Write the Gram matrices of rows `start` to `stop` into `out`; what is only noise becomes zero."""
+    k = other.shape[1]
+    gram = np.empty((k, k), dtype=np.float64)
     for i in range(start, stop):
-        gram_of_row(i, base, other.dtype.type(0.0), sign, other, indptr, indices, out[i])
+        gram_of_row(i, base, 0.0, sign, other, indptr, indices, gram)
+        for a in range(k):
+            if gram[a, a] <= NOISE * base[a, a]:
+                gram[a, :] = 0.0
+                gram[:, a] = 0.0
+        out[i] = gram

@@ -54,8 +54,9 @@ def _pivot(xp: Any, factor: Any, gram: Any, cross: Any, max_pivots: int) -> tupl
         gram = xp.broadcast_to(gram, (n_rows, k, k))
     diagonal = xp.sum(gram * eye, axis=2)
     tolerance = 1e-14 * xp.max(xp.abs(cross), axis=1, keepdims=True)
-    # Turns an exactly singular system into a large but finite answer, which pivoting then refuses.
-    ridge = 1e-15 * xp.max(diagonal, axis=1)[:, None, None] * eye
+    # Turns an exactly singular system into a large but finite answer, which pivoting then refuses. A share
+    # of each component's own curvature, so that components of small scale are not drowned.
+    ridge = 1e-15 * diagonal[:, :, None] * eye
     passive = xp.logical_and(factor > 0, diagonal > 0)
     solved = xp.zeros(n_rows, dtype=xp.bool, device=factor.device)
     fewest = xp.full((n_rows,), k + 1, device=factor.device)
