@@ -78,7 +78,7 @@ def svd_floor_statement(
     ratio = error / floor.relative_error
     holds = ratio <= factor
     sentence = (
-        f"{said} (truncated SVD): {100 * max(ratio - 1, 0.0):.3g} % above what is possible at best, "
+        f"{said} (truncated SVD): {100 * max(ratio - 1, 0.0):.3g} % above that floor, "
         f"{'within' if holds else 'outside'} the {100 * (factor - 1):.3g} % asked for."
     )
     return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)

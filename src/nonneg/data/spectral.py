@@ -21,7 +21,7 @@ from array_api_compat import is_cupy_array, is_torch_array, to_device
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, LeftArray
 from nonneg.data.lanczos import Float64Array, block_lanczos
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
 from nonneg.exceptions import InvalidParameterError
 
 _DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
@@ -298,12 +298,21 @@ def _leading_pairs(
             f"{data.shape}, got {k}."
         )
     if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
-        values, vectors = np.linalg.eigh(_gram_matrix(data))
-        return values[::-1][:k], np.ascontiguousarray(vectors[:, ::-1][:, :k])
+        return _dense_pairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * _precision(data))
     return block_lanczos(lambda V: _apply(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
+
+
+def _dense_pairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
+    values, V = np.linalg.eigh(_gram_matrix(data))
+    values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
+    if values[k - 1] < np.sqrt(_precision(data)) * values[0]:
+        # The small ones are mixed with those that were not asked for: all take part in telling them apart.
+        V, s = _resolve_small(data, V)
+        values = s**2
+    return values[:k], np.ascontiguousarray(V[:, :k])
 
 
 def _gram_matrix(data: DataMatrix) -> Float64Array:
@@ -336,10 +345,16 @@ def _scaled_products(block: LocalMatrix, *, right: Any, scale: Any) -> tuple[tup
 
 
 def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
-    left = block.xp.astype(block.times(right), block.xp.float64)
-    if block.weights is not None:
-        left = left * block.xp.sqrt(block.xp.astype(block.weights, block.xp.float64))[:, None]
-    return (), (left.T @ left,)
+    # Block by block: there may be as many vectors as columns, and X V would be as large as X.
+    xp, gram = block.xp, 0.0
+    step = block_rows(right.shape[1], 1 << 20)
+    for start in range(0, block.shape[0], step):
+        part = block.select(slice(start, min(start + step, block.shape[0])))
+        left = xp.astype(part.times(right), xp.float64)
+        if part.weights is not None:
+            left = left * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
+        gram = gram + left.T @ left
+    return (), (gram,)
 
 
 def _resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -1,0 +1,91 @@
+"""Statements and certificates: frozen, iterable, by name, through JSON and back, readable."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from nonneg.certificates import Certificate, Statement, Verdict
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+
+
+@pytest.fixture
+def certificate():
+    return Certificate(
+        (
+            Statement("stationarity", "It is small.", np.float32(0.5), 1.0, "holds", {"steps": np.int64(3)}),
+            Statement("svd-floor", "Unknown.", None, 1.1, Verdict.NOT_VERIFIABLE, {"loss": "frobenius"}),
+            Statement("gap", "It is large.", np.inf, None, "fails"),
+        )
+    )
+
+
+def test_it_goes_through_json_and_comes_back_equal(certificate):
+    text = json.dumps(certificate.as_dict(), allow_nan=False)
+    assert Certificate.from_dict(json.loads(text)) == certificate
+
+
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301
+def test_it_can_be_copied(through, certificate):
+    assert through(certificate) == certificate
+
+
+def test_statements_are_found_by_name_and_in_order(certificate):
+    assert [statement.name for statement in certificate] == ["stationarity", "svd-floor", "gap"]
+    assert certificate["gap"].number == np.inf
+    assert len(certificate) == 3
+    assert "gap" in certificate
+    assert "gaps" not in certificate
+    with pytest.raises(UnknownNameError, match=r"statement='gaps' is not known.*Did you mean 'gap'"):
+        certificate["gaps"]
+
+
+def test_nothing_can_be_changed(certificate):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        certificate.statements = ()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        certificate["gap"].number = 0.0
+    with pytest.raises(TypeError):
+        certificate["stationarity"].quantities["steps"] = 4
+
+
+def test_numbers_become_python_s_own(certificate):
+    statement = certificate["stationarity"]
+    assert type(statement.number) is float
+    assert type(statement.quantities["steps"]) is int
+    assert statement.verdict is Verdict.HOLDS
+    assert statement.holds
+    assert not certificate["svd-floor"].holds
+
+
+def test_it_reads_as_text(certificate):
+    lines = str(certificate).splitlines()
+    assert lines[0] == "[holds] stationarity: It is small."
+    assert lines[1] == "[not verifiable] svd-floor: Unknown."
+    assert str(Certificate()) == "(no statements)"
+    assert repr(certificate) == "Certificate(stationarity: holds, svd-floor: not verifiable, gap: fails)"
+    assert "verdict='fails'" in repr(certificate["gap"])
+
+
+def test_statements_can_be_added_and_replaced(certificate):
+    more = certificate.with_statements(
+        [Statement("gap", "Now small.", 0.0, 1.0, "holds"), Statement("new", "New.", 1.0, None, "holds")]
+    )
+    assert more.names == ("stationarity", "svd-floor", "gap", "new")
+    assert more["gap"].holds
+    assert not certificate["gap"].holds
+
+
+def test_wrong_verdicts_names_and_quantities_are_refused():
+    with pytest.raises(InvalidParameterError, match="Expected a verdict among"):
+        Statement("a", "b", 1.0, 1.0, "perhaps")
+    statement = Statement("a", "b", 1.0, 1.0, "holds")
+    with pytest.raises(InvalidParameterError, match="names that differ"):
+        Certificate((statement, statement))
+    with pytest.raises(InvalidParameterError, match="among the quantities"):
+        Statement("a", "b", 1.0, 1.0, "holds", {"array": np.ones(3)})

@@ -1,0 +1,228 @@
+"""Singular values and vectors from products alone, against NumPy's, in every holder; the floor is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nonneg.data import as_data_matrix
+from nonneg.data import spectral as spectral_module
+from nonneg.data.lanczos import block_lanczos
+from nonneg.data.spectral import (
+    leading_singular_values,
+    leading_vectors,
+    numerical_noise,
+    singular_value_bounds,
+    svd_floor,
+    to_numpy,
+    truncated_svd,
+)
+from nonneg.exceptions import InvalidParameterError
+
+
+def dask_array(X, rows=13):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(rows, -1))
+
+
+def torch_array(X):
+    return pytest.importorskip("torch").asarray(X)
+
+
+def strict_array(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
+HOLDERS = {
+    "numpy": lambda X: X,
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "torch": torch_array,
+    "array_api_strict": strict_array,
+    "dask": dask_array,
+}
+
+
+def host(array):
+    return np.asarray(array.compute() if hasattr(array, "compute") else array)
+
+
+@pytest.fixture
+def lanczos(monkeypatch):
+    """Take the route of many columns, however few there are."""
+    monkeypatch.setattr(spectral_module, "_DENSE_COLUMNS", 0)
+    monkeypatch.setattr(spectral_module, "_DENSE_LIMIT", 0)
+
+
+@pytest.fixture
+def matrix(rng):
+    return rng.gamma(0.5, size=(50, 30))
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("route", ["gram", "lanczos"])
+def test_triplets_match_numpy(holder, route, matrix, request):
+    if route == "lanczos":
+        request.getfixturevalue("lanczos")
+    k = 5
+    U, s, V = truncated_svd(as_data_matrix(HOLDERS[holder](matrix)), k)
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    np.testing.assert_allclose(s, values[:k], rtol=1e-12)
+    signs = np.sign(np.sum(right[:k].T * V, axis=0))
+    np.testing.assert_allclose(V, right[:k].T * signs, atol=1e-10)
+    np.testing.assert_allclose(host(U), left[:, :k] * signs, atol=1e-10)
+    assert np.all(V[np.argmax(np.abs(V), axis=0), range(k)] > 0)
+
+
+@pytest.mark.parametrize("route", ["gram", "lanczos"])
+def test_weights_equal_repetition_and_order_does_not_matter(route, matrix, rng, request):
+    if route == "lanczos":
+        request.getfixturevalue("lanczos")
+    weights = rng.integers(1, 4, size=50)
+    order = rng.permutation(int(weights.sum()))
+    repeated = np.repeat(matrix, weights, axis=0)[order]
+    first = truncated_svd(as_data_matrix(matrix, weights=weights.astype(float)), 4)
+    second = truncated_svd(as_data_matrix(repeated), 4)
+    np.testing.assert_allclose(first.s, second.s, rtol=1e-12)
+    np.testing.assert_allclose(first.V, second.V, atol=1e-10)
+    np.testing.assert_allclose(np.repeat(first.U, weights, axis=0)[order], second.U, atol=1e-10)
+    np.testing.assert_allclose(first.U.T @ (weights[:, None] * first.U), np.eye(4), atol=1e-12)
+
+
+def test_wide_data_go_through_lanczos_and_match_numpy(rng):
+    X = rng.gamma(1.0, size=(70, 9)) @ rng.gamma(1.0, size=(9, 900)) + rng.random((70, 900))
+    values = np.linalg.svd(X, compute_uv=False)
+    np.testing.assert_allclose(leading_singular_values(as_data_matrix(X), 12), values[:12], rtol=1e-10)
+
+
+def test_small_singular_values_survive_the_squaring(rng):
+    left = np.linalg.qr(rng.standard_normal((60, 12)))[0]
+    right = np.linalg.qr(rng.standard_normal((20, 12)))[0]
+    true = 10.0 ** -np.arange(12.0)
+    found = leading_singular_values(as_data_matrix((left * true) @ right.T), 12)
+    # The roots of the eigenvalues of X'X would be wrong from 1e-8 on.
+    np.testing.assert_allclose(found[:10], true[:10], rtol=1e-3)
+
+
+def test_float32_data_keep_their_type_and_lose_no_more_than_it(rng):
+    X = rng.gamma(1.0, size=(40, 25)).astype(np.float32)
+    U, s, _ = truncated_svd(as_data_matrix(X), 3)
+    assert U.dtype == np.float32
+    np.testing.assert_allclose(s, np.linalg.svd(X.astype(float), compute_uv=False)[:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 12, 20])
+def test_repeated_singular_values_are_all_found(k, lanczos):
+    X = np.kron(np.eye(20), np.ones((2, 5)))
+    np.testing.assert_allclose(leading_singular_values(as_data_matrix(X), k), np.sqrt(10.0), rtol=1e-12)
+
+
+def test_data_of_low_rank_have_zeros_after_their_rank(rng, lanczos):
+    X = rng.random((40, 3)) @ rng.random((3, 60))
+    data = as_data_matrix(X)
+    U, s, V = truncated_svd(data, 6)
+    np.testing.assert_allclose(s[:3], np.linalg.svd(X, compute_uv=False)[:3], rtol=1e-12)
+    assert np.all(s[3:] < numerical_noise(data, s[0]))
+    np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-12)
+    assert not U[:, 3:].any()
+
+
+def test_a_matrix_of_zeros_has_zeros(lanczos):
+    U, s, V = truncated_svd(as_data_matrix(np.zeros((9, 7))), 2)
+    assert not s.any()
+    assert not U.any()
+    np.testing.assert_allclose(V.T @ V, np.eye(2), atol=1e-12)
+
+
+def test_the_start_depends_on_the_number_of_columns_alone(rng):
+    X = rng.random((20, 600))
+    first, again = (leading_vectors(as_data_matrix(X), 3) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    drawn = leading_vectors(as_data_matrix(X), 3, 5)
+    np.testing.assert_allclose(np.abs(drawn.T @ first), np.eye(3), atol=1e-8)
+
+
+@pytest.mark.parametrize("k", [0, 8])
+def test_more_values_than_there_are_is_an_error(k):
+    with pytest.raises(InvalidParameterError, match="from 1 to 7"):
+        leading_singular_values(as_data_matrix(np.ones((9, 7))), k)
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 6), decay=st.floats(0.0, 3.0))
+@settings(max_examples=25, deadline=None)
+def test_bounds_enclose_the_singular_values(seed, k, decay):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((15, 12)) * np.exp(-decay * np.arange(12))
+    true = np.linalg.svd(X, compute_uv=False)[:k]
+    bounds = singular_value_bounds(as_data_matrix(X), k)
+    assert np.all(bounds.lower <= true + 1e-12 * true[0])
+    assert np.all(bounds.upper >= true - 1e-15 * true[0])
+    assert np.all(bounds.upper**2 - bounds.lower**2 <= 1e-11 * true[0] ** 2)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_the_floor_is_not_overstated_and_nearly_exact(holder, matrix):
+    floor = svd_floor(as_data_matrix(HOLDERS[holder](matrix)), 4)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    true = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
+    assert floor.relative_error <= true
+    assert floor.relative_error == pytest.approx(true, rel=1e-9)
+    assert floor.norm == pytest.approx(np.linalg.norm(matrix))
+
+
+def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch):
+    X = rng.random((80, 60))
+
+    def hurried(apply, order, k, source, *, tol, max_passes):
+        return block_lanczos(apply, order, k, source, tol=tol, max_passes=2)
+
+    monkeypatch.setattr(spectral_module, "block_lanczos", hurried)
+    floor = svd_floor(as_data_matrix(X), 10)
+    values = np.linalg.svd(X, compute_uv=False)
+    true = np.sqrt(np.sum(values[10:] ** 2) / np.sum(values**2))
+    assert floor.relative_error < true < floor.estimate
+
+
+def test_float32_floors_are_not_overstated(rng):
+    exact = rng.gamma(1.0, size=(90, 5)) @ rng.gamma(1.0, size=(5, 40)) + rng.random((90, 40))
+    X = exact.astype(np.float32)
+    values = np.linalg.svd(X.astype(float), compute_uv=False)
+    true = np.sqrt(np.sum(values[5:] ** 2) / np.sum(values**2))
+    floor = svd_floor(as_data_matrix(X), 5).relative_error
+    assert true * 0.99 < floor <= true
+
+
+def test_the_floor_of_as_many_components_as_columns_is_zero(matrix):
+    assert svd_floor(as_data_matrix(matrix), 30).relative_error == 0.0
+    assert svd_floor(as_data_matrix(np.zeros((4, 3))), 1).relative_error == 0.0
+
+
+@pytest.mark.parametrize("holder", ["numpy", "dask"])
+def test_the_floor_is_refused_where_entries_are_missing(holder, matrix, rng):
+    data = as_data_matrix(HOLDERS[holder](matrix), mask=rng.random(matrix.shape) < 0.9)
+    with pytest.raises(InvalidParameterError, match="needs complete data"):
+        svd_floor(data, 2)
+
+
+def test_lanczos_restarts_reach_the_same_answer(rng):
+    square = rng.standard_normal((200, 200))
+    square = square @ square.T
+    calls = []
+
+    def apply(V):
+        calls.append(V.shape[1])
+        return square @ V
+
+    values, vectors = block_lanczos(apply, 200, 4, np.random.default_rng(0), tol=1e-12)
+    assert sum(calls) > 36  # more than the basis holds: there was a restart
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(square)[::-1][:4], rtol=1e-10)
+    np.testing.assert_allclose(square @ vectors, vectors * values, atol=1e-8 * values[0])
+
+
+def test_to_numpy_takes_every_namespace(xp):
+    found = to_numpy(xp.asarray([[1.0, 2.0]], dtype=xp.float32))
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1.0, 2.0]])

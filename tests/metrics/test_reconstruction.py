@@ -1,0 +1,94 @@
+"""Errors of reconstruction against the plain formulas and scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition._nmf import _beta_divergence
+
+from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.metrics import beta_divergence, reconstruction, relative_error
+
+
+@pytest.fixture
+def problem(rng):
+    return rng.gamma(1.0, size=(30, 8)) + 0.01, rng.random((30, 3)) + 0.01, rng.random((3, 8)) + 0.01
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_matrix, np.ndarray.tolist])
+@pytest.mark.parametrize("block", [8, 100, 1 << 20])
+def test_the_relative_error_is_its_formula(make, block, problem, monkeypatch):
+    monkeypatch.setattr(reconstruction, "_BLOCK_ENTRIES", block)
+    X, W, H = problem
+    expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
+    assert relative_error(make(X), W, H) == pytest.approx(expected, rel=1e-13)
+
+
+def test_small_errors_keep_their_digits(problem):
+    _, W, H = problem
+    X = W @ H
+    X[0, 0] += 1e-11
+    assert relative_error(X, W, H) == pytest.approx(1e-11 / np.linalg.norm(X), rel=1e-3)
+
+
+@pytest.mark.parametrize("beta", [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, "itakura-saito", "kullback-leibler"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_divergences_are_scikit_learn_s(beta, make, problem):
+    X, W, H = problem
+    assert beta_divergence(make(X), W, H, beta=beta) == pytest.approx(
+        _beta_divergence(X, W, H, beta), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_zeros_of_the_data_cost_what_they_should(beta, problem):
+    X, W, H = problem
+    X[X < 0.5] = 0.0
+    # In the limit of small entries, because scikit-learn leaves zeros of X out for some betas.
+    near = np.where(X > 0, X, 1e-200)
+    assert beta_divergence(X, W, H, beta=beta) == pytest.approx(
+        beta_divergence(near, W, H, beta=beta), rel=1e-9
+    )
+
+
+def test_infinite_divergences_are_infinite(problem):
+    X, W, H = problem
+    X[3, 2] = 0.0
+    assert beta_divergence(X, W, H, beta=0.0) == np.inf
+    assert beta_divergence(X, W, H, beta=-0.5) == np.inf
+    H[:, 1] = 0.0
+    assert beta_divergence(X, W, H, beta=1.0) == np.inf
+    assert np.isfinite(beta_divergence(X, W, H, beta=2.0))
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 1.5, 2.0])
+def test_zeros_met_by_zeros_cost_nothing(beta):
+    X = np.array([[1.0, 0.0], [2.0, 0.0]])
+    W, H = np.array([[1.0], [2.0]]), np.array([[1.0, 0.0]])
+    assert beta_divergence(X, W, H, beta=beta) == pytest.approx(0.0)
+
+
+def test_weights_equal_repetition(problem, rng):
+    X, W, H = problem
+    weights = rng.integers(1, 4, size=30)
+    many, rows = np.repeat(X, weights, axis=0), np.repeat(W, weights, axis=0)
+    assert relative_error(X, W, H, sample_weight=weights) == pytest.approx(relative_error(many, rows, H))
+    for beta in (0.0, 1.0, 2.0):
+        once = beta_divergence(X, W, H, beta=beta, sample_weight=weights)
+        assert once == pytest.approx(beta_divergence(many, rows, H, beta=beta))
+
+
+def test_a_matrix_of_zeros():
+    assert relative_error(np.zeros((3, 2)), np.zeros((3, 1)), np.ones((1, 2))) == 0.0
+    assert relative_error(np.zeros((3, 2)), np.ones((3, 1)), np.ones((1, 2))) == np.inf
+
+
+def test_what_does_not_fit_is_refused(problem):
+    X, W, H = problem
+    with pytest.raises(ShapeError, match=r"got X \(30, 8\), W \(30, 3\) and H \(8, 3\)"):
+        relative_error(X, W, H.T)
+    with pytest.raises(ShapeError, match=r"Expected sample_weight of shape \(30,\), got \(4,\)"):
+        relative_error(X, W, H, sample_weight=np.ones(4))
+    with pytest.raises(InvalidParameterError, match="Expected beta to be a number or one of"):
+        beta_divergence(X, W, H, beta="euclid")
