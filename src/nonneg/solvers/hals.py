@@ -15,8 +15,8 @@ from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alt
 
 # A row's inner passes end when one changed it by at most this share of its first pass.
 SHRINK = 0.1
-# Inner passes may cost this share of the products with the data (Gillis & Glineur 2012: alpha).
-SHARE = 0.5
+# Inner passes may cost this share of the products with the data (Gillis & Glineur 2012: alpha, 0.5 there).
+SHARE = 0.45
 MOMENTUM = 0.5
 
 

@@ -218,7 +218,7 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
         return "mu"
     # Where a product with the data costs little beside the rows' own problems, exact steps pay:
     # coordinate descent would need many passes over strongly correlated components.
-    narrow = min(shape) <= 16 * k and max(shape) >= 8 * min(shape)
+    narrow = min(shape) <= 32 * k and max(shape) >= 64 * min(shape)
     if kind in ("dense", "dask") and narrow and not missing:
         return "anls"
     return "hals"
