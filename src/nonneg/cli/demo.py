@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from sklearn.datasets import load_digits
 
     from nonneg._optional import import_optional
-    from nonneg.cli.fit import fit_model
+    from nonneg.cli.fit import add_floor, fit_model
     from nonneg.cli.results import FittedModel, write_results
     from nonneg.data.files import Table
     from nonneg.report import wording
@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         # Compiled code is loaded, or compiled the first time; the race below is about the work itself.
         _, _, loading = fit_model(X, **{**SETTINGS, "max_iter": 2, "tol": 0.0})
         model, W, seconds = fit_model(X, verbose=0 if options.quiet else 1, **SETTINGS)
+        add_floor(model, X)
     ours = {
         "name": "nonneg",
         "seconds": seconds,

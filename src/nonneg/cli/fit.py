@@ -74,6 +74,11 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fit"
     )
+    group.add_argument(
+        "--certify",
+        action="store_true",
+        help="compare the error with the least one possible at this rank, too; it costs like a fit",
+    )
     group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
     group.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
@@ -124,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
     _check_image_shape(options.image_shape, table)
     with terminal.warnings_as_notes():
         model, W, seconds = fit_model(table.X, **_model_parameters(options))
+        if options.certify:
+            add_floor(model, table.X)
     fitted = FittedModel(
         model,
         W,
@@ -176,6 +183,24 @@ def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
     started = time.perf_counter()
     W = model.fit_transform(X)
     return model, W, time.perf_counter() - started
+
+
+def add_floor(model: Any, X: Any) -> None:
+    """Add to the certificate how far the error is from the least possible one, where that is known.
+
+    Parameters
+    ----------
+    model : NMF
+        Fitted; its `certificate_` is extended in place.
+    X : array or sparse matrix
+        The data of the fit.
+    """
+    if model.result_.loss_name != "frobenius" or model.result_.stop_reason.name == "INTERRUPTED":
+        return
+    try:
+        model.certify(X)
+    except KeyboardInterrupt:  # the fit itself is done and shall not be lost
+        terminal.note("note: interrupted; the error is not compared with the least possible one")
 
 
 def _read(options: argparse.Namespace) -> Table:

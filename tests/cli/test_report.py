@@ -1,8 +1,7 @@
-"""`nonneg report` makes the same page again; `nonneg demo` ends with the path of its report."""
+"""`nonneg report` makes the same page again, and names what is damaged."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -69,19 +68,3 @@ def test_damaged_results_are_named(how, said, results, capsys):
 def test_a_folder_that_is_not_there(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none")]) == 2
     assert "is no folder" in capsys.readouterr().err
-
-
-def test_the_demo_ends_with_the_path_of_the_report(fake, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo", "--quiet"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    report = Path(lines[-1])
-    assert report == tmp_path / "nonneg-demo" / "report.html"
-    assert "scikit-learn" in report.read_text()
-    assert lines[-2].startswith("nonneg ")
-    record = json.loads((report.parent / "result.json").read_text())
-    ours, theirs = record["comparison"]["rows"]
-    assert ours["relative_error"] == pytest.approx(record["result"]["relative_error"])
-    assert theirs["seconds"] > 0
-    assert record["image_shape"] == [8, 8]
-    assert record["result"]["n_components"] == 16

@@ -1,0 +1,174 @@
+"""The commands with the real estimator behind them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nonneg
+from nonneg.cli import main
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+def fit(path, folder, *words):
+    return main(["fit", str(path), "-o", str(folder), "--quiet", *words])
+
+
+def record_of(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.random((40, 3)) @ rng.random((3, 12)) + 0.01 * rng.random((40, 12))
+
+
+def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path, capsys):
+    names = [f"feature {at}" for at in range(12)]
+    path, folder = tmp_path / "t.csv", tmp_path / "out"
+    rows = [
+        ",".join(["", *names]),
+        *(f"row {at}," + ",".join(map(repr, row)) for at, row in enumerate(X.tolist())),
+    ]
+    path.write_text("\n".join(rows))
+    assert fit(path, folder, "-k", "3", "--max-iter", "2000", "--tol", "1e-6", "--certify") == 0
+    record = record_of(folder)
+    assert record["result"]["relative_error"] < 0.02
+    assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-6)
+    assert {statement["verdict"] for statement in record["certificate"]} <= {
+        "holds",
+        "fails",
+        "not verifiable",
+    }
+    assert {statement["name"] for statement in record["certificate"]} >= {"svd-floor"}
+    model = nonneg.load(folder / "model.npz")
+    np.testing.assert_allclose(model.transform(X), np.load(folder / "W.npy"), atol=1e-6)
+    assert capsys.readouterr().err == ""
+    assert main(["report", str(folder)]) == 0
+
+
+def test_sparse_data_and_another_loss(tmp_path):
+    X = sparse.random_array((60, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    sparse.save_npz(tmp_path / "s.npz", X)
+    assert fit(tmp_path / "s.npz", tmp_path / "out", "-k", "4", "--loss", "kullback-leibler") == 0
+    assert record_of(tmp_path / "out")["result"]["loss_name"] == "kullback-leibler"
+    assert "Kullback-Leibler divergence" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_missing_entries_are_left_out(X, tmp_path):
+    X[[0, 5, 7], [1, 2, 3]] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--missing", "mask") == 0
+    assert record_of(tmp_path / "out")["data"]["n_missing"] == 3
+    assert record_of(tmp_path / "out")["result"]["relative_error"] < 0.1
+
+
+def test_single_precision_and_an_estimated_rank(X, tmp_path):
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    assert fit(tmp_path / "x.npy", tmp_path / "out") == 0
+    W = np.load(tmp_path / "out" / "W.npy")
+    assert W.dtype == np.float32
+    assert record_of(tmp_path / "out")["result"]["n_components"] == W.shape[1] >= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "said"),
+    [
+        ((2, 3, -1.0), [], "--quiet"),
+        ((2, 3, np.nan), [], "missing"),
+        (None, ["--solver", "hal"], "hals"),
+        (None, ["--loss", "frobenus"], "frobenius"),
+        (None, ["--init", "nndsvdx"], "nndsvd"),
+        (None, ["--max-iter", "-3"], "max_iter"),
+        (None, ["--l1-ratio", "2"], "l1_ratio"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_one_line(change, words, said, X, tmp_path, capsys):
+    if change is not None:
+        X[change[:2]] = change[2]
+        said = "2, 3" if change[2] < 0 else said
+    np.save(tmp_path / "x.npy", X)
+    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", *words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nonneg: error: ")
+    assert error.count("\n") == 1
+    assert said in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_control_c_keeps_the_best_so_far(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((400, 300)))
+    words = [
+        "fit",
+        "x.npy",
+        "-k",
+        "8",
+        "-o",
+        "out",
+        "--max-iter",
+        "10000000",
+        "--tol",
+        "0",
+        "--solver",
+        "hals",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nonneg.cli", *words],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A suite that runs in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    with process:
+        for line in process.stderr:  # the first progress line says that the loop is running
+            if "iteration" in line:
+                break
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    assert "Interrupted after" in error
+    assert record_of(tmp_path / "out")["result"]["stop_reason"]["name"] == "interrupted"
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_progress_is_shown_on_standard_error(X, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "3", "-o", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr()
+    assert "iteration" in shown.err
+    assert "iteration" not in shown.out
+
+
+def test_the_demo_ends_with_the_path_of_the_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    started = time.process_time()
+    assert main(["demo", "--quiet"]) == 0
+    assert time.process_time() - started < 60
+    lines = capsys.readouterr().out.splitlines()
+    report = Path(lines[-1])
+    assert report == tmp_path / "nonneg-demo" / "report.html"
+    assert lines[-2].startswith("nonneg ")
+    assert "; scikit-learn " in lines[-2]
+    assert "Side by side" in report.read_text()
+    record = record_of(report.parent)
+    assert record["image_shape"] == [8, 8]
+    assert record["result"]["n_components"] == 16
+    ours, theirs = record["comparison"]["rows"]
+    assert ours["relative_error"] == record["result"]["relative_error"]
+    assert ours["relative_error"] < 1.02 * theirs["relative_error"]
+    assert theirs["seconds"] > 0
