@@ -8,10 +8,17 @@ import numpy as np
 
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.certificates.certificate import Statement
-from nonneg.certificates.stationarity import frobenius_stationarity, stationarity_statement
-from nonneg.data import DataMatrix
+from nonneg.certificates.stationarity import (
+    frobenius_stationarity,
+    normalised,
+    ratio_residual,
+    stationarity_statement,
+)
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import has_missing
+from nonneg.solvers.registry import loss_name
 
 
 def certify(
@@ -52,4 +59,33 @@ def certify(
             frozen=frozen,
         )
         return [stationarity_statement(*residuals)]
-    return []
+    residuals = _ratio_residuals(data, W, B, beta=beta, penalties=penalties, frozen=frozen)
+    return [stationarity_statement(*residuals, loss=loss_name(beta))]
+
+
+def _ratio_residuals(
+    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, frozen: Array | None
+) -> tuple[float, float]:
+    _, (sums,) = data.row_pass(_column_sums, W, n_out=0)
+    loss = BetaLoss.of(data, beta)
+    _, (energy, scale, ratio, power) = data.row_pass(
+        _left_part, W, n_out=0, B=B, loss=loss, penalties=penalties, means=sums / data.shape[0]
+    )
+    positive = power + penalties.l1_H + penalties.l2_H * B
+    right_energy, right_scale = ratio_residual(data.xp, B, ratio, positive, frozen=frozen)
+    return normalised(energy, scale), normalised(float(right_energy), float(right_scale))
+
+
+def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (block.xp.sum(W, axis=0),)
+
+
+def _left_part(
+    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties, means: Array
+) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
+    left, right = loss.left_terms(block, W, B), loss.right_terms(block, W, B)
+    positive = left.power + penalties.l1_W + penalties.l2_W * W
+    energy, scale = ratio_residual(
+        block.xp, W, left.ratio, positive, weights=block.weights, column_means=means
+    )
+    return (), (float(energy), float(scale), right.ratio, right.power)

@@ -89,6 +89,40 @@ class Solver:
         """
         return self.betas[0] <= beta <= self.betas[1]
 
+    def takes(self, kind: str, beta: float) -> bool:
+        """Tell whether it takes data of a kind for a loss.
+
+        Parameters
+        ----------
+        kind : str
+            The holder.
+        beta : float
+            The loss.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
+        if kind == "sparse" and not self.sparse_betas[0] <= beta <= self.sparse_betas[1]:
+            return False
+        return kind in self.inputs
+
+    def takes_missing(self, beta: float) -> bool:
+        """Tell whether it takes missing entries for a loss.
+
+        Parameters
+        ----------
+        beta : float
+            The loss.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
+        return self.missing is not None and self.missing[0] <= beta <= self.missing[1]
+
 
 INFINITE = float("inf")
 SOLVERS: dict[str, Solver] = {
@@ -263,20 +297,16 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
         raise UnsupportedLossError(
             f"solver={name!r} does not minimise loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
         )
-    if kind not in solver.inputs:
-        able = [other for other, entry in SOLVERS.items() if kind in entry.inputs and entry.minimises(beta)]
+    if not solver.takes(kind, beta):
+        able = _able(beta, kind)
+        if kind == "sparse" and not able:
+            raise UnsupportedInputError(
+                f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() "
+                "if it fits in memory, or a loss with 1 <= beta <= 2."
+            )
         raise UnsupportedInputError(f"solver={name!r} does not take {kind} data. Solvers that do: {able}.")
-    if kind == "sparse" and not solver.sparse_betas[0] <= beta <= solver.sparse_betas[1]:
-        raise UnsupportedInputError(
-            f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() "
-            "if it fits in memory, or a loss with 1 <= beta <= 2."
-        )
-    if missing and (solver.missing is None or not solver.missing[0] <= beta <= solver.missing[1]):
-        able = [
-            other
-            for other, entry in SOLVERS.items()
-            if entry.missing and entry.missing[0] <= beta <= entry.missing[1]
-        ]
+    if missing and not solver.takes_missing(beta):
+        able = [other for other in _able(beta, kind) if SOLVERS[other].takes_missing(beta)]
         raise UnsupportedError(
             f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do "
             f"for this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
@@ -284,5 +314,5 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
     return name
 
 
-def _able(beta: float) -> list[str]:
-    return [name for name, solver in SOLVERS.items() if solver.minimises(beta)]
+def _able(beta: float, kind: str = "dense") -> list[str]:
+    return [name for name, solver in SOLVERS.items() if solver.minimises(beta) and solver.takes(kind, beta)]
