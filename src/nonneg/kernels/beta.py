@@ -156,10 +156,11 @@ def kl_passes(
     order: Any = None,
     l1: float = 0.0,
     l2: float = 0.0,
+    max_rounds: int = 1,
     max_sweeps: int = 1,
     shrink: float = 0.0,
     tol: float = 0.0,
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Reduce sum_j v_j - x_j log v_j + l1 |f| + l2 / 2 |f|^2 over every row f >= 0, where v = f O'.
 
     Parameters
@@ -176,12 +177,14 @@ def kl_passes(
         The components to update; all by default.
     l1, l2 : float
         The penalties.
+    max_rounds : int
+        How often the whole slope of a row is taken, to choose the components that are swept.
     max_sweeps : int
-        At most so many passes over the components of a row.
+        At most so many sweeps over these components in a round.
     shrink : float
-        A row stops when a sweep changed it by at most this share of its first sweep.
+        A round ends when a sweep changed the row by at most this share of its first sweep.
     tol : float
-        A row stops when no component's slope was beyond this share of the sums.
+        A row stops when its residual is at most this; 0 does all rounds.
 
     Returns
     -------
@@ -189,6 +192,9 @@ def kl_passes(
         The updated rows.
     logs : array of shape (n_rows,)
         Sums of x log v over the nonzeros, at the updated rows, in float64.
+    residuals : array of shape (n_rows,)
+        Unmet optimality where the last slope was taken: the larger of the lowest slope over its
+        positive part and of sum |f g| over the sum of the row.
 
     Notes
     -----
@@ -203,7 +209,7 @@ def kl_passes(
     other = np.ascontiguousarray(other)
     sums = np.ascontiguousarray(np.atleast_2d(sums), dtype=out.dtype)
     order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
-    logs = np.empty(n_rows)
+    logs, residuals = np.empty(n_rows), np.empty(n_rows)
     # Ranges of about the same number of nonzeros: the columns of a text are of very unequal length.
     n_parts = max(1, min(64, n_rows))
     edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
@@ -222,6 +228,7 @@ def kl_passes(
             order,
             kind(l1),
             kind(l2),
+            max_rounds,
             max_sweeps,
             shrink,
             tol,
@@ -229,7 +236,8 @@ def kl_passes(
             edges[start],
             edges[stop],
             logs,
+            residuals,
         )
 
     over_ranges(work, n_parts, grain=1, operations=8.0 * len(data) * k)
-    return out, logs
+    return out, logs, residuals

@@ -1,8 +1,9 @@
 """Coordinate descent on rows under the Kullback-Leibler divergence, over their nonzeros (compiled).
 
-A row's problem is: minimise c w' - sum_p x_p log(sum_a w_a h_ap) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
-h holds the rows of the other factor at the nonzeros x of the row. They are gathered once, as (component,
-nonzero), so that several sweeps run over memory in cache and vectorise. Every row stops on its own.
+A row's problem is: minimise c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
+h holds the rows of the other factor at the nonzeros x of the row. A round takes the whole slope, keeps the
+components that are positive or want to be, gathers their columns of h once, and sweeps over them: memory
+in cache, loops that vectorise. Every row stops on its own.
 """
 
 from __future__ import annotations
@@ -12,13 +13,67 @@ import numpy as np
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
-def slope_at_zero(x, wh, h, t, n, floor):
+def pull_at_zero(x, wh, h, t, n, floor):
     """Return sum x h / (wh - t h): the pull of the data on a component once it is zero."""
-    total = 0.0
+    total = x.dtype.type(0)
     for p in range(n):
-        rest = wh[p] - t * h[p]
-        total += x[p] * h[p] / max(rest, floor)
+        total += x[p] * h[p] / max(wh[p] - t * h[p], floor)
     return total
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
+    """Update the active components of a row once, in place; return the weighted sum of the changes.
+
+    A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from
+    the right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
+    """
+    kind = wh.dtype.type
+    change = 0.0
+    for b in range(n_active):
+        a = active[b]
+        hb = h[b]
+        pull = kind(0)
+        curvature = l2
+        for p in range(n):
+            q = x[p] * inverse[p] * hb[p]
+            pull += q
+            curvature += q * (hb[p] * inverse[p])
+        t = w[a]
+        g = cost[a] + l2 * t - pull
+        if g < 0:
+            new = t - g / curvature if curvature > 0 else t
+        elif t > 0:
+            new = t * t * curvature / (g + t * curvature)
+            if t * curvature <= g and cost[a] >= pull_at_zero(x, wh, hb, t, n, floor):
+                new = kind(0)
+        else:
+            continue
+        step = new - t
+        if step == 0:
+            continue
+        w[a] = new
+        change += abs(step) * cost[a]
+        for p in range(n):
+            value = max(wh[p] + step * hb[p], floor)
+            wh[p] = value
+            inverse[p] = kind(1) / value
+    return change
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def row_model(other, columns, w, wh, n):
+    """Write w h' at the nonzeros of a row; return the smallest of them."""
+    k = len(w)
+    lowest = np.inf
+    for p in range(n):
+        h = other[columns[p]]
+        total = w.dtype.type(0)
+        for a in range(k):
+            total += w[a] * h[a]
+        wh[p] = total
+        lowest = min(lowest, total)
+    return lowest
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
@@ -32,6 +87,7 @@ def kl_rows(
     order,
     l1,
     l2,
+    max_rounds,
     max_sweeps,
     shrink,
     tol,
@@ -39,106 +95,89 @@ def kl_rows(
     start,
     stop,
     logs,
+    residuals,
 ):
-    """Reduce the loss over rows `start` to `stop` of `factor`, in place; see `kernels.beta.kl_passes`.
-
-    A component moves by Newton's rule for g, its slope, from the left of the root, and for t g(t) from
-    the right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
-    """
+    """Reduce the loss over rows `start` to `stop` of `factor`, in place; see `kernels.beta.kl_passes`."""
     k = other.shape[1]
     longest = 1
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
     kind = factor.dtype.type
-    h = np.empty((k, longest), dtype=factor.dtype)
-    x = np.empty(longest, dtype=factor.dtype)
+    store = np.empty(k * longest, dtype=factor.dtype)
     wh = np.empty(longest, dtype=factor.dtype)
     inverse = np.empty(longest, dtype=factor.dtype)
-    ratio = np.empty(longest, dtype=factor.dtype)
+    pull = np.empty(k, dtype=factor.dtype)
+    cost = np.empty(k, dtype=factor.dtype)
+    active = np.empty(k, dtype=np.int64)
+    own_sums = sums.shape[0] > 1
     for i in range(start, stop):
-        begin = indptr[i]
-        n = indptr[i + 1] - begin
+        n = indptr[i + 1] - indptr[i]
+        columns = indices[indptr[i] : indptr[i + 1]]
+        x = data[indptr[i] : indptr[i + 1]]
         w = factor[i]
         total = 0.0
         for p in range(n):
-            x[p] = data[begin + p]
             total += x[p]
-            row = other[indices[begin + p]]
-            for a in range(k):
-                h[a, p] = row[a]
-        for p in range(n):
-            wh[p] = 0
         for a in range(k):
-            t = w[a]
-            if t > 0:
-                ha = h[a]
-                for p in range(n):
-                    wh[p] += t * ha[p]
-        lowest = np.inf
-        for p in range(n):
-            if x[p] > 0 and wh[p] <= floor:
-                reach = kind(0)
-                for a in order:
-                    reach = max(reach, h[a, p])
-                if reach > 0:
-                    lowest = 0.0
-        if lowest == 0.0:
+            cost[a] = sums[i if own_sums else 0, a] + l1
+        if row_model(other, columns, w, wh, n) <= floor and total > 0:
             # Where the model is zero and the data are not, the loss is infinite: begin the row anew.
-            scale = 0.0
+            dead = False
+            for p in range(n):
+                if x[p] > 0 and wh[p] <= floor:
+                    for a in order:
+                        dead = dead or other[columns[p], a] > 0
+            if dead:
+                scale = 0.0
+                for a in order:
+                    scale += cost[a]
+                for a in order:
+                    w[a] += kind(total / max(scale, floor))
+                row_model(other, columns, w, wh, n)
+        residual = 0.0
+        for rounds in range(max_rounds + 1):
+            if rounds > 0:
+                if rounds == max_rounds and tol == 0.0:
+                    break
+                row_model(other, columns, w, wh, n)
+            for a in range(k):
+                pull[a] = 0
+            for p in range(n):
+                wh[p] = max(wh[p], floor)
+                inverse[p] = kind(1) / wh[p]
+                ratio = x[p] * inverse[p]
+                h = other[columns[p]]
+                for a in range(k):
+                    pull[a] += ratio * h[a]
+            # Unmet optimality: slopes below zero, and slopes of positive components times their weight.
+            n_active = 0
+            residual = 0.0
+            slack = 0.0
             for a in order:
-                scale += sums[i if sums.shape[0] > 1 else 0, a]
-            fresh = kind(total / max(scale, floor))
-            for a in order:
-                ha = h[a]
-                for p in range(n):
-                    wh[p] += fresh * ha[p]
-                w[a] += fresh
-        for p in range(n):
-            inverse[p] = 1 / max(wh[p], floor)
-            ratio[p] = x[p] * inverse[p]
-        first = 0.0
-        for sweep in range(max_sweeps):
-            change = 0.0
-            violation = 0.0
-            for a in order:
-                ha = h[a]
-                pull = kind(0)
-                curvature = kind(0)
-                for p in range(n):
-                    q = ratio[p] * ha[p]
-                    pull += q
-                    curvature += q * ha[p] * inverse[p]
-                t = w[a]
-                cost = sums[i if sums.shape[0] > 1 else 0, a] + l1
-                g = cost + l2 * t - pull
-                curvature += l2
-                if t == 0 and g >= 0:
-                    continue
-                if g < 0:
-                    new = t - g / curvature if curvature > 0 else t
-                    violation = max(violation, -g / max(cost + l2 * new, pull))
-                else:
-                    new = t * t * curvature / (g + t * curvature)
-                    if t * curvature <= g and cost >= slope_at_zero(x, wh, ha, t, n, floor):
-                        new = kind(0)
-                        violation = max(violation, min(t * cost / max(total, floor), g / cost))
-                    else:
-                        violation = max(violation, g / (cost + l2 * t))
-                step = new - t
-                if step == 0:
-                    continue
-                w[a] = new
-                change += abs(step) * cost
-                for p in range(n):
-                    value = max(wh[p] + step * ha[p], floor)
-                    wh[p] = value
-                    inverse[p] = 1 / value
-                    ratio[p] = x[p] * inverse[p]
-            if sweep == 0:
-                first = change * shrink
-            if change <= first or violation <= tol:
+                g = cost[a] + l2 * w[a] - pull[a]
+                if w[a] > 0 or g < 0:
+                    active[n_active] = a
+                    n_active += 1
+                    slack += w[a] * abs(g)
+                    residual = max(residual, -g / max(cost[a] + l2 * w[a], floor))
+            residual = max(residual, slack / max(total, floor))
+            if n_active == 0 or residual <= tol or rounds == max_rounds:
                 break
+            # As narrow as the row: short rows stay in the first-level cache.
+            h_active = store[: n_active * n].reshape((n_active, n))
+            for p in range(n):
+                h = other[columns[p]]
+                for b in range(n_active):
+                    h_active[b, p] = h[active[b]]
+            first = 0.0
+            for sweep in range(max_sweeps):
+                change = sweep_row(x, wh, inverse, h_active, active, n_active, cost, l2, w, n, floor)
+                if sweep == 0:
+                    first = change * shrink
+                if change <= first:
+                    break
+        residuals[i] = residual
         logged = 0.0
         for p in range(n):
-            logged += x[p] * np.log(wh[p])
+            logged += x[p] * np.log(max(wh[p], floor))
         logs[i] = logged
