@@ -66,8 +66,8 @@ def checked_data(
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     if mask is not None:
         mask = _checked_mask(mask, X.shape)
-    elif missing == "mask":
-        mask = _observed_from_nan(X)
+    if missing == "mask":
+        mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
     _check_entries(data, positive=positive, signed=signed, who=who)
@@ -77,6 +77,9 @@ def checked_data(
 def _checked_form(X: Any, who: str) -> Any:
     if not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
         X = np.asarray(X)
+    if is_dask(X) and any(np.isnan(side) for side in X.shape):
+        # On a copy: dask writes the sizes into the array it is asked of.
+        X = X.copy().compute_chunk_sizes()
     if len(X.shape) != 2:
         raise ShapeError(
             f"Expected 2D array X (samples in rows, features in columns), got {len(X.shape)}D array instead"
@@ -117,15 +120,38 @@ def _observed_from_nan(X: Any) -> Any:
     if sp.issparse(X):
         lost = sp.csr_array(X, copy=True).astype(np.float64)
         lost.data = np.isnan(lost.data).astype(np.float64)
+        lost.sum_duplicates()
         lost.eliminate_zeros()
         return MissingAt(lost) if lost.nnz else None
     if is_dask(X):
-        return ~X.map_blocks(np.isnan, dtype=bool)
+        if np.dtype(X.dtype).kind != "f":
+            return None
+        lost = X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
+        # Complete data keep the solvers for complete data.
+        return ~lost if bool(lost.any().compute()) else None
     xp = array_namespace(X)
     if not xp.isdtype(X.dtype, "real floating"):
         return None
     lost = xp.isnan(X)
     return xp.logical_not(lost) if bool(xp.any(lost)) else None
+
+
+def _nan_places(block: Any) -> Array:
+    return np.isnan(block.toarray() if sp.issparse(block) else np.asarray(block))
+
+
+def _both(X: Any, mask: Any, observed: Any) -> Any:
+    # What the user's mask and the NaN say together.
+    if mask is None or observed is None:
+        return observed if mask is None else mask
+    if isinstance(observed, MissingAt):
+        given = sp.csr_array(mask if sp.issparse(mask) else np.asarray(mask), dtype=bool).astype(np.int8)
+        return (given - given.multiply(observed.pattern.astype(np.int8))).astype(bool)
+    mask = mask.toarray() if sp.issparse(mask) else mask
+    if is_dask(observed):
+        return observed & (mask if is_dask(mask) else np.asarray(mask)).astype(bool)
+    xp = array_namespace(X)
+    return xp.logical_and(observed, xp.asarray(mask, dtype=xp.bool, device=X.device))
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
@@ -164,7 +190,8 @@ def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str) 
             f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip "
             "the data, for example X - X.min() or numpy.maximum(X, 0)."
         )
-    if positive and low == 0 and (data.observed is None or _observed_zero(data)):
+    masked = data.observed is not None or getattr(data, "has_mask", False)
+    if positive and low == 0 and (not masked or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
         raise ZeroDataError(
             f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please "

@@ -52,7 +52,10 @@ class ChunkedMatrix(DataMatrix):
 
     def __init__(self, array: Any, *, weights: Any = None, mask: Any = None) -> None:
         if any(np.isnan(size) for size in array.shape):
-            array = array.compute_chunk_sizes()
+            # On a copy: dask writes the sizes into the array it is asked of.
+            array = array.copy().compute_chunk_sizes()
+        if 0 in array.chunks[0] and array.shape[0]:
+            array = array.rechunk({0: tuple(size for size in array.chunks[0] if size)})
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         dtype = np.dtype(array.dtype)

@@ -47,7 +47,7 @@ def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatri
     observed: Observed | None = None
     if mask is not None:
         if numpy:
-            mask = mask.toarray() if sp.issparse(mask) else np.asarray(mask, dtype=bool)
+            mask = np.asarray(mask.toarray() if sp.issparse(mask) else mask, dtype=bool)
             X = np.where(mask, X, X.dtype.type(0))
             observed = ListedObserved(mask)
         else:
@@ -59,9 +59,10 @@ def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatri
 
 
 def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
+    if X.dtype not in (np.float32, np.float64):
+        # Before repeated entries are added, which might wrap around in small integers.
+        X = X.astype(np.float64)
     csr = X.tocsr()
-    if csr.dtype not in (np.float32, np.float64):
-        csr = csr.astype(np.float64)
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is X or np.shares_memory(csr.data, X.data) else csr
         csr.sum_duplicates()
