@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -23,6 +24,17 @@ from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
+# What NumPy, zip and JSON raise at files that are truncated, spoiled or of another kind.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    zlib.error,
+)
 
 
 def _as_it_is(name: str, array: Any) -> Any:
@@ -105,13 +117,15 @@ class Checkpoint:
             with os.fdopen(handle, "wb") as stream:
                 np.savez(stream, **arrays)
             temporary.replace(folder / FILE_NAME)
+            temporary = None
         except OSError as error:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
             raise OutputError(
                 f"The checkpoint could not be written to {folder}: {error}. The last one there is whole. "
                 "Free some space or name another folder."
             ) from error
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Read the run, if the folder holds one of the same data and parameters.
@@ -138,9 +152,10 @@ class Checkpoint:
                 for name in stored.files:
                     if name.startswith("state_"):
                         values[name[6:]] = self.from_numpy(name[6:], stored[name])
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                history = History(about["history"])
+                return replace(state, **values), int(about["n_iter"]), float(about["seconds"]), history
+        except (*UNREADABLE, zipfile.BadZipFile) as error:
             raise FileFormatError(
                 f"The checkpoint {path} cannot be read ({error}). Delete it to start anew, "
                 "or name another folder."
             ) from error
-        return replace(state, **values), about["n_iter"], about["seconds"], History(about["history"])

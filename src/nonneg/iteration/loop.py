@@ -97,10 +97,12 @@ def iterate(
     try:
         while n_iter < max_iter and not finished:
             started = time.perf_counter()
-            state, measures = step(state)
-            seconds += time.perf_counter() - started
-            n_iter += 1
-            history.record(n_iter, seconds, _evaluate(measures))
+            new, measures = step(state)
+            elapsed = time.perf_counter() - started
+            values = _evaluate(measures)
+            # Ctrl-C until here leaves state and history as they were after the last iteration.
+            state, seconds, n_iter = new, seconds + elapsed, n_iter + 1
+            history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)
             if callback is not None and callback(now):

@@ -119,7 +119,8 @@ class LineReporter:
             Why the run ended.
         """
         start = "\r\x1b[K" if sys.stderr.isatty() else ""
-        sys.stderr.write(f"{start}{self._line}; stopped because {sentence}.\n")
+        line = f"{self._line};" if self._line else f"{self.name}:"
+        sys.stderr.write(f"{start}{line} stopped because {sentence}.\n")
         sys.stderr.flush()
 
 
