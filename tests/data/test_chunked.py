@@ -1,0 +1,131 @@
+"""Dask arrays: chunks of any kind, on dask's own threads and on a cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg import factorize
+from nonneg.data import as_data_matrix
+from nonneg.data.checks import checked_data
+from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError
+
+da = pytest.importorskip("dask.array")
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).gamma(1.0, size=(30, 8))
+
+
+def unknown_chunks(X, keep):
+    """A dask array whose row chunks are not known, made of the kept rows of X."""
+    array = da.from_array(X, chunks=(10, 8))
+    return array[da.from_array(keep, chunks=10)]
+
+
+def test_unknown_chunk_sizes_are_found_and_the_input_keeps_its_own(X):
+    keep = np.arange(30) % 3 > 0
+    array = unknown_chunks(X, keep)
+    data = as_data_matrix(array)
+    assert data.shape == (20, 8)
+    assert data.total() == pytest.approx(X[keep].sum())
+    assert np.isnan(array.shape[0])
+
+
+def test_unknown_chunk_sizes_go_with_weights_and_a_mask(X):
+    keep = np.arange(30) % 3 > 0
+    mask = np.random.default_rng(1).random((20, 8)) < 0.8
+    weights = np.arange(1.0, 21.0)
+    result = factorize(unknown_chunks(X, keep), 2, sample_weight=weights, mask=mask, max_iter=5)
+    expected = factorize(X[keep], 2, sample_weight=weights, mask=mask, max_iter=5)
+    np.testing.assert_allclose(result.H, expected.H, rtol=1e-8)
+
+
+def test_chunks_without_rows_are_harmless(X):
+    keep = np.arange(30) // 10 != 1
+    result = factorize(unknown_chunks(X, keep), 2, max_iter=5)
+    np.testing.assert_allclose(result.H, factorize(X[keep], 2, max_iter=5).H, rtol=1e-8)
+
+
+def test_float32_and_integers(X):
+    assert as_data_matrix(da.from_array(X.astype(np.float32), chunks=(7, 3))).dtype == np.float32
+    counts = np.arange(24).reshape(6, 4)
+    data = as_data_matrix(da.from_array(counts, chunks=(2, 2)))
+    assert data.dtype == np.float64
+    assert data.total() == counts.sum()
+
+
+@pytest.mark.parametrize("chunks", [(30, 8), (7, 8), ((1, 1, 28), 8), ((3, 20, 7), (5, 3))])
+def test_results_do_not_depend_on_the_chunks(X, chunks):
+    result = factorize(da.from_array(X, chunks=chunks), 3, max_iter=20, tol=0)
+    expected = factorize(X, 3, max_iter=20, tol=0, solver=result.solver)
+    np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(result.H, expected.H, rtol=1e-8, atol=1e-8)
+    assert result.loss == pytest.approx(expected.loss, rel=1e-8)
+
+
+def test_the_left_factor_stays_lazy_in_the_chunks_of_the_data(X):
+    result = factorize(da.from_array(X, chunks=(7, 8)), 2, max_iter=2)
+    assert isinstance(result.W, da.Array)
+    assert result.W.chunks == ((7, 7, 7, 7, 2), (2,))
+    assert isinstance(result.H, np.ndarray)
+
+
+def test_a_cluster_gives_what_threads_give(dask_client, X):
+    array = da.from_array(X, chunks=(7, 8))
+    result = factorize(array, 3, max_iter=10)
+    expected = factorize(X, 3, max_iter=10, solver=result.solver)
+    np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
+    mask = np.random.default_rng(2).random(X.shape) < 0.8
+    masked = factorize(array, 3, mask=mask, sample_weight=np.arange(1.0, 31.0), max_iter=5)
+    local = factorize(X, 3, mask=mask, sample_weight=np.arange(1.0, 31.0), max_iter=5)
+    np.testing.assert_allclose(masked.W.compute(), local.W, rtol=1e-8, atol=1e-9)
+
+
+def test_the_cluster_takes_sparse_blocks_and_unknown_sizes(dask_client, X):
+    blocks = da.from_array(np.where(X > 1, X, 0), chunks=(7, 8)).map_blocks(sp.csr_array)
+    expected = factorize(np.where(X > 1, X, 0), 2, max_iter=5, solver="hals")
+    result = factorize(blocks, 2, max_iter=5, solver="hals")
+    np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
+    keep = X[:, 0] > 0.2
+    assert checked_data(unknown_chunks(X, keep)).shape == (keep.sum(), 8)
+
+
+def test_a_pass_over_the_data_computes_each_chunk_once(X):
+    read = []
+
+    def count(block):
+        read.append(block.shape)
+        return block
+
+    array = da.from_array(X, chunks=(10, 8)).map_blocks(count, meta=np.empty((0, 0)))
+    data = as_data_matrix(array)
+    left = data.place_left(np.ones((30, 2)))
+    read.clear()
+    data.transposed_times(left)
+    assert len(read) == 3
+
+
+def test_given_left_factors_may_be_dask_arrays_of_other_chunks(X):
+    rng = np.random.default_rng(3)
+    W, H = rng.random((30, 2)), rng.random((2, 8))
+    given = da.from_array(W, chunks=(4, 1))
+    result = factorize(da.from_array(X, chunks=(7, 8)), 2, W=given, H=H, max_iter=5, solver="hals")
+    np.testing.assert_allclose(result.H, factorize(X, 2, W=W, H=H, max_iter=5, solver="hals").H, rtol=1e-9)
+
+
+def test_a_left_factor_in_other_chunks_is_refused(X):
+    data = as_data_matrix(da.from_array(X, chunks=(7, 8)))
+    with pytest.raises(ShapeError, match="row chunks"):
+        data.row_gram(da.ones((30, 2), chunks=(10, 2)))
+
+
+def test_a_wrong_entry_is_named_by_its_place_in_the_whole(X):
+    X[17, 5] = -2.0
+    with pytest.raises(NegativeDataError, match=r"entry \[17, 5\] is -2"):
+        checked_data(da.from_array(X, chunks=(7, 8)))
+    X[23, 1] = np.inf
+    with pytest.raises(NonFiniteDataError, match=r"infinity: entry \[23, 1\]"):
+        checked_data(da.from_array(X, chunks=(7, 3)))

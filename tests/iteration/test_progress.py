@@ -1,0 +1,78 @@
+"""The line that `verbose=1` shows."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from nonneg import factorize
+from nonneg.iteration import History, Progress
+from nonneg.iteration.progress import LineReporter, SilentReporter, reporter
+
+
+def progress(n_iter=3, loss=1.5):
+    history = History()
+    history.record(n_iter, 0.1, {"loss": loss})
+    return Progress(n_iter, None, history)
+
+
+def test_the_line_has_loss_rate_and_time_left(capsys):
+    shown = LineReporter("NMF", interval=0.0)
+    shown.update(progress(), 10)
+    shown.close("it was enough")
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, last = err.splitlines()
+    for word in ("NMF: iteration 3 of at most 10", "loss 1.5", "a second", "s left"):
+        assert word in first
+    assert last.endswith("stopped because it was enough.")
+
+
+def test_the_line_is_refreshed_a_few_times_a_second(capsys):
+    shown = LineReporter("NMF", interval=100.0)
+    for n_iter in range(1, 50):
+        shown.update(progress(n_iter), 100)
+    shown.close("it was enough")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "iteration 49 of" in lines[-1]
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    shown = LineReporter("NMF", interval=0.0)
+    shown.update(progress(1), 10)
+    shown.update(progress(2), 10)
+    shown.close("it was enough")
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    assert text.count("\r\x1b[K") == 3
+
+
+def test_a_run_without_an_iteration_names_itself(capsys):
+    LineReporter("NMF").close("nothing was asked")
+    assert capsys.readouterr().err == "NMF: stopped because nothing was asked.\n"
+
+
+def test_a_batch_of_losses_is_not_shown_as_a_number(capsys):
+    LineReporter("NMF", interval=0.0).update(progress(loss=np.array([1.0, 2.0])), 10)
+    assert "loss" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verbose", "kind"), [(0, SilentReporter), (False, SilentReporter), (1, LineReporter)]
+)
+def test_verbose_chooses(verbose, kind):
+    assert type(reporter("NMF", verbose)) is kind
+
+
+def test_a_fit_is_shown_on_standard_error_and_silent_otherwise(capsys, low_rank):
+    factorize(low_rank, 2, max_iter=3, verbose=0)
+    assert capsys.readouterr() == ("", "")
+    factorize(low_rank, 2, max_iter=3, tol=0, verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "factorize: iteration 3 of at most 3" in err
+    assert "stopped because `max_iter`" in err

@@ -1,0 +1,62 @@
+"""Small rules over the history."""
+
+from __future__ import annotations
+
+import pytest
+
+from nonneg.iteration import FirstOf, History, Never, RelativeDecrease, RelativeMeasure
+
+
+def history_of(**columns):
+    history = History()
+    for i, values in enumerate(zip(*columns.values(), strict=True)):
+        history.record(i + 1, 0.1 * i, dict(zip(columns, values, strict=True)))
+    return history
+
+
+@pytest.mark.parametrize(
+    ("values", "tol", "ends"),
+    [
+        ([8.0, 1.0], 0.125, True),
+        ([8.0, 1.01], 0.125, False),
+        ([8.0], 0.5, False),
+        ([0.0], 1e-4, True),
+        ([8.0, 0.0], 0.0, False),
+        ([8.0, float("nan")], 0.5, False),
+    ],
+)
+def test_a_measure_relative_to_its_first_value(values, tol, ends):
+    assert RelativeMeasure("violation", tol)(history_of(violation=values)) is ends
+
+
+def test_a_relative_measure_waits_for_the_first_iteration():
+    history = History({"violation": []})
+    assert RelativeMeasure("violation", 0.5)(history) is False
+
+
+@pytest.mark.parametrize(
+    ("losses", "tol", "ends"),
+    [
+        ([200.0, 9.0, 8.0, 8.0], 0.5, False),
+        ([8.0, 4.0, 3.0, 2.0], 0.5, True),
+        ([8.0, 4.0, 3.0, 2.0], 0.49, False),
+        ([8.0, 2.0], 0.9, False),
+        ([8.0, 8.0, 8.0, 8.0], 0.0, False),
+        ([8.0, 8.0, 8.0, 8.0], 1e-9, True),
+        ([1.0, 1.0, 1.0, -1e-20], 1.0, True),
+    ],
+)
+def test_a_decrease_of_the_error_within_a_window(losses, tol, ends):
+    assert bool(RelativeDecrease(tol, window=3)(history_of(loss=losses))) is ends
+
+
+def test_the_window_is_looked_at_when_it_is_full():
+    rule = RelativeDecrease(1e-3, window=3)
+    ends = [bool(rule(history_of(loss=[1.0] * n))) for n in range(1, 9)]
+    assert ends == [False, False, False, True, False, False, True, False]
+
+
+def test_the_first_of_several_rules_ends_it():
+    history = history_of(loss=[1.0, 0.1])
+    assert FirstOf((Never(), RelativeMeasure("loss", 0.2)))(history)
+    assert not FirstOf((Never(), RelativeMeasure("loss", 0.01)))(history)

@@ -1,0 +1,46 @@
+"""The same entries in every form that a user may bring them in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+TORCH = pytest.param("torch", marks=pytest.mark.torch)
+DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
+FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS)
+KIND = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
+
+
+def kind_of(form):
+    """Return the word of the registry for a form."""
+    return "dask" if form.startswith("dask") else KIND.get(form, form)
+
+
+def bring(X, form):
+    """Return X in the given form; skip the test where the library is missing."""
+    if form == "dense":
+        return X
+    if form == "fortran":
+        return np.asfortranarray(X)
+    if form in ("csr", "csc"):
+        return sp.csr_array(X) if form == "csr" else sp.csc_array(X)
+    if form == "strict":
+        return pytest.importorskip("array_api_strict").asarray(X)
+    if form == "torch":
+        return pytest.importorskip("torch").asarray(X)
+    da = pytest.importorskip("dask.array")
+    n_rows, n_columns = X.shape
+    if form == "dask-one-chunk":
+        return da.from_array(X, chunks=X.shape)
+    uneven = (1, n_rows // 3, n_rows - n_rows // 3 - 1)
+    if form == "dask-columns":
+        return da.from_array(X, chunks=(uneven, max(1, n_columns // 3)))
+    chunked = da.from_array(X, chunks=(7, n_columns) if form == "dask" else (uneven, n_columns))
+    return chunked.map_blocks(sp.csr_array) if form == "dask-sparse" else chunked
+
+
+def plain(array):
+    """Return any array as a dense NumPy array."""
+    array = array.compute() if hasattr(array, "compute") else array
+    return array.toarray() if sp.issparse(array) else np.asarray(array)

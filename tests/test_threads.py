@@ -1,0 +1,132 @@
+"""The pool of threads: who may use it, what it covers, and that it never nests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from nonneg import _threads
+from nonneg._threads import (
+    available_threads,
+    current_threads,
+    over_ranges,
+    serial,
+    single_threaded_blas,
+    threads,
+)
+
+
+def test_the_number_of_threads_is_that_of_the_context():
+    everything = available_threads()
+    assert current_threads() == everything
+    with threads(1):
+        assert current_threads() == 1
+        with threads(3):
+            assert current_threads() == 3
+        assert current_threads() == 1
+    assert current_threads() == everything
+
+
+@pytest.mark.parametrize(("n_jobs", "free"), [(None, 0), (-1, 0), (-2, 1), (-1000, None)])
+def test_negative_numbers_leave_cores_free_as_joblib_counts(n_jobs, free):
+    with threads(n_jobs):
+        expected = 1 if free is None else max(1, available_threads() - free)
+        assert current_threads() == expected
+
+
+def test_the_number_is_forgotten_after_an_error():
+    with pytest.raises(ZeroDivisionError), threads(1):
+        raise ZeroDivisionError
+    assert current_threads() == available_threads()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 100])
+@pytest.mark.parametrize("grain", [1, 3, 128])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_ranges_cover_all_rows_once_in_order_and_begin_at_the_grain(n_rows, grain, n_jobs):
+    with threads(n_jobs):
+        ranges = over_ranges(lambda start, stop: (start, stop), n_rows, grain=grain)
+    assert len(ranges) <= n_jobs
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == n_rows
+    for (start, stop), (following, _) in zip(ranges, ranges[1:], strict=False):
+        assert start < stop == following
+        assert following % grain == 0
+
+
+def test_no_rows_are_one_empty_range():
+    with threads(2):
+        assert over_ranges(lambda start, stop: (start, stop), 0, grain=1) == [(0, 0)]
+
+
+def test_small_work_stays_on_the_calling_thread():
+    with threads(4):
+        found = over_ranges(lambda start, stop: threading.get_ident(), 100, grain=1, operations=10.0)
+    assert found == [threading.get_ident()]
+
+
+def test_a_pool_inside_the_pool_stays_on_its_thread():
+    def inner(start, stop):
+        return threading.get_ident()
+
+    def outer(start, stop):
+        return current_threads(), over_ranges(inner, 50, grain=1), threading.get_ident()
+
+    with threads(2):
+        for n_threads, inside, outside in over_ranges(outer, 10, grain=1):
+            assert n_threads == 1
+            assert inside == [outside]
+
+
+def test_serial_holds_and_nests():
+    with threads(3), serial():
+        with serial():
+            assert current_threads() == 1
+        assert current_threads() == 1
+        assert len(over_ranges(lambda start, stop: 1, 50, grain=1)) == 1
+
+
+def test_an_error_in_any_range_is_raised():
+    def fail(start, stop):
+        if start:
+            raise RuntimeError("in a thread")
+
+    with threads(2), pytest.raises(RuntimeError, match="in a thread"):
+        over_ranges(fail, 10, grain=1)
+
+
+def test_blas_is_held_to_one_thread_and_let_go():
+    import numpy  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    def blas_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = blas_threads()
+    with single_threaded_blas():
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
+    with single_threaded_blas(active=False):
+        assert blas_threads() == before
+
+
+def test_a_forked_child_makes_a_pool_of_its_own():
+    # In a process of its own: this one may have threads of other libraries.
+    code = """
+import os, sys
+from nonneg._threads import over_ranges, threads
+with threads(2):
+    assert len(over_ranges(lambda a, b: a, 10, grain=1)) == 2
+    child = os.fork()
+    if child == 0:
+        good = len(over_ranges(lambda a, b: a, 10, grain=1)) == 2
+        os._exit(0 if good else 1)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    if not hasattr(_threads.os, "fork"):
+        pytest.skip("this system does not fork")
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0
