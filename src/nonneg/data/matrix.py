@@ -91,6 +91,18 @@ class DataMatrix(ABC):
         """
         return float(self.shape[0]) if self.weights is None else float(self.xp.sum(self.weights))
 
+    def counted_rows(self) -> float:
+        """Return how many rows the weights stand for, which rules that count rows should use.
+
+        Returns
+        -------
+        float
+            The sum of the weights, or the number of rows with a weight where that is more (fractions).
+        """
+        if self.weights is None:
+            return float(self.shape[0])
+        return max(self.total_weight(), float(self.xp.sum(self.xp.astype(self.weights > 0, self.xp.float64))))
+
     def observed_weight(self) -> float:
         """Return the weighted number of observed entries.
 

@@ -134,7 +134,8 @@ def _array(X: Any) -> Any:
 
 
 def _singular_value_ratio(data: DataMatrix, k_min: int, k_max: int | None, rng: Seed) -> RankResult:
-    side = min(data.shape)
+    # Weights count like repeated rows, whose further singular values are zero.
+    side = min(round(data.counted_rows()), data.shape[1])
     asked = k_max
     if k_max is None:
         k_max = max(k_min, min(side // 2, DEFAULT_K_MAX))
@@ -154,7 +155,9 @@ def _singular_value_ratio(data: DataMatrix, k_min: int, k_max: int | None, rng: 
             max(k_max, 0),
         )
 
-    values = leading_singular_values(data, max(1, min(k_max + 1, side)), rng)
+    n_values = max(1, min(k_max + 1, side))
+    values = leading_singular_values(data, min(n_values, *data.shape), rng)
+    values = np.concatenate([values, np.zeros(n_values - len(values))])
     largest = float(values[0])
     if not largest > 0.0:
         return result(1, {}, "X is zero, so that the ratio is undefined: 1 by convention.", values, 0)

@@ -144,6 +144,10 @@ def left_half(
     if penalties.l1_W:
         cross = cross - penalties.l1_W
     new, violation = update(W, system, cross)
+    if block.weights is not None:
+        # Rows that count several times violate several times, and scaled rows have scaled slopes.
+        W, cross = block.weighted(W), block.weighted(cross)
+        _, violation = kernels.hals_passes(W, system, cross, order=getattr(update, "order", None))
     del cross
     chosen = extrapolated(new, W_plain, momentum) if momentum else new
     rows = (new, chosen) if momentum else (new,)

@@ -115,7 +115,8 @@ def factorize(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who=who
     )
     k = checked_rank(n_components, data.shape, who)
-    name = choose_solver(solver, kind=data.kind, shape=data.shape, k=k, beta=beta, missing=has_missing(data))
+    shape = (round(data.counted_rows()), data.shape[1])
+    name = choose_solver(solver, kind=data.kind, shape=shape, k=k, beta=beta, missing=has_missing(data))
     penalties = scaled_penalties(data, alpha_W, alpha_H, l1_ratio)
     free = _free_components(frozen_components, k, H)
     random = generator(rng)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeMeasure, Run
@@ -35,14 +37,29 @@ def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
     tuple of int
         For W and for B; at least 1.
     """
-    n_rows, n_columns = data.shape
-    # Counted the same way for every holder, so that all of them take the same steps.
+    n_rows, n_columns = data.counted_rows(), data.shape[1]
+    # Counted the same way for every holder, so that all of them take the same steps; and with the
+    # weights, so that a weight of two gives the steps of a row given twice.
     entries = float(data.count_nonzero())
+    if data.weights is not None:
+        _, (weighted,) = data.row_pass(_weighted_nonzeros, n_out=0)
+        entries = weighted * n_rows / data.total_weight()
 
-    def passes(rows: int, other: int) -> int:
+    def passes(rows: float, other: float) -> int:
         return int(1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k)
 
     return passes(n_rows, n_columns), passes(n_columns, n_rows)
+
+
+def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
+    xp, total = block.xp, 0.0
+    if block.kind == "sparse":
+        stored = np.repeat(block.weights, np.diff(block.csr.indptr))
+        return (), (float(stored @ (block.csr.data != 0)),)
+    for start, stop in block.row_blocks(1 << 20):
+        counts = xp.sum(xp.astype(block.dense_rows(start, stop) != 0, block.dtype), axis=1)
+        total += float(xp.sum(counts * block.weights[start:stop]))
+    return (), (total,)
 
 
 def hals(
