@@ -30,6 +30,9 @@ from nonneg.solvers.factorize import checked_rank, starting_factors
 # Passes over B a batch. The sums hold coefficients that earlier components gave, so that solving for B
 # to the end would fit them rather than the data.
 PASSES = 5
+# How often coefficients and components of a batch answer each other: more often on the first batch, which
+# alone decides where the others begin.
+ROUNDS, FIRST_ROUNDS = 3, 30
 
 # What speaks of a fit and no longer of the model once a batch has changed it.
 OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
@@ -116,10 +119,14 @@ def online_step(
     -----
     Costs two or three products with the batch. Memory beside it: two arrays of the size of H.
     """
-    W, _ = encode(data, B, beta=beta, penalties=penalties, max_iter=max_iter)
-    if beta == 2.0:
-        return _least_squares_step(data, W, B, state, penalties)
-    return _multiplicative_step(data, W, B, state, beta, penalties)
+    past = state
+    for _ in range(FIRST_ROUNDS if past.n_samples == 0 else ROUNDS):
+        W, _ = encode(data, B, beta=beta, penalties=penalties, max_iter=max_iter)
+        if beta == 2.0:
+            B, state = _least_squares_step(data, W, B, past, penalties)
+        else:
+            B, state = _multiplicative_step(data, W, B, past, beta, penalties)
+    return B, state
 
 
 def _least_squares_step(

@@ -1,0 +1,27 @@
+"""scikit-learn's own checks of an estimator."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nonneg import NMF
+
+ESTIMATORS = [
+    NMF(),
+    NMF(n_components=2, solver="cd", init="random"),
+    NMF(n_components=2, solver="mu"),
+    NMF(n_components=2, beta_loss="kullback-leibler", alpha_W=0.01, l1_ratio=0.5),
+    NMF(n_components=2, missing="mask"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_follows_the_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        # The checks fit with very few iterations.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
