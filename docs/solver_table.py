@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ def cell(value: Any) -> str:
     Parameters
     ----------
     value : object
-        What the registry holds: a truth value, a name, a collection of names.
+        What the registry holds: a truth value, a name, a collection of names, a range of betas.
 
     Returns
     -------
@@ -25,9 +26,32 @@ def cell(value: Any) -> str:
         return "yes" if value else "-"
     if value is None:
         return "-"
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(item, float) for item in value):
+        return betas(*value)
     if isinstance(value, Collection) and not isinstance(value, str):
         return ", ".join(sorted(map(str, value))) or "-"
     return str(value)
+
+
+def betas(low: float, high: float) -> str:
+    """Say a range of losses.
+
+    Parameters
+    ----------
+    low, high : float
+        The lowest and the highest beta.
+
+    Returns
+    -------
+    str
+        Named where it is one loss with a name.
+    """
+    names = {2.0: "Frobenius", 1.0: "KL", 0.0: "IS"}
+    if low == high:
+        return names.get(low, f"beta {low:g}")
+    if low == -math.inf and high == math.inf:
+        return "any beta"
+    return f"{low:g} <= beta <= {high:g}"
 
 
 def columns(entry: Any) -> list[str]:
@@ -62,6 +86,40 @@ def table(solvers: Mapping[str, Any]) -> str:
     names = [name for name in columns(next(iter(solvers.values()))) if name != "name"]
     lines = [["solver", *(name.replace("_", " ") for name in names)], ["---"] * (len(names) + 1)]
     lines += [[f"`{key}`", *(cell(getattr(entry, name)) for name in names)] for key, entry in solvers.items()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def compact_table(solvers: Mapping[str, Any]) -> str:
+    """Write what each solver takes as a table that fits a README.
+
+    Parameters
+    ----------
+    solvers : mapping of str to dataclass instance
+        The registry.
+
+    Returns
+    -------
+    str
+        One line a solver.
+    """
+    head = [
+        "solver",
+        "loss",
+        "dense",
+        "sparse",
+        "PyTorch, CuPy",
+        "Dask",
+        "missing",
+        "weights",
+        "frozen",
+        "L1/L2",
+    ]
+    lines = [head, ["---"] * len(head)]
+    for key, entry in solvers.items():
+        held = ["yes" if kind in entry.inputs else "-" for kind in ("dense", "array", "dask")]
+        flags = [cell(flag) for flag in (entry.missing, entry.weights, entry.frozen, entry.penalties)]
+        sparse = cell(entry.sparse_betas)
+        lines.append([f"`{key}`", betas(*entry.betas), held[0], sparse, held[1], held[2], *flags])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,10 +33,23 @@ def test_links_between_pages_lead_somewhere():
     assert [(page.name, link) for page, link in targets if not (page.parent / link).is_file()] == []
 
 
-def test_table_of_solvers_says_what_the_registry_declares():
+@pytest.fixture
+def solver_table():
     spec = importlib.util.spec_from_file_location("solver_table", ROOT / "docs" / "solver_table.py")
-    solver_table = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(solver_table)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_table_of_the_readme_is_the_registry(solver_table):
+    from nonneg.solvers.registry import SOLVERS
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    written = text.partition("<!-- solvers: begin -->\n")[2].partition("<!-- solvers: end -->")[0]
+    assert written == solver_table.compact_table(SOLVERS)
+
+
+def test_table_of_solvers_says_what_the_registry_declares(solver_table):
 
     @dataclasses.dataclass(frozen=True)
     class Entry:

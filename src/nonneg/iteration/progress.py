@@ -67,19 +67,21 @@ class SilentReporter:
 
 
 class LineReporter:
-    """One line on standard error with loss, rate and time left, rewritten a few times a second.
+    """One line on standard error with loss, rate and time left.
+
+    It is rewritten a few times a second on a terminal; elsewhere a new line comes every ten seconds.
 
     Parameters
     ----------
     name : str
         What runs.
-    interval : float
+    interval : float, optional
         Seconds between two refreshes.
     """
 
-    def __init__(self, name: str, interval: float = 0.2) -> None:
+    def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
-        self.interval = interval
+        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
         self._started = time.monotonic()
         self._shown = 0.0
         self._line = ""

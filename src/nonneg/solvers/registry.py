@@ -50,7 +50,7 @@ class Solver:
         The lowest and the highest beta it minimises.
     inputs : frozenset of str
         The holders it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
-    sparse_betas : tuple of float
+    sparse_betas : tuple of float or None
         The betas it minimises on sparse data.
     missing : tuple of float or None
         The betas for which it takes missing entries.
@@ -66,7 +66,7 @@ class Solver:
     summary: str
     betas: tuple[float, float]
     inputs: frozenset[str] = EVERYWHERE
-    sparse_betas: tuple[float, float] = (2.0, 2.0)
+    sparse_betas: tuple[float, float] | None = (2.0, 2.0)
     missing: tuple[float, float] | None = None
     weights: bool = True
     frozen: bool = True
@@ -104,8 +104,8 @@ class Solver:
         bool
             True if it does.
         """
-        if kind == "sparse" and not self.sparse_betas[0] <= beta <= self.sparse_betas[1]:
-            return False
+        if kind == "sparse":
+            return self.sparse_betas is not None and self.sparse_betas[0] <= beta <= self.sparse_betas[1]
         return kind in self.inputs
 
     def takes_missing(self, beta: float) -> bool:
@@ -171,6 +171,7 @@ SOLVERS: dict[str, Solver] = {
         "majorization-equalization (exponent 1) with safeguard and extrapolation",
         (0.0, 0.0),
         inputs=frozenset({"dense", "array", "dask"}),
+        sparse_betas=None,
         tol=DECREASE_RULE,
         positive_start=True,
     ),

@@ -1,0 +1,195 @@
+"""Encode rows under a beta divergence: the best W for a given B, each row on its own.
+
+Every row starts from the best multiple of equal components and stops by its own residual, so that it does
+not matter which rows are its neighbours, how the data are chunked or how many threads there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._threads import current_threads, single_threaded_blas
+from nonneg._typing import Array, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.kernels.beta import kl_passes
+from nonneg.losses.beta import BetaLoss, over_blocks
+from nonneg.losses.newton import Pairs, Side, newton_step, shared_correlations
+from nonneg.losses.nonzeros import left_sums
+from nonneg.losses.penalties import Penalties
+
+# Steps with shared correlations before those with every row's own Hessian, which end quadratically.
+SHARED_STEPS = 4
+# Products of pairs of components that may be kept; beyond, all steps are with shared correlations.
+MAX_PAIRS = 1 << 23
+# Sweeps over the nonzeros of a row before its whole slope is taken again.
+SWEEPS, SHRINK = 20, 0.01
+
+
+def encode_beta(
+    data: DataMatrix,
+    B: Array,
+    *,
+    beta: float,
+    penalties: Penalties,
+    tol: float | None = None,
+    max_iter: int = 500,
+    start: LeftArray | None = None,
+) -> LeftArray:
+    """Minimise the penalised divergence of every row over W >= 0, with B fixed.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data X; missing entries for the Kullback-Leibler divergence.
+    B : array of shape (n_columns, k)
+        The right factor, H transposed.
+    beta : float
+        The divergence.
+    penalties : Penalties
+        Those of W count.
+    tol : float, optional
+        A row stops when its residual (unmet optimality, relative) is at most this. By default 1e-9, 1e-5
+        in single precision.
+    max_iter : int
+        At most so many steps of a row.
+    start : left-like array, optional
+        The rows to start from; by default equal components with the best scale for the row.
+
+    Returns
+    -------
+    left-like array of shape (n_rows, k)
+        The rows. For 1 <= beta <= 2 the problems are convex and the rows minimise them to tolerance;
+        elsewhere they are points from which no step descends any more.
+    """
+    single = "32" in str(data.dtype)
+    tol = (1e-5 if single else 1e-9) if tol is None else tol
+    loss = BetaLoss.of(data, beta)
+    lefts = () if start is None else (start,)
+    with single_threaded_blas(data.kind == "dense" and current_threads() > 1):
+        (W,), _ = data.row_pass(
+            _encode_block, *lefts, B=B, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
+        )
+    return W
+
+
+def _encode_block(
+    block: LocalMatrix,
+    start: Array | None = None,
+    *,
+    B: Array,
+    loss: BetaLoss,
+    penalties: Penalties,
+    tol: float,
+    max_iter: int,
+) -> tuple[tuple[Array], tuple[()]]:
+    local = isinstance(B, np.ndarray)
+    if local and loss.beta == 1 and (block.kind == "sparse" or block.observed is not None):
+        return (_encode_nonzeros(block, start, B, penalties, tol, max_iter),), ()
+    own = None
+    if B.shape[0] * B.shape[1] * (B.shape[1] + 1) // 2 <= MAX_PAIRS:
+        own = Pairs.of(B)
+    shared = shared_correlations(loss, B, block.xp.sum(B, axis=1), None)
+    squares = B * B
+
+    def visit(begin: int, end: int) -> Array:
+        x = block.dense_rows(begin, end)
+        mask = None if block.observed is None else block.observed.dense_rows(begin, end)
+        side = Side(block.dense_rows, block.shape[0], block.shape[1], mask, penalties.l1_W, penalties.l2_W)
+        factor = _best_multiple(x, B, loss, mask) if start is None else start[begin:end, :]
+        rows = _Rows(loss, side, B, squares, shared, own, tol, max_iter)
+        return rows.solve(x, factor) if local else rows.solve_together(x, factor)
+
+    return (block.xp.concat(over_blocks(block, visit), axis=0),), ()
+
+
+def _encode_nonzeros(
+    block: Any, start: Array | None, B: Array, penalties: Penalties, tol: float, max_iter: int
+) -> Array:
+    csr = block.csr if block.kind == "sparse" else sp.csr_array(block.array)
+    sums = left_sums(block, B)
+    if start is None:
+        totals = np.asarray(csr.sum(axis=1)).ravel()
+        scale = np.broadcast_to(sums, (len(totals), B.shape[1])).sum(axis=1)
+        multiple = np.where(scale > 0, totals / np.where(scale > 0, scale, 1), 0)
+        start = np.repeat(multiple[:, None], B.shape[1], axis=1).astype(B.dtype)
+    W, _, _ = kl_passes(
+        (csr.indptr, csr.indices, csr.data),
+        start,
+        B,
+        sums,
+        l1=penalties.l1_W,
+        l2=penalties.l2_W,
+        max_rounds=max(1, max_iter // 2),
+        max_sweeps=SWEEPS,
+        shrink=SHRINK,
+        tol=tol,
+    )
+    return W
+
+
+def _best_multiple(x: Array, B: Array, loss: BetaLoss, mask: Array | None) -> Array:
+    # The scale s that minimises the divergence of x from s B 1: sum x b^(beta - 1) / sum b^beta.
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(x, B)
+    model = xp.clip(xp.sum(B, axis=1), min=loss.floor)
+    power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
+    whole = xp.sum(power * model) if mask is None else mask @ (power * model)
+    multiple = (x @ power) / xp.clip(whole, min=loss.floor)
+    return multiple[:, None] * xp.ones((1, B.shape[1]), dtype=B.dtype, device=B.device)
+
+
+class _Rows:
+    """Newton steps on a block of rows until each meets the tolerance."""
+
+    def __init__(
+        self,
+        loss: BetaLoss,
+        side: Side,
+        B: Array,
+        squares: Array,
+        shared: Array,
+        own: Pairs | None,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        self.loss, self.side, self.B, self.squares = loss, side, B, squares
+        self.shared, self.own, self.tol, self.max_iter = shared, own, tol, max_iter
+
+    def model(self, step: int) -> Array | Pairs:
+        return self.shared if step < SHARED_STEPS or self.own is None else self.own
+
+    def solve(self, x: Any, factor: Any) -> Any:
+        """Rows that are done leave the block."""
+        out = np.array(factor)
+        left = np.arange(len(out))
+        for step in range(self.max_iter):
+            new, _, residuals, steps = newton_step(
+                self.loss, self.side, x, out[left], self.B, self.squares, self.model(step)
+            )
+            out[left] = new
+            going = residuals > self.tol
+            if not going.all():
+                left, x = left[going], x[going]
+            if left.size == 0:
+                break
+        return out
+
+    def solve_together(self, x: Array, factor: Array) -> Array:
+        """Rows that are done stay as they are: no indexing by values, which would make a GPU wait."""
+        from array_api_compat import array_namespace
+
+        xp = array_namespace(x, factor)
+        going = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
+        for step in range(self.max_iter):
+            new, _, residuals, _ = newton_step(
+                self.loss, self.side, x, factor, self.B, self.squares, self.model(step)
+            )
+            factor = xp.where(going[:, None], new, factor)
+            going = xp.logical_and(going, residuals > self.tol)
+            if not bool(xp.any(going)):
+                break
+        return factor
