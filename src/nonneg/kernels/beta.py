@@ -78,7 +78,9 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
     return losses
 
 
-def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tuple[Any, Any]:
+def newton_terms(
+    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+) -> tuple[Any, Any]:
     """Return first and second derivatives of the divergence with respect to v, times the weights.
 
     Parameters
@@ -89,18 +91,24 @@ def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tup
         A weight for every column.
     beta, floor : float
         The divergence, and what v is raised to.
+    exact : array of bool of shape (n_rows,), optional
+        Where the second derivative is the true one, elsewhere its mean under the model, which is positive.
+        By default it is the true one everywhere if the divergence is convex, and nowhere else.
 
     Returns
     -------
     slope, curvature : array
-        The second is the true one for 1 <= beta <= 2, and its mean under the model elsewhere.
+        The derivatives.
     """
     if not isinstance(x, np.ndarray):
-        return portable.newton_terms(x, v, weights, beta, floor)
+        return portable.newton_terms(x, v, weights, beta, floor, exact)
     from nonneg.kernels.compiled.beta_products import newton_terms as compiled
 
     slope, curvature = np.empty_like(v), np.empty_like(v)
-    compiled(np.ascontiguousarray(x), v, _weights(weights, v), float(beta), float(floor), slope, curvature)
+    if exact is None:
+        exact = np.full(x.shape[0], 1 <= beta <= 2)
+    weights = _weights(weights, v)
+    compiled(np.ascontiguousarray(x), v, weights, float(beta), float(floor), exact, slope, curvature)
     return slope, curvature
 
 

@@ -9,6 +9,7 @@ is the model W B' for the next half of the iteration, so that it costs one produ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,6 +57,68 @@ class Side:
     l1: float
     l2: float
     order: IntArray | None = None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Products of pairs of columns of the factor that is held: every row's own Hessian is one product.
+
+    Parameters
+    ----------
+    products : array of shape (n_columns, k (k + 1) / 2)
+        The products.
+    place : array of int of shape (k * k,)
+        Which of them an entry of a Hessian is.
+    """
+
+    products: Array
+    place: Array
+
+    @classmethod
+    def of(cls, other: Array) -> Pairs:
+        """Multiply the pairs.
+
+        Parameters
+        ----------
+        other : array of shape (n_columns, k)
+            The factor that is held.
+
+        Returns
+        -------
+        Pairs
+            Of its columns.
+        """
+        xp = array_namespace(other)
+        k = other.shape[1]
+        first, second = np.triu_indices(k)
+        number = np.zeros((k, k), dtype=np.int64)
+        number[first, second] = number[second, first] = np.arange(len(first))
+        first, second, place = (
+            xp.asarray(part, device=None if isinstance(other, np.ndarray) else other.device)
+            for part in (first, second, number.ravel())
+        )
+        return cls(xp.take(other, first, axis=1) * xp.take(other, second, axis=1), place)
+
+    def hessians(self, curvature: Array, l2: float) -> Array:
+        """Return every row's Hessian.
+
+        Parameters
+        ----------
+        curvature : array of shape (n_rows, n_columns)
+            Second derivatives of the divergence.
+        l2 : float
+            Added to the diagonals.
+
+        Returns
+        -------
+        array of shape (n_rows, k, k)
+            Symmetric.
+        """
+        xp = array_namespace(curvature)
+        k = math.isqrt(self.place.shape[0])
+        flat = xp.take(curvature @ self.products, self.place, axis=1)
+        full = xp.reshape(flat, (curvature.shape[0], k, k))
+        return full + l2 * xp.eye(k, dtype=full.dtype, device=full.device) if l2 else full
 
 
 def shared_correlations(loss: BetaLoss, other: Array, means: Array, weights: Array | None) -> Array:
@@ -134,7 +197,7 @@ def newton_rows(
         parts = []
         for begin in range(start, max(stop, start + 1), rows):
             x, part = side.entries(begin, min(begin + rows, stop)), factor[begin : min(begin + rows, stop), :]
-            parts.append(_step(loss, side, x, part, other, squares, correlations, want_loss))
+            parts.append(newton_step(loss, side, x, part, other, squares, correlations, want_loss))
         return parts
 
     ranges = over_ranges(work, side.n_rows, grain=rows) if numpy else [work(0, side.n_rows)]
@@ -143,38 +206,59 @@ def newton_rows(
     return moved, sum(part[1] for part in parts), xp.concat([part[2] for part in parts], axis=0)
 
 
-def _step(
+def newton_step(
     loss: BetaLoss,
     side: Side,
     x: Array,
     factor: Array,
     other: Array,
     squares: Array,
-    correlations: Array,
-    want_loss: bool,
+    model: Array | Pairs,
+    want_loss: bool = False,
+    exact: Array | None = None,
 ) -> tuple[Array, float, Array]:
+    """Move a block of rows by one guarded Newton step.
+
+    Parameters
+    ----------
+    loss : BetaLoss
+        The divergence.
+    side : Side
+        Weights, penalties and order.
+    x : array of shape (n_rows, n_columns)
+        The data of the rows.
+    factor : array of shape (n_rows, k)
+        The rows; not changed.
+    other, squares : array of shape (n_columns, k)
+        The factor that is held, and its squares.
+    model : array of shape (k, k) or Pairs
+        Correlations that all rows share, or what makes every row's own Hessian.
+    want_loss : bool
+        Whether to return the divergence at the end.
+    exact : array of bool of shape (n_rows,), optional
+        Which rows use true second derivatives; see `kernels.beta.newton_terms`.
+
+    Returns
+    -------
+    factor : array of shape (n_rows, k)
+        The new rows.
+    loss : float
+        The divergence; 0 where it was not asked for.
+    residuals : array of shape (n_rows,)
+        Unmet optimality at the start.
+    """
     xp = array_namespace(factor)
-    tiny = float(xp.finfo(factor.dtype).smallest_normal) * 1e8
     v = factor @ other.T
     if loss.offset:
         x, v = x + loss.offset, v + loss.offset
-    slope, curvature = beta_kernels.newton_terms(x, v, side.weights, loss.beta, loss.floor)
+    slope, curvature = beta_kernels.newton_terms(x, v, side.weights, loss.beta, loss.floor, exact)
     gradient = slope @ other + (side.l1 + side.l2 * factor)
-    diagonal = curvature @ squares + side.l2
+    if isinstance(model, Pairs):
+        hessians = model.hessians(curvature, side.l2)
+        residuals, target = _own_target(factor, gradient, hessians)
+    else:
+        residuals, target = _shared_target(factor, gradient, curvature @ squares + side.l2, model, side.order)
     del slope, curvature
-    root = xp.sqrt(xp.clip(diagonal, min=tiny))
-    scaled = factor * root
-    residuals = _residuals(scaled, gradient / root)
-    cross = scaled @ correlations - gradient / root
-    target, _ = kernels.hals_passes(
-        scaled,
-        kernels.SharedGram(correlations),
-        cross,
-        order=None if side.order is None else side.order.tolist(),
-        max_passes=PASSES,
-        shrink=SHRINK,
-    )
-    target = _not_too_low(target / root, factor)
     direction = target - factor
     linear = xp.sum((side.l1 + side.l2 * factor) * direction, axis=1)
     v, steps = beta_kernels.line_search(
@@ -194,10 +278,56 @@ def _step(
         if short.size:
             new[short] = _multiplicative(loss, side, x[short], factor[short], other)
             v[short] = new[short] @ other.T + loss.offset
-    if not want_loss:
-        return new, 0.0, residuals
-    total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.floor, side.weights)))
+    total = 0.0
+    if want_loss:
+        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.floor, side.weights)))
     return new, total, residuals
+
+
+def _shared_target(
+    factor: Array, gradient: Array, diagonal: Array, correlations: Array, order: IntArray | None
+) -> tuple[Array, Array]:
+    xp = array_namespace(factor)
+    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * 1e8))
+    scaled, slope = factor * root, gradient / root
+    target, _ = kernels.hals_passes(
+        scaled,
+        kernels.SharedGram(correlations),
+        scaled @ correlations - slope,
+        order=None if order is None else order.tolist(),
+        max_passes=PASSES,
+        shrink=SHRINK,
+    )
+    return _residuals(scaled, slope), _not_too_low(target / root, factor)
+
+
+def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
+    xp = array_namespace(factor)
+    k = factor.shape[1]
+    eye = xp.eye(k, dtype=hessians.dtype, device=hessians.device)
+    diagonal = xp.sum(hessians * eye, axis=2)
+    tiny = float(xp.finfo(factor.dtype).smallest_normal) * 1e8
+    root = xp.sqrt(xp.clip(diagonal, min=tiny))
+    # A trace of the diagonal keeps parallel components from a singular system; the line search and
+    # further steps make up for it.
+    hessians = (
+        hessians
+        + (float(xp.finfo(factor.dtype).eps) * 10 * xp.max(diagonal, axis=1)[:, None, None] + tiny) * eye
+    )
+    cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
+    if isinstance(factor, np.ndarray):
+        from nonneg.kernels.compiled.block_pivoting import block_pivoting_rows
+
+        target = np.array(factor)
+        unsolved = np.zeros(len(factor), dtype=bool)
+        systems = np.ascontiguousarray(hessians, dtype=np.float64)
+        block_pivoting_rows(
+            target, systems, np.ascontiguousarray(cross), True, 20 + 5 * k, 0, len(factor), unsolved
+        )
+    else:
+        target, unsolved = kernels.block_pivoting(factor, kernels.DenseGrams(hessians), cross)
+    target = xp.where(unsolved[:, None], factor, target)
+    return _residuals(factor * root, gradient / root), target
 
 
 def _residuals(scaled: Array, gradient: Array) -> Array:

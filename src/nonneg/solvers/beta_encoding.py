@@ -6,10 +6,12 @@ not matter which rows are its neighbours, how the data are chunked or how many t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 from nonneg._threads import current_threads, single_threaded_blas
 from nonneg._typing import Array, LeftArray
@@ -22,6 +24,8 @@ from nonneg.losses.penalties import Penalties
 
 # Steps with shared correlations before those with every row's own Hessian, which end quadratically.
 SHARED_STEPS = 4
+# Below this residual a row of a divergence that is not convex uses true second derivatives.
+NEAR = 0.05
 # Products of pairs of components that may be kept; beyond, all steps are with shared correlations.
 MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row before its whole slope is taken again.
@@ -132,8 +136,6 @@ def _encode_nonzeros(
 
 def _best_multiple(x: Array, B: Array, loss: BetaLoss, mask: Array | None) -> Array:
     # The scale s that minimises the divergence of x from s B 1: sum x b^(beta - 1) / sum b^beta.
-    from array_api_compat import array_namespace
-
     xp = array_namespace(x, B)
     model = xp.clip(xp.sum(B, axis=1), min=loss.floor)
     power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
@@ -142,54 +144,86 @@ def _best_multiple(x: Array, B: Array, loss: BetaLoss, mask: Array | None) -> Ar
     return multiple[:, None] * xp.ones((1, B.shape[1]), dtype=B.dtype, device=B.device)
 
 
+@dataclass(frozen=True)
+class _Progress:
+    """Where the rows of a block stand: residual, and below which of them true second derivatives are used."""
+
+    residuals: Array
+    near: Array
+    used: Array
+    going: Array
+
+    @classmethod
+    def begin(cls, factor: Array) -> _Progress:
+        xp = array_namespace(factor)
+        residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
+        yes = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
+        return cls(residuals, xp.full_like(residuals, NEAR), xp.logical_not(yes), yes)
+
+    def rows(self, chosen: Any) -> _Progress:
+        return _Progress(self.residuals[chosen], self.near[chosen], self.used[chosen], self.going[chosen])
+
+
+@dataclass(frozen=True)
 class _Rows:
     """Newton steps on a block of rows until each meets the tolerance."""
 
-    def __init__(
-        self,
-        loss: BetaLoss,
-        side: Side,
-        B: Array,
-        squares: Array,
-        shared: Array,
-        own: Pairs | None,
-        tol: float,
-        max_iter: int,
-    ) -> None:
-        self.loss, self.side, self.B, self.squares = loss, side, B, squares
-        self.shared, self.own, self.tol, self.max_iter = shared, own, tol, max_iter
+    loss: BetaLoss
+    side: Side
+    B: Array
+    squares: Array
+    shared: Array
+    own: Pairs | None
+    tol: float
+    max_iter: int
 
-    def model(self, step: int) -> Array | Pairs:
-        return self.shared if step < SHARED_STEPS or self.own is None else self.own
+    def step(self, number: int, x: Array, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
+        """Move all rows.
+
+        Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
+        where they did not help waits until it is ten times nearer.
+        """
+        xp = array_namespace(x, factor)
+        shared = number < SHARED_STEPS or self.own is None
+        guarded = not self.loss.convex and not shared
+        exact = before.residuals < before.near if guarded else None
+        model = self.shared if self.own is None or shared else self.own
+        new, _, residuals = newton_step(
+            self.loss, self.side, x, factor, self.B, self.squares, model, exact=exact
+        )
+        going = residuals > self.tol
+        near, used = before.near, before.used
+        if not shared:
+            # The step squares what was left.
+            quick = residuals <= self.tol**0.5 / 30
+            quick = quick if exact is None else xp.logical_and(quick, exact)
+            going = xp.logical_and(going, xp.logical_not(quick))
+        if exact is not None:
+            failed = xp.logical_and(used, residuals > 0.5 * before.residuals)
+            near, used = xp.where(failed, 0.1 * residuals, near), exact
+        return new, _Progress(residuals, near, used, xp.logical_and(before.going, going))
 
     def solve(self, x: Any, factor: Any) -> Any:
         """Rows that are done leave the block."""
         out = np.array(factor)
         left = np.arange(len(out))
-        for step in range(self.max_iter):
-            new, _, residuals, steps = newton_step(
-                self.loss, self.side, x, out[left], self.B, self.squares, self.model(step)
-            )
-            out[left] = new
-            going = residuals > self.tol
-            if not going.all():
-                left, x = left[going], x[going]
+        now = _Progress.begin(out)
+        for number in range(self.max_iter):
+            out[left], now = self.step(number, x, out[left], now)
+            if not now.going.all():
+                left, x, now = left[now.going], x[now.going], now.rows(now.going)
             if left.size == 0:
                 break
         return out
 
     def solve_together(self, x: Array, factor: Array) -> Array:
         """Rows that are done stay as they are: no indexing by values, which would make a GPU wait."""
-        from array_api_compat import array_namespace
-
         xp = array_namespace(x, factor)
-        going = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
-        for step in range(self.max_iter):
-            new, _, residuals, _ = newton_step(
-                self.loss, self.side, x, factor, self.B, self.squares, self.model(step)
-            )
-            factor = xp.where(going[:, None], new, factor)
-            going = xp.logical_and(going, residuals > self.tol)
-            if not bool(xp.any(going)):
+        now = _Progress.begin(factor)
+        for number in range(self.max_iter):
+            new, after = self.step(number, x, factor, now)
+            factor = xp.where(now.going[:, None], new, factor)
+            now = after
+            if not bool(xp.any(now.going)):
                 break
         return factor

@@ -78,7 +78,9 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
     return xp.sum(terms, axis=1)
 
 
-def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tuple[Any, Any]:
+def newton_terms(
+    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta.newton_terms`.
 
     Parameters
@@ -89,6 +91,8 @@ def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tup
         A weight for every column.
     beta, floor : float
         The divergence, and what v is raised to.
+    exact : array of bool of shape (n_rows,), optional
+        Where the second derivative is the true one; by default everywhere if the divergence is convex.
 
     Returns
     -------
@@ -101,7 +105,10 @@ def newton_terms(x: Any, v: Any, weights: Any, beta: float, floor: float) -> tup
     if weights is not None:
         raised = raised * weights
     slope = raised * (v - x)
-    return slope, raised * ((beta - 1) + (2 - beta) * x / v) if 1 <= beta <= 2 else raised
+    if exact is None and not 1 <= beta <= 2:
+        return slope, raised
+    true = raised * ((beta - 1) + (2 - beta) * x / v)
+    return slope, true if exact is None else xp.where(exact[:, None], true, raised)
 
 
 def line_search(
@@ -157,8 +164,10 @@ def line_search(
             found = xp.logical_or(found, done)
         else:
             loss = row_losses(x, v + t[:, None] * d, beta, floor, weights)
-            gain = xp.astype(base - loss, t.dtype) - t * (linear + 0.5 * quadratic * t)
-            found = xp.logical_or(found, gain > 0)
+            penalty = xp.astype(t * (linear + 0.5 * quadratic * t), base.dtype)
+            gain = base - loss - penalty
+            ending = xp.logical_and(xp.astype(down, base.dtype) < 1e-9 * base, gain > -1e-14 * base)
+            found = xp.logical_or(found, xp.logical_or(gain > 0, ending))
             t = xp.where(found, t, 0.4 * t)
     t = xp.where(found, t, xp.zeros_like(t))
     return v + t[:, None] * d, t
