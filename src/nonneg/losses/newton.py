@@ -324,6 +324,13 @@ def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array,
         block_pivoting_rows(
             target, systems, np.ascontiguousarray(cross), True, 20 + 5 * k, 0, len(factor), unsolved
         )
+        if unsolved.any():
+            # Fewer entries than components make a row's Hessian singular but for the trace above: a
+            # factorization with pivots still solves it.
+            grams = kernels.DenseGrams(systems[unsolved])
+            target[unsolved], unsolved[unsolved] = kernels.block_pivoting(
+                factor[unsolved], grams, cross[unsolved]
+            )
     else:
         target, unsolved = kernels.block_pivoting(factor, kernels.DenseGrams(hessians), cross)
     target = xp.where(unsolved[:, None], factor, target)
