@@ -50,6 +50,7 @@ def factorize(
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     polish: bool = False,
+    polish_max_iter: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -93,6 +94,8 @@ def factorize(
         Permute the order of the components for coordinate descent.
     polish : bool
         End with the exact best W for the final H, as `NMF.transform` gives it.
+    polish_max_iter : int, optional
+        At most so many steps of a row in that, for losses other than Frobenius.
     n_jobs : int, optional
         Threads of the kernels; all cores by default.
     verbose : int
@@ -143,7 +146,7 @@ def factorize(
         left, right = run.state.W, run.state.B
         value: float | None = float(run.history.loss[-1]) if len(run.history) else None
         if polish or value is None:
-            left, rows_loss = encode(data, right, beta=beta, penalties=penalties)
+            left, rows_loss = encode(data, right, beta=beta, penalties=penalties, max_iter=polish_max_iter)
             value = _objective(data, left, right, beta, penalties, rows_loss)
         statements = certify(data, left, right, beta=beta, penalties=penalties, free=free)
     return FactorizationResult(
