@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -52,7 +53,7 @@ def test_ranges_cover_all_rows_once_in_order_and_begin_at_the_grain(n_rows, grai
     assert len(ranges) <= n_jobs
     assert ranges[0][0] == 0
     assert ranges[-1][1] == n_rows
-    for (start, stop), (following, _) in zip(ranges, ranges[1:], strict=False):
+    for (start, stop), (following, _) in itertools.pairwise(ranges):
         assert start < stop == following
         assert following % grain == 0
 

@@ -24,7 +24,8 @@ def objective(X, W, H, *, beta=2.0, weights=None, mask=None, alpha_W=0.0, alpha_
     seen = np.ones(X.shape, dtype=bool) if mask is None else np.asarray(mask)
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     alpha_H = alpha_W if alpha_H is None else alpha_H
-    terms = np.where(seen, beta_divergence(np.where(seen, X, 1.0), W @ H, beta), 0.0)
+    model = np.where(seen, W @ H, 1.0)
+    terms = np.where(seen, beta_divergence(np.where(seen, X, 1.0), model, beta), 0.0)
     loss = float(weights @ terms.sum(axis=1))
     left = X.shape[1] * alpha_W * (l1_ratio * W.sum(axis=1) + 0.5 * (1 - l1_ratio) * (W**2).sum(axis=1))
     right = weights.sum() * alpha_H * (l1_ratio * H.sum() + 0.5 * (1 - l1_ratio) * (H**2).sum())

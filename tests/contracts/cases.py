@@ -1,0 +1,52 @@
+"""The solvers of the registry with the losses they minimise, and small problems for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import factorize
+from nonneg.solvers.registry import SOLVERS
+
+BETAS = (2.0, 1.0, 0.0, 1.5, 0.5, 3.0, -1.0)
+CASES = [
+    pytest.param(name, beta, id=f"{name}, beta {beta:g}")
+    for name, solver in SOLVERS.items()
+    for beta in BETAS
+    if solver.minimises(beta)
+]
+"""Every solver with every loss it minimises."""
+
+MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
+"""Every solver with the losses that have a name, for what costs more."""
+
+MISSING_CASES = [case for case in CASES if SOLVERS[case.values[0]].takes_missing(case.values[1])]
+PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
+K = 3
+
+
+def entries(beta, shape=(24, 15), seed=0, dtype=np.float64):
+    """Data near rank 3; with zeros wherever the loss allows them."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(shape[0], K)) @ rng.gamma(1.0, size=(K, shape[1]))
+    X *= 0.9 + 0.2 * rng.random(shape)
+    if beta >= 1:
+        X = np.where(rng.random(shape) < 0.3, 0.0, X)
+    return X.astype(dtype)
+
+
+def start(shape=(24, 15), seed=1, k=K):
+    """Positive factors."""
+    rng = np.random.default_rng(seed)
+    return {"W": rng.random((shape[0], k)) + 0.2, "H": rng.random((k, shape[1])) + 0.2}
+
+
+def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, **options):
+    """Run a solver for so many iterations."""
+    return factorize(X, k, solver=name, loss=beta, max_iter=max_iter, tol=tol, **options)
+
+
+def close(found, expected, rel):
+    """Compare two factors on the scale of the largest entry."""
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=rel * np.abs(expected).max())

@@ -1,0 +1,105 @@
+"""Every solver gives one answer, whatever holds the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start
+from tests.references.holders import FORMS, TORCH, bring, kind_of, plain
+
+from nonneg import factorize
+from nonneg.exceptions import UnsupportedInputError
+from nonneg.solvers.registry import SOLVERS
+
+WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
+OTHER_FORMS = [form for form in FORMS if form != "dense"]
+FEW_FORMS = ("csr", "strict", TORCH, "dask-columns", "dask-sparse")
+REQUIRED = {
+    2.0: {"hals": {"dense", "sparse", "array", "dask"}, "anls": {"dense", "sparse", "dask"}},
+    1.0: {"mu": {"dense", "sparse", "array", "dask"}, "kl-cd": {"dense", "sparse"}},
+    0.0: {"me": {"dense", "array", "dask"}, "mu": {"dense", "array", "dask"}},
+    1.5: {"mu": {"dense", "sparse", "array", "dask"}},
+    -1.0: {"mu": {"dense", "array", "dask"}},
+}
+
+
+def takes(name, form, beta):
+    return SOLVERS[name].takes(kind_of(form), beta)
+
+
+def test_the_registry_is_at_least_the_promised_matrix():
+    for beta, solvers in REQUIRED.items():
+        for name, kinds in solvers.items():
+            assert all(SOLVERS[name].takes(kind, beta) for kind in kinds), (name, beta)
+    for name in ("hals", "hals-accelerated", "hals-plain"):
+        assert SOLVERS[name].takes_missing(2.0)
+    assert SOLVERS["mu"].takes_missing(1.0)
+    for solver in SOLVERS.values():
+        assert solver.weights
+        assert solver.frozen
+        assert solver.penalties
+
+
+@pytest.mark.parametrize(("name", "beta"), CASES)
+@pytest.mark.parametrize("form", FEW_FORMS)
+def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
+    X = entries(beta)
+    if not takes(name, form, beta):
+        with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
+            run(bring(X, form), name, beta)
+        return
+    options = {"sample_weight": WEIGHTS, **start(), **PENALTIES}
+    expected = run(X, name, beta, **options)
+    result = run(bring(X, form), name, beta, **options)
+    if kind_of(form) != "sparse":
+        assert type(result.W) is type(bring(X, form))
+    close(plain(result.W), expected.W, 1e-8)
+    close(plain(result.H), expected.H, 1e-8)
+    np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
+@pytest.mark.parametrize("form", ["csr", "strict", "dask"])
+def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
+    if not takes(name, form, beta):
+        pytest.skip("refused by name, which another test sees")
+    X = entries(beta)
+    options = {"max_iter": 60, "tol": 1e-3, "init": "random", "rng": 0}
+    expected = run(X, name, beta, **options)
+    result = run(bring(X, form), name, beta, **options)
+    assert result.loss == pytest.approx(expected.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "beta"), [case for case in MAIN_CASES if SOLVERS[case.values[0]].takes("dask", case.values[1])]
+)
+def test_a_cluster_agrees_with_dense(name, beta, dask_client):
+    X = entries(beta)
+    expected = run(X, name, beta, max_iter=5, **start())
+    result = run(bring(X, "dask-columns"), name, beta, max_iter=5, **start())
+    close(plain(result.W), expected.W, 1e-8)
+    close(plain(result.H), expected.H, 1e-8)
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_the_automatic_choice_runs_for_every_form(form):
+    X = entries(2.0)
+    for loss in ("frobenius", "kullback-leibler"):
+        result = factorize(bring(X, form), K, loss=loss, max_iter=3)
+        assert np.isfinite(result.loss)
+    if kind_of(form) != "sparse" and form != "dask-sparse":
+        assert np.isfinite(factorize(bring(entries(0.0), form), K, loss="itakura-saito", max_iter=3).loss)
+
+
+@pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
+@pytest.mark.parametrize("form", ["dense", "csr", "csc", TORCH, "dask-one-chunk"])
+def test_the_input_is_not_changed(name, beta, form):
+    if not takes(name, form, beta):
+        pytest.skip("refused by name, which another test sees")
+    X = entries(beta)
+    brought = bring(X.copy(), form)
+    given = {key: value.copy() for key, value in start().items()}
+    run(brought, name, beta, max_iter=3, sample_weight=WEIGHTS, **given)
+    np.testing.assert_array_equal(plain(brought), X)
+    for key, value in start().items():
+        np.testing.assert_array_equal(given[key], value)

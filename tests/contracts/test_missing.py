@@ -1,0 +1,130 @@
+"""Every solver that takes missing entries: what is missing does not matter, what is observed does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, run, start
+from tests.references.factorizations import plain_hals
+from tests.references.holders import TORCH, bring, plain
+from tests.references.objectives import objective
+
+from nonneg.exceptions import UnsupportedError
+
+MASK = np.random.default_rng(11).random((24, 15)) < 0.75
+MASK[3], MASK[:, 4] = False, False
+FEW = np.random.default_rng(12).random((24, 15)) < 0.3
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+@pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
+def test_values_under_the_mask_do_not_matter(name, beta, mask):
+    X = entries(beta)
+    expected = run(X, name, beta, mask=mask, **start())
+    for other in (np.nan, 0.0, 1e6, -1.0):
+        result = run(np.where(mask, X, other), name, beta, mask=mask, **start())
+        np.testing.assert_array_equal(result.W, expected.W)
+        np.testing.assert_array_equal(result.H, expected.H)
+    holed = run(np.where(mask, X, np.nan), name, beta, missing="mask", **start())
+    np.testing.assert_array_equal(holed.W, expected.W)
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+def test_observed_values_do_matter(name, beta):
+    X = entries(beta)
+    changed = X.copy()
+    changed[tuple(np.argwhere(MASK)[5])] += 1.0
+    first, second = (run(data, name, beta, mask=MASK, max_iter=3, **start()) for data in (X, changed))
+    assert not np.allclose(first.H, second.H)
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+def test_the_loss_is_that_of_the_observed_entries_and_never_increases(name, beta, penalties):
+    X = entries(beta)
+    weights = np.arange(24) % 3 + 0.5
+    result = run(X, name, beta, mask=MASK, sample_weight=weights, max_iter=40, **start(), **penalties)
+    expected = objective(X, result.W, result.H, beta=beta, mask=MASK, weights=weights, **penalties)
+    assert result.loss == pytest.approx(expected, rel=1e-9)
+    losses = np.array(result.history.loss)
+    assert np.diff(losses).max() <= 1e-12 * max(0.5 * float((X**2).sum()), losses[0])
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+def test_a_full_mask_is_no_mask(name, beta):
+    X = entries(beta)
+    expected = run(X, name, beta, **start())
+    result = run(X, name, beta, mask=np.ones(X.shape, dtype=bool), **start())
+    close(result.W, expected.W, 1e-8)
+    close(result.H, expected.H, 1e-8)
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+@pytest.mark.parametrize("form", ["csr", "strict", TORCH, "dask-columns", "dask-sparse"])
+@pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
+def test_every_holder_agrees_with_dense(name, beta, form, mask):
+    X = entries(beta)
+    options = {"mask": mask, "sample_weight": np.arange(24) % 4 + 0.5, **start(), **PENALTIES}
+    expected = run(X, name, beta, **options)
+    result = run(bring(X, form), name, beta, **options)
+    close(plain(result.W), expected.W, 1e-8)
+    close(plain(result.H), expected.H, 1e-8)
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
+def test_long_runs_stay_finite_though_rows_and_columns_are_unobserved(name, beta, dtype, mask):
+    mask = mask.copy()
+    mask[3], mask[:, 4], mask[7] = False, False, False
+    mask[7, 2] = True
+    X = entries(beta, dtype=dtype)
+    result = run(np.where(mask, X, np.nan), name, beta, missing="mask", max_iter=300, init="random", rng=0)
+    assert result.W.dtype == dtype
+    for factor in (result.W, result.H):
+        assert np.isfinite(factor).all()
+        assert factor.max() <= 1e6
+    losses = np.array(result.history.loss)
+    slack = 1e-5 if dtype == np.float32 else 1e-12
+    assert np.diff(losses).max() <= slack * max(0.5 * float((X.astype(float) ** 2).sum()), losses[0])
+
+
+@pytest.mark.parametrize("penalised", [False, True])
+@pytest.mark.parametrize("mask", [None, MASK, FEW], ids=["complete", "few missing", "few observed"])
+def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalised):
+    X, given = entries(2.0), start()
+    weights = np.arange(24) % 3 + 0.5
+    penalties = PENALTIES if penalised else {}
+    result = run(X, "hals-plain", 2.0, mask=mask, sample_weight=weights, max_iter=6, **given, **penalties)
+    alpha = np.array([0.003 * 15, 0.002 * weights.sum()]) if penalised else np.zeros(2)
+    W, B = plain_hals(
+        X,
+        given["W"],
+        given["H"].T,
+        n_iter=6,
+        mask=mask,
+        weights=weights,
+        l1=tuple(0.6 * alpha),
+        l2=tuple(0.4 * alpha),
+    )
+    close(result.W, W, 1e-10)
+    close(result.H, B.T, 1e-10)
+
+
+@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+def test_missing_entries_of_low_rank_data_are_found_again(name, beta):
+    rng = np.random.default_rng(5)
+    truth = rng.gamma(1.0, size=(40, 2)) @ rng.gamma(1.0, size=(2, 30)) + 0.01
+    mask = rng.random(truth.shape) < 0.7
+    result = run(np.where(mask, truth, np.nan), name, beta, k=2, missing="mask", max_iter=400)
+    error = np.linalg.norm((result.W @ result.H - truth)[~mask]) / np.linalg.norm(truth[~mask])
+    assert error < 0.02
+
+
+@pytest.mark.parametrize(("name", "beta"), [case for case in CASES if case not in MISSING_CASES])
+def test_the_others_refuse_and_name_those_that_can(name, beta):
+    words = "does not take missing entries.*(Solvers that do|need)"
+    with pytest.raises(UnsupportedError, match=words) as caught:
+        run(entries(beta), name, beta, mask=MASK)
+    if beta == 2.0:
+        assert "hals" in str(caught.value)
