@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 
 from nonneg._threads import over_ranges
 from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SharedGram
+from nonneg.kernels.host_views import is_host_tensor, shared, shared_gram, tensor
 from nonneg.kernels.portable import block_pivoting as portable_pivoting
 from nonneg.kernels.portable import hals as portable_hals
 
@@ -76,6 +77,10 @@ def hals_passes(
     .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
     .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes a product).
     """
+    if is_host_tensor(factor):
+        options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
+        rows, violation = hals_passes(shared(factor), shared_gram(gram), shared(cross), **options)
+        return tensor(rows), violation
     n_rows, k = factor.shape
     turns = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
     if not isinstance(factor, np.ndarray):
@@ -155,6 +160,9 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
     ----------
     .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 1.
     """
+    if is_host_tensor(factor):
+        rows, flags = block_pivoting(shared(factor), shared_gram(gram), shared(cross), max_pivots=max_pivots)
+        return tensor(rows), tensor(flags)
     n_rows, k = factor.shape
     max_pivots = 20 + 5 * k if max_pivots is None else max_pivots
     numpy_rows = isinstance(factor, np.ndarray)

@@ -19,6 +19,8 @@ from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alt
 SHRINK = 0.1
 # Inner passes may cost this share of the products with the data (Gillis & Glineur 2012: alpha, 0.5 there).
 SHARE = 0.45
+# However cheap they are, more passes than this change little; on a GPU each one costs many launches.
+MAX_PASSES = 60
 MOMENTUM = 0.5
 
 
@@ -35,7 +37,7 @@ def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
     Returns
     -------
     tuple of int
-        For W and for B; at least 1.
+        For W and for B, between 1 and `MAX_PASSES`.
     """
     n_rows, n_columns = data.counted_rows(), data.shape[1]
     # Counted the same way for every holder, so that all of them take the same steps; and with the
@@ -46,7 +48,8 @@ def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
         entries = weighted * n_rows / data.total_weight()
 
     def passes(rows: float, other: float) -> int:
-        return int(1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k)
+        wanted = 1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k
+        return min(MAX_PASSES, int(wanted))
 
     return passes(n_rows, n_columns), passes(n_columns, n_rows)
 

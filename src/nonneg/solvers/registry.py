@@ -252,9 +252,10 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
     if beta != 2.0:
         return "mu"
     # Where a product with the data costs little beside the rows' own problems, exact steps pay:
-    # coordinate descent would need many passes over strongly correlated components.
+    # coordinate descent would need many passes over strongly correlated components. The holder does
+    # not matter, so that all of them take the same steps.
     narrow = min(shape) <= 32 * k and max(shape) >= 64 * min(shape)
-    if kind in ("dense", "dask") and narrow and not missing:
+    if narrow and not missing:
         return "anls"
     return "hals"
 

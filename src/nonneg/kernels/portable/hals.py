@@ -33,38 +33,39 @@ def hals_passes(
     xp = array_namespace(factor, gram, cross)
     own = gram.ndim == 3
     factor = xp.asarray(factor, copy=True)
-    zero = xp.zeros((), dtype=factor.dtype, device=factor.device)
-    violation = zero
+    diagonal = xp.linalg.diagonal(gram)
+    # Without curvature there is nothing to gain: a zero step. `if` would make a GPU wait at every column.
+    flat = diagonal <= 0
+    inverse = xp.where(flat, xp.zeros_like(diagonal), 1.0 / xp.where(flat, xp.ones_like(diagonal), diagonal))
+    violation = xp.zeros((), dtype=factor.dtype, device=factor.device)
+    limit = violation
     active = None
-    limit = zero
+    moving = None
     for sweep in range(max_passes):
-        change = xp.zeros_like(factor[:, 0])
-        for a in order:
-            a = int(a)
-            if own:
-                curvature = gram[:, a, a]
-                slope = xp.sum(gram[:, a, :] * factor, axis=1) - cross[:, a]
-            else:
-                curvature = gram[a, a]
-                slope = factor @ gram[:, a] - cross[:, a]
+        before = xp.asarray(factor, copy=True)
+        for a in (int(turn) for turn in order):
             old = factor[:, a]
-            # Without curvature there is nothing to gain; `if` would make a GPU wait at every column.
-            flat = curvature <= 0
-            step = slope / xp.where(flat, xp.ones_like(curvature), curvature)
-            new = xp.where(flat, old, xp.clip(old - step, min=0.0))
-            if active is not None:
-                new = xp.where(active, new, old)
+            if own:
+                slope = xp.sum(gram[:, a, :] * factor, axis=1) - cross[:, a]
+                length = inverse[:, a]
             else:
-                slope = xp.where(flat, xp.zeros_like(slope), slope)
+                slope = factor @ gram[:, a] - cross[:, a]
+                length = inverse[a]
+            if moving is None:
                 at_zero = xp.clip(slope, max=0.0)
-                violation = violation + xp.sum(xp.abs(xp.where(old > 0, slope, at_zero)))
-            change = change + (new - old) ** 2
-            factor[:, a] = new
-        if sweep == 0:
+                counted = xp.where(old > 0, slope, at_zero)
+                violation = violation + xp.sum(xp.where(length > 0, xp.abs(counted), xp.zeros_like(counted)))
+            else:
+                # Rows that have stopped take steps of length zero.
+                length = length * moving
+            factor[:, a] = xp.clip(old - slope * length, min=0.0)
+        change = xp.sum((factor - before) ** 2, axis=1)
+        if active is None:
             limit = change * (shrink * shrink)
             active = change > limit
         else:
             active = xp.logical_and(active, change > limit)
+        moving = xp.astype(active, factor.dtype)
         if sweep + 1 < max_passes and not bool(xp.any(active)):
             break
     return factor, violation
