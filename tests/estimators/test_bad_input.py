@@ -67,7 +67,10 @@ def test_forms_that_are_refused(X, error, said):
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"n_components": 0}, r"The 'n_components' parameter of NMF must be an int in the range \[1, inf\).*Got 0"),
+        (
+            {"n_components": 0},
+            r"The 'n_components' parameter of NMF must be an int in the range \[1, inf\).*Got 0",
+        ),
         ({"n_components": -2}, r"'n_components' parameter of NMF.*Got -2"),
         ({"n_components": 2.5}, r"'n_components' parameter of NMF.*Got 2.5"),
         ({"n_components": 61}, "n_components=61 is larger than both sides of X, 60 x 40.*at most 60"),

@@ -1,4 +1,4 @@
-"""What scikit-learn's NMF does not have: missing entries, weights, frozen components, callbacks, checkpoints."""
+"""What scikit-learn's NMF does not have: missing entries, weights, frozen components, long runs."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_missing_entries_are_recovered(loss, planted):
 
 def test_missing_entries_in_other_holders(xp, planted):
     X, holes = planted
-    model = NMF(3, missing="mask", max_iter=500, tol=1e-5)
+    model = NMF(3, missing="mask", max_iter=30, tol=0)
     W = model.fit_transform(xp.asarray(holes))
-    assert held_out_error(X, holes, model, W) < 0.05 if xp.__name__.endswith("numpy") else W.shape == (100, 3)
+    assert held_out_error(X, holes, model, np.asarray(W)) < 0.1
 
 
 def test_a_mask_says_the_same_as_nan(planted):
@@ -178,7 +178,9 @@ def test_number_of_threads_does_not_change_the_answer(low_rank):
 
 
 def test_shuffled_components(low_rank):
-    fits = [NMF(4, solver="cd", shuffle=True, random_state=s, max_iter=4, tol=0).fit(low_rank) for s in (0, 0, 1)]
+    fits = [
+        NMF(4, solver="cd", shuffle=True, random_state=s, max_iter=4, tol=0).fit(low_rank) for s in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     assert not np.array_equal(fits[0].components_, fits[2].components_)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.certificates.error_bound import DEFAULT_FACTOR, svd_floor_statement
+from nonneg.certificates.certificate import Certificate
 from nonneg.estimators._base import input_data, placed, reconstruction_error
 from nonneg.estimators.online import OnlineEstimator, OnlineState
 from nonneg.estimators.preparation import (
     beta_loss_of,
+    floor_statement,
     given_factors,
     penalties_of,
     rank_of,
@@ -30,6 +31,8 @@ from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import factorize
 from nonneg.solvers.result import FactorizationResult
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 class NMF(OnlineEstimator):
@@ -142,27 +145,27 @@ class NMF(OnlineEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
+        "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
         "solver": [str],
         "beta_loss": [str, Real],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": COUNT,
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "verbose": ["verbose"],
         "shuffle": ["boolean"],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
         "fresh_restarts": ["boolean"],
-        "fresh_restarts_max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_no_improvement": [Interval(Integral, 1, None, closed="left"), None],
-        "transform_max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "fresh_restarts_max_iter": COUNT,
+        "max_no_improvement": [*COUNT, None],
+        "transform_max_iter": [*COUNT, None],
         "missing": [StrOptions({"error", "mask"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
     }
@@ -316,10 +319,11 @@ class NMF(OnlineEstimator):
             frozen_components=frozen,
             shuffle=self.shuffle,
             polish=True,
+            polish_max_iter=self.transform_max_iter,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             callback=self.callback,
-            checkpoint=self.checkpoint,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             who=type(self).__name__,
         )
         if isinstance(result.H, np.ndarray):
@@ -335,7 +339,7 @@ class NMF(OnlineEstimator):
         self.certificate_ = result.certificate
         # For `partial_fit`, to which the samples seen here are the past.
         self._online = OnlineState(n_samples=data.total_weight())
-        vars(self).pop("n_steps_", None)
+        self.__dict__.pop("n_steps_", None)
         warn_unless_converged(self, result)
         return result
 
@@ -384,13 +388,7 @@ class NMF(OnlineEstimator):
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask)
-        if beta_loss_of(self) == 2.0:
-            with threads(self.n_jobs):
-                B = placed(data, self.components_.T)
-                W, _ = encode(data, B, beta=2.0, penalties=penalties_of(self, data))
-                statement = svd_floor_statement(data, W, B)
-        else:
-            sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
-            statement = Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
+        with threads(self.n_jobs):
+            statement = floor_statement(self, data)
         self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
         return self.certificate_

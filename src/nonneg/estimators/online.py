@@ -55,8 +55,8 @@ class OnlineState:
         By what the past is multiplied before a batch is added; None before the first batch, which decides.
     """
 
-    numerator: Array | None = None
-    denominator: Array | None = None
+    numerator: Any = None
+    denominator: Any = None
     n_samples: float = 0.0
     decay: float | None = None
 
@@ -146,7 +146,7 @@ def _least_squares_step(
     return new, state
 
 
-def _filled_cross(block: LocalMatrix, W: Array, *, B: Array) -> tuple[tuple[()], tuple[Array]]:
+def _filled_cross(block: Any, W: Array, *, B: Array) -> tuple[tuple[()], tuple[Array]]:
     xp = block.xp
     total = xp.zeros_like(B)
     for start, stop in block.row_blocks(1 << 20):
@@ -248,7 +248,7 @@ class OnlineEstimator(FactorizingEstimator):
                 max_iter=None if self.fresh_restarts else self.fresh_restarts_max_iter,
             )
         for name in OF_A_FIT:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self.components_ = np.ascontiguousarray(B.T) if isinstance(B, np.ndarray) else B.T
         self.n_components_ = int(B.shape[1])
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1

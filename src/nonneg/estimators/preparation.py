@@ -1,4 +1,4 @@
-"""From the parameters of an estimator to the arguments of a solver."""
+"""From the parameters of an estimator to the arguments of a solver, and from its end to what is said."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.error_bound import DEFAULT_FACTOR, svd_floor_statement
 from nonneg.data import DataMatrix
+from nonneg.estimators._base import placed
 from nonneg.exceptions import UnknownNameError
 from nonneg.initializers.registry import find_start
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import estimate_rank
+from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import scaled_penalties
 from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
@@ -83,7 +87,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
             "try init='nndsvda' or init='nndsvdar' instead.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
     if start.takes_factors or (W is None and H is None):
         return W, H
@@ -92,7 +96,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             "When init!='custom', provided W or H are ignored. Set init='custom' to use them as "
             "initialization.",
             RuntimeWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
     return None, H if frozen else None
 
@@ -146,3 +150,26 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
             ConvergenceWarning,
             stacklevel=5,
         )
+
+
+def floor_statement(model: Any, data: DataMatrix) -> Statement:
+    """Return how far the model's error lies above the floor of the truncated SVD.
+
+    Parameters
+    ----------
+    model : NMF
+        Fitted.
+    data : DataMatrix
+        The data of the fit.
+
+    Returns
+    -------
+    Statement
+        Not verifiable for losses other than Frobenius.
+    """
+    if beta_loss_of(model) != 2.0:
+        sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
+        return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
+    B = placed(data, model.components_.T)
+    W, _ = encode(data, B, beta=2.0, penalties=penalties_of(model, data))
+    return svd_floor_statement(data, W, B)
