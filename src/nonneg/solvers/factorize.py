@@ -16,6 +16,7 @@ from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
+from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import default_start, find_start
@@ -128,6 +129,7 @@ def factorize(
         saved = None
         if checkpoint is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
+            facts.append(str(random.bit_generator.state) if shuffle else None)
             saved = _checkpoint(Path(checkpoint), data, left, right, facts)
         run = SOLVERS[name].run(
             data,
@@ -320,13 +322,7 @@ def _checkpoint(folder: Path, data: DataMatrix, W: LeftArray, B: Array, facts: l
 
     # The start belongs to the key: another seed is another run.
     start = hashlib.sha256(np.ascontiguousarray(to_numpy("B", B)).tobytes()).hexdigest()
-    entries = [
-        list(data.shape),
-        str(data.dtype),
-        data.kind,
-        data.squared_norm(),
-        data.total(),
-        data.total_weight(),
-    ]
-    key = hashlib.sha256(json.dumps([facts, entries, start], default=str).encode()).hexdigest()
+    key = hashlib.sha256(
+        json.dumps([facts, data.kind, fingerprint(data, W), start], default=str).encode()
+    ).hexdigest()
     return Checkpoint(folder, key, to_numpy=to_numpy, from_numpy=from_numpy)

@@ -1,0 +1,56 @@
+"""A short text that tells data apart, so that a saved run is taken up with its own data only."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+
+
+def fingerprint(data: DataMatrix, *lefts: LeftArray) -> str:
+    """Return a digest of entries, weights, mask and arrays with one row a data point.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    *lefts : left-like array
+        Arrays that belong to the rows.
+
+    Returns
+    -------
+    str
+        Hexadecimal. Another order of the rows, or other chunks, give another one.
+
+    Notes
+    -----
+    One pass over the data, at the speed of hashing (about 1 GB a second).
+    """
+    _, (digests,) = data.row_pass(_digest, *lefts, n_out=0)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _digest(block: LocalMatrix, *lefts: Array) -> tuple[tuple[()], tuple[list[str]]]:
+    found = hashlib.sha256(f"{block.shape} {block.dtype}".encode())
+
+    def add(array: Any) -> None:
+        found.update(np.ascontiguousarray(to_numpy(array)).tobytes())
+
+    csr = getattr(block, "csr", None)
+    if csr is not None:
+        for part in (csr.indptr, csr.indices, csr.data):
+            add(part)
+    for start, stop in block.row_blocks(1 << 20):
+        if csr is None:
+            add(block.dense_rows(start, stop))
+        if block.observed is not None:
+            add(block.observed.dense_rows(start, stop) != 0)
+    for array in (block.weights, *lefts):
+        if array is not None:
+            add(array)
+    return (), ([found.hexdigest()],)
