@@ -1,4 +1,4 @@
-"""Every solver: weights count like repetitions, frozen rows of H stay, penalties mean what they mean elsewhere."""
+"""Every solver: weights count like repetitions, frozen rows stay, penalties mean what they mean elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.optimize
-from sklearn.decomposition import NMF as PeerNMF
+from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, run, start
 from tests.references.objectives import objective
@@ -83,7 +83,7 @@ def test_frozen_rows_stay_from_any_start(name, beta):
 def test_what_scikit_learn_found_cannot_be_improved(name, beta):
     # If a penalty had another scale, the optimum would lie elsewhere.
     X = entries(beta) + 0.1
-    peer = PeerNMF(
+    peer = decomposition.NMF(
         3,
         solver="cd" if beta == 2 else "mu",
         beta_loss=beta,
