@@ -92,8 +92,8 @@ def newton_terms(
     beta, floor : float
         The divergence, and what v is raised to.
     exact : array of bool of shape (n_rows,), optional
-        Where the second derivative is the true one, elsewhere its mean under the model, which is positive.
-        By default it is the true one everywhere if the divergence is convex, and nowhere else.
+        Where the second derivative is the true one, elsewhere its mean under the model, which is positive;
+        nowhere by default. A convex divergence has the true one everywhere.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def newton_terms(
     from nonneg.kernels.compiled.beta_products import newton_terms as compiled
 
     slope, curvature = np.empty_like(v), np.empty_like(v)
-    if exact is None:
+    if exact is None or 1 <= beta <= 2:
         exact = np.full(x.shape[0], 1 <= beta <= 2)
     weights = _weights(weights, v)
     compiled(np.ascontiguousarray(x), v, weights, float(beta), float(floor), exact, slope, curvature)

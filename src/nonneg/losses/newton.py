@@ -298,7 +298,12 @@ def _shared_target(
         max_passes=PASSES,
         shrink=SHRINK,
     )
-    return _residuals(scaled, slope), _not_too_low(target / root, factor)
+    target = _not_too_low(target / root, factor)
+    if order is not None:
+        moving = np.zeros(factor.shape[1], dtype=bool)
+        moving[order] = True
+        target = xp.where(xp.asarray(moving, device=factor.device), target, factor)
+    return _residuals(scaled, slope), target
 
 
 def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:

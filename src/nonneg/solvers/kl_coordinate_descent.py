@@ -1,13 +1,12 @@
 """Coordinate descent for the Kullback-Leibler divergence over the nonzeros, extrapolated with restarts.
 
-Rows of W and then rows of B are improved by a few sweeps of safe Newton steps on single entries. The
-accepted pair is the extrapolated W with the B that answers it: its loss comes out of the sweeps.
+Rows of W and then rows of B are improved by a few sweeps of safe Newton steps on single entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,43 +18,15 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta import kl_passes
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.row_descent import DescentState, RowDescent
 
 # Sweeps over a row at a visit, and the share of the first sweep's change that ends them.
 SWEEPS, SHRINK = 2, 0.1
-MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.3, 1.1, 1.02, 2.0
 
 
 @dataclass(frozen=True)
-class CoordinateState:
-    """The accepted pair, and what extrapolation remembers.
-
-    Parameters
-    ----------
-    W, B : array
-        The accepted factors; X is about W B'.
-    loss : float
-        Of the accepted pair, penalties included.
-    W_plain, B_plain : array or None
-        The last factors before extrapolation.
-    B_next : array or None
-        The extrapolated right factor with which the next iteration begins.
-    momentum, ceiling : float
-        Share of the last change that is added again, and its present limit.
-    """
-
-    W: FloatArray
-    B: FloatArray
-    loss: float = float("inf")
-    W_plain: FloatArray | None = None
-    B_plain: FloatArray | None = None
-    B_next: FloatArray | None = None
-    momentum: float = 0.0
-    ceiling: float = 1.0
-
-
-@dataclass(frozen=True)
-class CoordinateProblem:
-    """Nonzeros by rows and by columns, penalties and sweeps: all that a step needs beside its state.
+class Sweeps:
+    """Nonzeros by rows and by columns, penalties and sweeps.
 
     Parameters
     ----------
@@ -71,8 +42,6 @@ class CoordinateProblem:
         The components of B that may change.
     sweeps : int
         At most so many sweeps over a row at a visit.
-    extrapolate : bool
-        Whether iterations are extrapolated.
     """
 
     rows: Any
@@ -82,79 +51,55 @@ class CoordinateProblem:
     penalties: Penalties
     order: IntArray | None
     sweeps: int
-    extrapolate: bool
 
-    def advance(self, state: CoordinateState, momentum: float) -> CoordinateState:
-        """Improve W, then B.
+    def left(self, W: FloatArray, B: FloatArray) -> FloatArray:
+        """Improve W.
 
         Parameters
         ----------
-        state : CoordinateState
-            Where it begins.
-        momentum : float
-            0 makes it a plain step from the accepted pair.
+        W, B : array
+            The factors; not changed.
 
         Returns
         -------
-        CoordinateState
-            The new pair, whatever its loss.
+        array
+            The new W.
+        """
+        l1, l2 = self.penalties.l1_W, self.penalties.l2_W
+        sums = B.sum(axis=0)
+        return kl_passes(self.rows, W, B, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
+
+    def right(self, W: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
+        """Improve B and evaluate the pair.
+
+        Parameters
+        ----------
+        W, B : array
+            The factors; not changed.
+
+        Returns
+        -------
+        B : array
+            The new B.
+        loss : float
+            Of W and the new B, penalties included.
         """
         penalties = self.penalties
-        B = state.B_next if momentum and state.B_next is not None else state.B
-        options: dict[str, Any] = {"max_sweeps": self.sweeps, "shrink": SHRINK}
-        new_W, _, _ = kl_passes(
-            self.rows, state.W, B, B.sum(axis=0), l1=penalties.l1_W, l2=penalties.l2_W, **options
-        )
-        W = _extrapolated(new_W, state.W_plain, momentum)
         sums = W.sum(axis=0) if self.weights is None else self.weights @ W
-        new_B, logs, _ = kl_passes(
-            self.columns, B, W, sums, order=self.order, l1=penalties.l1_H, l2=penalties.l2_H, **options
+        new, logs, _ = kl_passes(
+            self.columns,
+            B,
+            W,
+            sums,
+            order=self.order,
+            l1=penalties.l1_H,
+            l2=penalties.l2_H,
+            max_sweeps=self.sweeps,
+            shrink=SHRINK,
         )
         loss = self.constant - float(logs.sum())
-        loss += float(sums.astype(np.float64) @ new_B.sum(axis=0, dtype=np.float64))
-        loss += penalties.left(W, self.weights) + penalties.right(new_B)
-        B_next = _extrapolated(new_B, state.B_plain, momentum) if momentum else None
-        if B_next is not None and self.order is not None:
-            held = np.setdiff1d(np.arange(B.shape[1]), self.order)
-            B_next[:, held] = B[:, held]
-        return replace(state, W=W, B=new_B, loss=loss, W_plain=new_W, B_plain=new_B, B_next=B_next)
-
-    def step(self, state: CoordinateState) -> tuple[CoordinateState, dict[str, float]]:
-        """Do one iteration that does not raise the loss.
-
-        Parameters
-        ----------
-        state : CoordinateState
-            The accepted pair.
-
-        Returns
-        -------
-        state : CoordinateState
-            The next accepted pair.
-        measures : dict
-            Its loss.
-        """
-        momentum = state.momentum
-        after = self.advance(state, momentum)
-        if momentum and not after.loss <= state.loss:
-            plain = replace(state, momentum=momentum / DECAY, ceiling=momentum)
-            after = self.advance(plain, 0.0)
-        elif self.extrapolate:
-            ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
-            faster = min(ceiling, GROWTH * momentum) if momentum else MOMENTUM
-            after = replace(after, momentum=faster, ceiling=ceiling)
-        if not after.loss <= state.loss:
-            # Rounding only: keep the better pair and let the stopping rule end the run.
-            after = replace(state, momentum=0.0)
-        return after, {"loss": after.loss}
-
-
-def _extrapolated(new: FloatArray, old: FloatArray | None, momentum: float) -> FloatArray:
-    if not momentum or old is None:
-        return new
-    out: FloatArray = new + new.dtype.type(momentum) * (new - old)
-    # A zero would make the model zero where the data are not; a tenth is far enough.
-    return np.maximum(out, new.dtype.type(0.1) * new, out=out)
+        loss += float(sums.astype(np.float64) @ new.sum(axis=0, dtype=np.float64))
+        return new, loss + penalties.left(W, self.weights) + penalties.right(new)
 
 
 def kl_coordinate_descent(
@@ -171,7 +116,7 @@ def kl_coordinate_descent(
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Any,
-) -> Run[CoordinateState]:
+) -> Run[DescentState]:
     """Minimise the Kullback-Leibler divergence plus penalties, one entry of a factor at a time.
 
     Parameters
@@ -220,7 +165,7 @@ def kl_coordinate_descent(
     if weights is not None:
         terms *= np.repeat(weights, np.diff(csr.indptr))
         column_values = column_values * weights[turned.indices]
-    problem = CoordinateProblem(
+    sweeps = Sweeps(
         (csr.indptr, csr.indices, csr.data),
         (turned.indptr, turned.indices, column_values),
         weights,
@@ -228,11 +173,11 @@ def kl_coordinate_descent(
         penalties,
         free,
         int(options.get("sweeps", SWEEPS)),
-        bool(options.get("extrapolate", True)),
     )
+    problem = RowDescent(sweeps.left, sweeps.right, extrapolate=bool(options.get("extrapolate", True)))
     return iterate(
         problem.step,
-        CoordinateState(W, B),
+        DescentState(W, B),
         max_iter=max_iter,
         stop=RelativeDecrease(tol),
         callback=callback,

@@ -17,28 +17,12 @@ from nonneg.losses.beta import BetaLoss, objective
 from nonneg.losses.newton import Side, newton_rows, shared_correlations
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.multiplicative import multiplicative
+from nonneg.solvers.row_descent import DescentState, RowDescent
 
 
 @dataclass(frozen=True)
-class NewtonState:
-    """The accepted pair.
-
-    Parameters
-    ----------
-    W, B : array
-        The accepted factors; X is about W B'.
-    loss : float
-        Of the pair, penalties included; infinite before the first iteration.
-    """
-
-    W: Array
-    B: Array
-    loss: float = float("inf")
-
-
-@dataclass(frozen=True)
-class NewtonProblem:
-    """Both sides of the data, and the loss: all that a step needs beside its state.
+class NewtonSteps:
+    """Both sides of the data, and the loss.
 
     Parameters
     ----------
@@ -48,84 +32,82 @@ class NewtonProblem:
         The divergence.
     penalties : Penalties
         L1 and L2.
-    left, right : Side
+    rows, columns : Side
         The rows of W against B, and of B against W.
     """
 
     data: DataMatrix
     loss: BetaLoss
     penalties: Penalties
-    left: Side
-    right: Side
+    rows: Side
+    columns: Side
 
-    def advance(self, state: NewtonState) -> NewtonState:
-        """Move the rows of W, then those of B.
-
-        Parameters
-        ----------
-        state : NewtonState
-            The accepted pair.
-
-        Returns
-        -------
-        NewtonState
-            The next pair, whatever its loss.
-        """
-        xp, weights, loss = self.data.xp, self.data.weights, self.loss
-        total = xp.sum(state.W if weights is None else state.W * weights[:, None], axis=0)
-        shared = shared_correlations(loss, state.B, state.B @ total, None)
-        W, _, _ = newton_rows(loss, self.left, state.W, state.B, shared)
-        shared = shared_correlations(loss, W, W @ xp.sum(state.B, axis=0), weights)
-        B, value, _ = newton_rows(loss, self.right, state.B, W, shared, want_loss=True)
-        return NewtonState(W, B, value + self.penalties.left(W, weights) + self.penalties.right(B))
-
-    def step(self, state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
-        """Do one iteration that does not raise the loss.
+    def left(self, W: Array, B: Array) -> Array:
+        """Move the rows of W.
 
         Parameters
         ----------
-        state : NewtonState
-            The accepted pair.
+        W, B : array
+            The factors; not changed.
 
         Returns
         -------
-        state : NewtonState
-            The next accepted pair.
-        measures : dict
-            Its loss.
+        array
+            The new W.
         """
-        after = self.advance(state)
-        if not after.loss <= state.loss:
-            after = self.fall_back(state)
-        return after, {"loss": after.loss}
+        xp, weights = self.data.xp, self.data.weights
+        total = xp.sum(W if weights is None else W * weights[:, None], axis=0)
+        shared = shared_correlations(self.loss, B, B @ total, None)
+        return newton_rows(self.loss, self.rows, W, B, shared)[0]
 
-    def fall_back(self, state: NewtonState) -> NewtonState:
+    def right(self, W: Array, B: Array) -> tuple[Array, float]:
+        """Move the rows of B and evaluate the pair.
+
+        Parameters
+        ----------
+        W, B : array
+            The factors; not changed.
+
+        Returns
+        -------
+        B : array
+            The new B.
+        loss : float
+            Of W and the new B, penalties included.
+        """
+        weights = self.data.weights
+        shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(B, axis=0), weights)
+        new, value, _ = newton_rows(self.loss, self.columns, B, W, shared, want_loss=True)
+        return new, value + self.penalties.left(W, weights) + self.penalties.right(new)
+
+    def safe(self, W: Array, B: Array) -> tuple[Array, Array, float]:
         """Do one multiplicative iteration, whose descent is guaranteed.
 
         Parameters
         ----------
-        state : NewtonState
-            The accepted pair.
+        W, B : array
+            The factors; not changed.
 
         Returns
         -------
-        NewtonState
-            The next accepted pair; the same one where rounding alone is left to gain.
+        W, B : array
+            The new pair.
+        loss : float
+            Its loss, penalties included.
         """
         run = multiplicative(
             self.data,
-            state.W,
-            state.B,
+            W,
+            B,
             penalties=self.penalties,
             beta=self.loss.beta,
             max_iter=1,
             tol=0.0,
-            free=self.right.order,
+            free=self.columns.order,
             extrapolate=False,
             offset=self.loss.offset,
         )
-        loss = float(run.history.loss[-1])
-        return NewtonState(run.state.W, run.state.B, loss) if loss <= state.loss else state
+        return run.state.W, run.state.B, float(run.history.loss[-1])
 
 
 def scaled_newton(
@@ -142,7 +124,7 @@ def scaled_newton(
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Any,
-) -> Run[NewtonState]:
+) -> Run[DescentState]:
     """Minimise a beta divergence plus penalties of dense data by Newton steps on rows of both factors.
 
     Parameters
@@ -164,7 +146,7 @@ def scaled_newton(
     callback, progress, checkpoint : optional
         As in `iterate`.
     **options : Any
-        `offset` is added to data and model.
+        `extrapolate` (on by default); `offset` is added to data and model.
 
     Returns
     -------
@@ -185,15 +167,17 @@ def scaled_newton(
         part = entries[:, start:stop].T
         return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
 
-    problem = NewtonProblem(
+    steps = NewtonSteps(
         data,
         loss,
         penalties,
         Side(lambda a, b: entries[a:b, :], n_rows, n_columns, None, penalties.l1_W, penalties.l2_W),
         Side(columns, n_columns, n_rows, data.weights, penalties.l1_H, penalties.l2_H, free),
     )
+    extrapolate = bool(options.get("extrapolate", True))
+    problem = RowDescent(steps.left, steps.right, steps.safe, extrapolate)
     with single_threaded_blas(data.kind == "dense" and current_threads() > 1):
-        state = NewtonState(W, B, objective(data, W, B, beta=beta, penalties=penalties, offset=loss.offset))
+        state = DescentState(W, B, objective(data, W, B, beta=beta, penalties=penalties, offset=loss.offset))
         return iterate(
             problem.step,
             state,

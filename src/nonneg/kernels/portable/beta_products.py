@@ -92,7 +92,7 @@ def newton_terms(
     beta, floor : float
         The divergence, and what v is raised to.
     exact : array of bool of shape (n_rows,), optional
-        Where the second derivative is the true one; by default everywhere if the divergence is convex.
+        Where the second derivative is the true one; everywhere if the divergence is convex.
 
     Returns
     -------
@@ -105,10 +105,11 @@ def newton_terms(
     if weights is not None:
         raised = raised * weights
     slope = raised * (v - x)
-    if exact is None and not 1 <= beta <= 2:
+    convex = 1 <= beta <= 2
+    if exact is None and not convex:
         return slope, raised
     true = raised * ((beta - 1) + (2 - beta) * x / v)
-    return slope, true if exact is None else xp.where(exact[:, None], true, raised)
+    return slope, true if convex else xp.where(exact[:, None], true, raised)
 
 
 def line_search(

@@ -1,0 +1,147 @@
+"""One engine for methods that improve the rows of W, then those of B: extrapolation with a safeguard.
+
+The accepted pair is the extrapolated W with the B that answers it: its loss comes out of the update of B,
+so that the safeguard costs nothing while extrapolation helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+
+# Growth of the momentum and of its ceiling, and the division after a rejected step (Ang & Gillis 2019).
+MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.3, 1.1, 1.02, 2.0
+# An extrapolated entry is at least this share of the plain one: a zero may make the model zero where the
+# data are not.
+LOWEST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class DescentState:
+    """The accepted pair, and what extrapolation remembers.
+
+    Parameters
+    ----------
+    W, B : array
+        The accepted factors; X is about W B'.
+    loss : float
+        Of the accepted pair, penalties included.
+    W_plain, B_plain : array or None
+        The last factors before extrapolation.
+    B_next : array or None
+        The extrapolated right factor with which the next iteration begins.
+    momentum, ceiling : float
+        Share of the last change that is added again, and its present limit.
+    """
+
+    W: Array
+    B: Array
+    loss: float = float("inf")
+    W_plain: Array | None = None
+    B_plain: Array | None = None
+    B_next: Array | None = None
+    momentum: float = 0.0
+    ceiling: float = 1.0
+
+
+@dataclass(frozen=True)
+class RowDescent:
+    """The two halves of an iteration.
+
+    Parameters
+    ----------
+    left : callable
+        Takes W and B and returns a better W.
+    right : callable
+        Takes W and B and returns a better B with the loss of the pair; components that are frozen stay.
+    safe : callable or None
+        Takes W and B and returns a pair whose loss is certainly not higher, with its loss. None where
+        `left` and `right` are such themselves.
+    extrapolate : bool
+        Whether iterations are extrapolated.
+    """
+
+    left: Callable[[Array, Array], Array]
+    right: Callable[[Array, Array], tuple[Array, float]]
+    safe: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
+    extrapolate: bool = True
+
+    def advance(self, state: DescentState, momentum: float) -> DescentState:
+        """Improve W, then B.
+
+        Parameters
+        ----------
+        state : DescentState
+            Where it begins.
+        momentum : float
+            0 makes it a plain step from the accepted pair.
+
+        Returns
+        -------
+        DescentState
+            The new pair, whatever its loss.
+        """
+        B = state.B_next if momentum and state.B_next is not None else state.B
+        new_W = self.left(state.W, B)
+        W = extrapolated(new_W, state.W_plain, momentum)
+        new_B, loss = self.right(W, B)
+        B_next = extrapolated(new_B, state.B_plain, momentum) if momentum else None
+        return replace(state, W=W, B=new_B, loss=loss, W_plain=new_W, B_plain=new_B, B_next=B_next)
+
+    def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
+        """Do one iteration that does not raise the loss.
+
+        Parameters
+        ----------
+        state : DescentState
+            The accepted pair.
+
+        Returns
+        -------
+        state : DescentState
+            The next accepted pair.
+        measures : dict
+            Its loss.
+        """
+        momentum = state.momentum
+        after = self.advance(state, momentum)
+        if momentum and not after.loss <= state.loss:
+            plain = replace(state, momentum=momentum / DECAY, ceiling=momentum)
+            after = self.advance(plain, 0.0)
+        elif self.extrapolate:
+            ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
+            faster = min(ceiling, GROWTH * momentum) if momentum else MOMENTUM
+            after = replace(after, momentum=faster, ceiling=ceiling)
+        if not after.loss <= state.loss and self.safe is not None:
+            W, B, loss = self.safe(state.W, state.B)
+            after = DescentState(W, B, loss)
+        if not after.loss <= state.loss:
+            # Rounding only: keep the better pair and let the stopping rule end the run.
+            after = replace(state, momentum=0.0)
+        return after, {"loss": after.loss}
+
+
+def extrapolated(new: Array, old: Array | None, momentum: float) -> Array:
+    """Return new + momentum (new - old), held above a share of `new`.
+
+    Parameters
+    ----------
+    new, old : array
+        The last two iterates.
+    momentum : float
+        How far to go on; 0 returns `new`.
+
+    Returns
+    -------
+    array
+        Where `new` equals `old`, the same.
+    """
+    if not momentum or old is None:
+        return new
+    out = new + momentum * (new - old)
+    lowest = LOWEST_SHARE * new
+    return array_namespace(new).where(out < lowest, lowest, out)

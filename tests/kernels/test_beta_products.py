@@ -1,0 +1,146 @@
+"""Compiled kernels of the beta divergences against their portable twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg._threads import threads
+from nonneg.kernels import beta as kernels
+from nonneg.kernels.portable import beta_products as portable
+
+BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+FLOOR = 1e-30
+
+
+@pytest.fixture
+def block(rng):
+    x, v = rng.gamma(1.0, size=(9, 37)), rng.gamma(1.0, size=(9, 37)) + 0.05
+    return x, v, 0.3 * (rng.random((9, 37)) - 0.5) * v, rng.random(37) + 0.5
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_compiled_equals_portable(beta, block):
+    x, v, _, weights = block
+    tight = {"rtol": 1e-12, "atol": 1e-12}
+    for got, wanted in zip(
+        kernels.ratio_terms(x, v.copy(), beta, FLOOR), portable.ratio_terms(x, v, beta, FLOOR), strict=True
+    ):
+        if wanted is None:
+            assert got is None
+        else:
+            np.testing.assert_allclose(got, wanted, **tight)
+    for chosen in (None, weights):
+        got, wanted = (
+            kernels.row_losses(x, v, beta, FLOOR, chosen),
+            portable.row_losses(x, v, beta, FLOOR, chosen),
+        )
+        np.testing.assert_allclose(got, wanted, **tight)
+        for exact in (None, np.arange(9) % 2 == 0):
+            for got, wanted in zip(
+                kernels.newton_terms(x, v, chosen, beta, FLOOR, exact),
+                portable.newton_terms(x, v, chosen, beta, FLOOR, exact),
+                strict=True,
+            ):
+                np.testing.assert_allclose(got, wanted, **tight)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("length", [0.3, 1.0, 6.0])
+def test_line_search_lowers_the_loss_and_equals_its_twin(beta, length, block, rng):
+    x, v, d, weights = block
+    slope, _ = portable.newton_terms(x, v, weights, beta, FLOOR)
+    # A direction of descent, however long, that keeps the model positive.
+    d = -np.sign(slope) * np.abs(d) * length
+    d = np.maximum(d, -0.9 * v)
+    linear, quadratic = 0.1 * rng.random(9), 0.1 * rng.random(9)
+    slopes = np.sum(slope * d, axis=1) + linear
+    got_v, got = kernels.line_search(x, v.copy(), d, weights, beta, FLOOR, linear, quadratic, slopes)
+    wanted_v, wanted = portable.line_search(
+        x, v, d, weights, beta, FLOOR, linear, quadratic, slopes, kernels.TRIES
+    )
+    np.testing.assert_allclose(got, wanted, rtol=1e-10)
+    np.testing.assert_allclose(got_v, wanted_v, rtol=1e-10)
+    before = portable.row_losses(x, v, beta, FLOOR, weights)
+    after = portable.row_losses(x, got_v, beta, FLOOR, weights) + got * (linear + 0.5 * got * quadratic)
+    assert np.all(after[slopes < 0] <= before[slopes < 0])
+    assert np.all(got[slopes >= 0] == 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithm_is_accurate(dtype):
+    x = np.geomspace(1e-30, 1e30, 4001).astype(dtype)[None, :]
+    v = np.full_like(x, 1.7)
+    wide = x.astype(float)
+    expected = np.sum(1.7 - wide + wide * np.log(wide / np.float64(v[0, 0])))
+    np.testing.assert_allclose(kernels.row_losses(x, v, 1.0, 1e-37)[0], expected, rtol=1e-7)
+    one_by_one = kernels.row_losses(x.T.copy(), v.T.copy(), 1.0, 1e-37)
+    exact = np.float64(v[0, 0]) - wide + wide * np.log(wide / np.float64(v[0, 0]))
+    np.testing.assert_allclose(one_by_one, exact[0], rtol=1e-12)
+
+
+def test_products_of_ratios_do_not_overflow():
+    x = np.full((2, 400), 1e30)
+    v = np.full((2, 400), 1e-30)
+    v[1] *= 1e60
+    losses = kernels.row_losses(x, v, 0.0, 1e-300)
+    np.testing.assert_allclose(losses, [400 * (1e60 - 60 * np.log(10) - 1), 0.0], rtol=1e-12, atol=1e-9)
+
+
+def kl_objective(X, F, other, l1, l2):
+    V = F @ other.T
+    loss = np.sum(V - np.where(X > 0, X * np.log(V + 1e-300), 0.0), axis=1)
+    return loss + l1 * F.sum(1) + 0.5 * l2 * (F**2).sum(1)
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.4, 0.3)])
+def test_coordinate_sweeps_lower_every_row(l1, l2, counts, rng):
+    X, csr = counts.toarray(), (counts.indptr, counts.indices, counts.data)
+    factor, other = rng.random((80, 5)), rng.random((50, 5))
+    factor[:, 1] = 0
+    before = kl_objective(X, factor, other, l1, l2)
+    for _ in range(15):
+        factor, logs, _ = kernels.kl_passes(csr, factor, other, other.sum(0), l1=l1, l2=l2)
+        after = kl_objective(X, factor, other, l1, l2)
+        assert np.all(after <= before + 1e-12 * np.abs(before))
+        before = after
+    V = factor @ other.T
+    np.testing.assert_allclose(logs, np.sum(X * np.log(np.where(X > 0, V, 1.0)), axis=1), rtol=1e-12)
+
+
+def test_coordinate_sweeps_reach_the_optimality_conditions(counts, rng):
+    X, csr = counts.toarray(), (counts.indptr, counts.indices, counts.data)
+    other = rng.random((50, 5)) * (rng.random((50, 5)) < 0.6)
+    start = np.ones((80, 5))
+    factor, _, residuals = kernels.kl_passes(
+        csr, start, other, other.sum(0), max_rounds=300, max_sweeps=20, shrink=0.01, tol=1e-10
+    )
+    V = np.maximum(factor @ other.T, 1e-300)
+    slope = other.sum(0) - np.where(X > 0, X / V, 0.0) @ other
+    assert residuals.max() <= 1e-10
+    assert slope.min() >= -1e-8
+    assert np.abs(slope * factor).max() <= 1e-7
+    assert np.mean(factor == 0) > 0.1
+
+
+def test_coordinate_sweeps_do_not_depend_on_threads(counts, rng):
+    big = sp.csr_array(sp.vstack([counts] * 40))
+    factor, other = rng.random((3200, 5)), rng.random((50, 5))
+    results = []
+    for n_jobs in (1, 2):
+        with threads(n_jobs):
+            results.append(
+                kernels.kl_passes(
+                    (big.indptr, big.indices, big.data), factor, other, other.sum(0), max_sweeps=3
+                )
+            )
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_zero_row_of_a_start_comes_alive(counts, rng):
+    csr = (counts.indptr, counts.indices, counts.data)
+    factor, _, _ = kernels.kl_passes(csr, np.zeros((80, 3)), rng.random((50, 3)) + 0.1, np.full(3, 25.0))
+    assert np.all(factor.sum(axis=1) > 0)
+    assert np.all(np.isfinite(factor))
