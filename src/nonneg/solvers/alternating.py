@@ -240,7 +240,8 @@ class AlternatingProblem:
         target = cross - penalties.l1_H if penalties.l1_H else cross
         new, violation_B = self.right_update(B, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * kernels.quadratic_form(new, gram) + penalty
-        loss += penalties.right(new)
+        # Rounding may take the difference below zero where the fit is exact.
+        loss = max(loss + penalties.right(new), 0.0)
         state = replace(
             state,
             W=rows[-1],

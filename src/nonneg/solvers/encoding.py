@@ -58,7 +58,7 @@ def encode(
     if beta == 2.0:
         gram = None if has_missing(data) else kernels.SharedGram(B.T @ B)
         (W,), (loss,) = data.row_pass(_encode_rows, B=B, gram=gram, penalties=penalties)
-        return W, 0.5 * data.squared_norm() + loss
+        return W, max(0.5 * data.squared_norm() + loss, 0.0)
     from nonneg.solvers.beta_encoding import encode_beta
 
     options: dict[str, Any] = {}
