@@ -1,0 +1,100 @@
+"""What the registry declares, chooses and refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from nonneg.exceptions import (
+    InvalidParameterError,
+    UnknownNameError,
+    UnsupportedInputError,
+    UnsupportedLossError,
+)
+from nonneg.solvers.registry import COORDINATE_DESCENT, SOLVERS, beta_of, choose_solver, loss_name
+
+CALL = {"kind": "dense", "shape": (100, 80), "k": 5, "beta": 2.0, "missing": False}
+
+
+@pytest.mark.parametrize(
+    ("loss", "beta"),
+    [("frobenius", 2.0), ("kullback-leibler", 1.0), ("itakura-saito", 0.0), (2, 2.0), (0.5, 0.5), (-1, -1.0)],
+)
+def test_losses_have_names_and_numbers(loss, beta):
+    assert beta_of(loss) == beta
+    if isinstance(loss, str):
+        assert loss_name(beta) == loss
+
+
+def test_other_losses_are_named_by_their_number():
+    assert loss_name(0.5) == "beta-divergence (beta=0.5)"
+
+
+@pytest.mark.parametrize("loss", [None, [], float("nan"), float("inf"), object()])
+def test_a_loss_that_is_no_number_is_refused(loss):
+    with pytest.raises(InvalidParameterError, match=r"loss.*(name or a number|finite)"):
+        beta_of(loss)
+
+
+def test_an_unknown_loss_says_the_near_ones():
+    with pytest.raises(UnknownNameError, match=r"loss='frobenious' is not known.*Did you mean 'frobenius'"):
+        beta_of("frobenious")
+
+
+def test_an_unknown_solver_says_the_near_ones():
+    with pytest.raises(UnknownNameError, match=r"solver='halls' is not known.*Did you mean 'hals'"):
+        choose_solver("halls", **CALL)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_solver_refuses_losses_it_cannot_minimise_and_names_those_that_can(name):
+    refused = [beta for beta in (2.0, 1.0, 0.0, 0.5) if not SOLVERS[name].minimises(beta)]
+    for beta in refused:
+        with pytest.raises(UnsupportedLossError, match=r"does not minimise loss.*Solvers that do") as caught:
+            choose_solver(name, **{**CALL, "beta": beta})
+        assert "'mu'" in str(caught.value)
+    assert refused or name == "mu"
+
+
+def test_sparse_data_are_refused_where_every_zero_would_count():
+    with pytest.raises(UnsupportedInputError, match=r"every zero written out.*toarray"):
+        choose_solver("mu", **{**CALL, "kind": "sparse", "beta": 0.5})
+    with pytest.raises(UnsupportedInputError, match=r"does not take dask data. Solvers that do"):
+        choose_solver("kl-cd", **{**CALL, "kind": "dask", "beta": 1.0})
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_coordinate_descent_is_that_of_the_loss(beta):
+    assert choose_solver("cd", **{**CALL, "beta": beta}) == COORDINATE_DESCENT[beta]
+
+
+def test_coordinate_descent_for_another_loss_is_refused():
+    with pytest.raises(UnsupportedLossError, match=r"solver 'cd' does not handle.*itakura-saito.*'me'"):
+        choose_solver("cd", **{**CALL, "beta": 0.0})
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "array", "dask"])
+@pytest.mark.parametrize("beta", [2.0, 1.0, 0.0, 1.5, 0.5])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("shape", [(100, 80), (21025, 200), (50, 40000), (3, 3)])
+def test_the_automatic_choice_is_one_that_can(kind, beta, missing, shape):
+    if kind == "sparse" and not 1 <= beta <= 2:
+        return
+    if missing and beta not in (1.0, 2.0):
+        return
+    name = choose_solver("auto", kind=kind, shape=shape, k=16, beta=beta, missing=missing)
+    assert SOLVERS[name].minimises(beta)
+    assert SOLVERS[name].takes(kind, beta)
+    assert not missing or SOLVERS[name].takes_missing(beta)
+
+
+def test_tall_narrow_data_are_left_to_block_pivoting_and_others_to_hals():
+    assert choose_solver("auto", **{**CALL, "shape": (21025, 200), "k": 16}) == "anls"
+    assert choose_solver("auto", **{**CALL, "shape": (400, 4096), "k": 40}) == "hals"
+    assert choose_solver("auto", **{**CALL, "kind": "sparse", "shape": (9394, 36771), "k": 30}) == "hals"
+
+
+def test_every_solver_says_what_it_is_and_what_tol_means():
+    for solver in SOLVERS.values():
+        assert solver.summary
+        assert solver.tol
+        assert solver.inputs <= {"dense", "sparse", "array", "dask"}
