@@ -7,6 +7,7 @@ pool's threads call BLAS themselves.
 
 from __future__ import annotations
 
+import numbers
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
 
@@ -64,6 +67,9 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     None
         Nothing.
     """
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidParameterError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
     if n_jobs is not None and n_jobs < 0:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
     token = _n_threads.set(n_jobs)

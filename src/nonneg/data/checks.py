@@ -75,7 +75,12 @@ def checked_data(
 
 
 def _checked_form(X: Any, who: str) -> Any:
-    if not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataTypeError(
+            f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
+            "~numpy.ma.getmaskarray(X) as `mask` (True means observed)."
+        )
+    if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
         X = np.asarray(X)
     if is_dask(X) and any(np.isnan(side) for side in X.shape):
         # On a copy: dask writes the sizes into the array it is asked of.
@@ -190,12 +195,25 @@ def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str) 
             f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip "
             "the data, for example X - X.min() or numpy.maximum(X, 0)."
         )
+    _check_size(data, high, who)
     masked = data.observed is not None or getattr(data, "has_mask", False)
     if positive and low == 0 and (not masked or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
         raise ZeroDataError(
             f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please "
             "add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
+        )
+
+
+def _check_size(data: DataMatrix, high: float, who: str) -> None:
+    limits = np.finfo(np.float32 if "32" in str(data.dtype) else np.float64)
+    square = high * high
+    if high > 0 and not limits.tiny <= square <= limits.max / (data.shape[0] * data.shape[1]):
+        i, j, value = locate(data, lambda xp, block: block == high)
+        what, power = ("overflow", "divide") if square > 1 else ("vanish", "multiply")
+        raise InvalidDataError(
+            f"The largest entry of X, [{i}, {j}], is {value:.3g}: sums of squares {what} in {limits.dtype}. "
+            f"{who} needs another unit; {power} X by a power of ten."
         )
 
 

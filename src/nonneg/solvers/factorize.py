@@ -29,6 +29,8 @@ from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.result import FactorizationResult
 
+LARGEST = float(np.finfo(np.float64).max)
+
 
 def factorize(
     X: Any,
@@ -283,14 +285,21 @@ def starting_factors(
 
 
 def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:
-    if frozen is None or len(frozen) == 0:
+    if frozen is None:
         return None
+    indices = np.asarray(frozen)
+    if indices.size == 0:
+        return None
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"frozen_components must be a sequence of indices of rows of H, got {frozen!r}."
+        )
     if H is None:
         raise InvalidParameterError(
             "frozen_components names rows of H that stay, and H is not given. "
             "Pass H with these rows filled in."
         )
-    wanted = {int(i) for i in frozen}
+    wanted = {int(i) for i in indices}
     bad = sorted(i for i in wanted if not 0 <= i < k)
     if bad:
         raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
@@ -301,15 +310,15 @@ def _check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio
     def number(name: str, value: Any, low: float, high: float) -> None:
         good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
         if not good:
-            limit = f"at least {low:g}" if high == float("inf") else f"between {low:g} and {high:g}"
+            limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
             raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
 
     number("max_iter", max_iter, 0, float("inf"))
     number("tol", tol, 0, float("inf"))
-    number("alpha_W", alpha_W, 0, float("inf"))
+    number("alpha_W", alpha_W, 0, LARGEST)
     number("l1_ratio", l1_ratio, 0, 1)
     if alpha_H != "same":
-        number("alpha_H", alpha_H, 0, float("inf"))
+        number("alpha_H", alpha_H, 0, LARGEST)
 
 
 def _checkpoint(folder: Path, data: DataMatrix, W: LeftArray, B: Array, facts: list[Any]) -> Checkpoint:

@@ -292,7 +292,7 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
                 f"Use {_able(beta)}."
             )
         name = COORDINATE_DESCENT[beta]
-    if name not in SOLVERS:
+    if not isinstance(name, str) or name not in SOLVERS:
         raise UnknownNameError.of("solver", name, [*SOLVERS, "auto", "cd"])
     solver = SOLVERS[name]
     if not solver.minimises(beta):
