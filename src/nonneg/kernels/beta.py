@@ -192,7 +192,8 @@ def kl_passes(
     shrink : float
         A round ends when a sweep changed the row by at most this share of its first sweep.
     tol : float
-        A row stops when its residual is at most this; 0 does all rounds.
+        A row stops when its residual is at most this, and a Newton step on the positive components ends
+        a round; 0 does all rounds without.
 
     Returns
     -------
@@ -240,6 +241,7 @@ def kl_passes(
             max_sweeps,
             shrink,
             tol,
+            tol > 0,
             floor,
             edges[start],
             edges[stop],

@@ -29,7 +29,7 @@ NEAR = 0.05
 # Products of pairs of components that may be kept; beyond, all steps are with shared correlations.
 MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row before its whole slope is taken again.
-SWEEPS, SHRINK = 20, 0.01
+SWEEPS, SHRINK = 6, 0.1
 
 
 def encode_beta(

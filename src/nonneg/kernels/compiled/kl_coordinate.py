@@ -3,13 +3,16 @@
 A row's problem is: minimise c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
 h holds the rows of the other factor at the nonzeros x of the row. A round takes the whole slope, keeps the
 components that are positive or want to be, gathers their columns of h once, and sweeps over them: memory
-in cache, loops that vectorise. Every row stops on its own.
+in cache, loops that vectorise. Where a row is to be solved, a Newton step on the positive components ends
+the round: the sweeps find them, Newton's method finds their values. Every row stops on its own.
 """
 
 from __future__ import annotations
 
 import numba
 import numpy as np
+
+from nonneg.kernels.compiled.block_pivoting import solve_passive
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
@@ -62,6 +65,73 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessian, slope, passive, work):
+    """Move the positive active components of a row by one Newton step, in place.
+
+    The step ends at the first component that it makes zero, or where the derivative along it vanishes.
+    """
+    kind = wh.dtype.type
+    n_passive = 0
+    for b in range(n_active):
+        if w[active[b]] > 0:
+            passive[n_passive] = b
+            n_passive += 1
+    for q in range(n_passive):
+        b = passive[q]
+        hb = h[b]
+        pull = kind(0)
+        for p in range(n):
+            pull += x[p] * inverse[p] * hb[p]
+        slope[b] = pull - cost[active[b]] - l2 * w[active[b]]
+        for r in range(q + 1):
+            hc = h[passive[r]]
+            total = kind(0)
+            for p in range(n):
+                total += (x[p] * inverse[p] * hb[p]) * (inverse[p] * hc[p])
+            hessian[b, passive[r]] = total
+            hessian[passive[r], b] = total
+        hessian[b, b] += l2
+    if not solve_passive(hessian, slope, passive, n_passive, work[0], work[1, 0], work[2, 0]):
+        return
+    step = work[2, 0]
+    longest = 1.0
+    down = 0.0
+    for q in range(n_passive):
+        down += slope[passive[q]] * step[q]
+        if step[q] < 0:
+            longest = min(longest, -w[active[passive[q]]] / step[q])
+    if not down > 0:
+        return
+    for p in range(n):
+        wh_step = 0.0
+        for q in range(n_passive):
+            wh_step += step[q] * h[passive[q], p]
+        inverse[p] = kind(wh_step)
+    linear = 0.0
+    quadratic = 0.0
+    for q in range(n_passive):
+        a = active[passive[q]]
+        linear += step[q] * (cost[a] + l2 * w[a])
+        quadratic += l2 * step[q] * step[q]
+    t = longest
+    for _ in range(4):
+        up = linear + t * quadratic
+        for p in range(n):
+            up -= x[p] * inverse[p] / max(wh[p] + kind(t) * inverse[p], floor)
+        if up <= 0:
+            break
+        t *= down / (down + up)
+        if up <= 2 * down:
+            break
+    for p in range(n):
+        wh[p] = max(wh[p] + kind(t) * inverse[p], floor)
+        inverse[p] = kind(1) / wh[p]
+    for q in range(n_passive):
+        a = active[passive[q]]
+        w[a] = max(w[a] + kind(t * step[q]), kind(0))
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def row_model(other, columns, w, wh, n):
     """Write w h' at the nonzeros of a row; return the smallest of them."""
     k = len(w)
@@ -91,6 +161,7 @@ def kl_rows(
     max_sweeps,
     shrink,
     tol,
+    newton,
     floor,
     start,
     stop,
@@ -109,6 +180,10 @@ def kl_rows(
     pull = np.empty(k, dtype=factor.dtype)
     cost = np.empty(k, dtype=factor.dtype)
     active = np.empty(k, dtype=np.int64)
+    passive = np.empty(k, dtype=np.int64)
+    hessian = np.empty((k, k), dtype=np.float64)
+    slope = np.empty(k, dtype=np.float64)
+    work = np.empty((3, k, k), dtype=np.float64)
     own_sums = sums.shape[0] > 1
     for i in range(start, stop):
         n = indptr[i + 1] - indptr[i]
@@ -176,6 +251,24 @@ def kl_rows(
                     first = change * shrink
                 if change <= first:
                     break
+            if newton:
+                newton_row(
+                    x,
+                    wh,
+                    inverse,
+                    h_active,
+                    active,
+                    n_active,
+                    cost,
+                    l2,
+                    w,
+                    n,
+                    floor,
+                    hessian,
+                    slope,
+                    passive,
+                    work,
+                )
         residuals[i] = residual
         logged = 0.0
         for p in range(n):
