@@ -154,7 +154,7 @@ def line_search(
     found = xp.logical_not(able)
     down = xp.where(able, down, one)
     convex = 1 <= beta <= 2
-    base = None if convex else row_losses(x, v, beta, floor, weights)
+    base: Any = None if convex else row_losses(x, v, beta, floor, weights)
     for _ in range(tries):
         if convex:
             slope = newton_terms(x, v + t[:, None] * d, weights, beta, floor)[0]
