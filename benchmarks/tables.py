@@ -125,6 +125,9 @@ def _duel_row(record: dict[str, Any], others: list[dict[str, Any]]) -> list[str]
         target = "failed"
     else:
         target = f"missed by {number(record.get('excess'), 2)}"
+    if record.get("starts", 1) > 1:
+        reached = sum(ratio > 0 for ratio in record["start_ratios"])
+        target += f" (median of {record['starts']} starts, {reached} reached)"
     return [
         record["case"],
         record["dtype"],

@@ -25,7 +25,7 @@ from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import has_missing
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_rank, starting_factors
+from nonneg.solvers.factorization import checked_rank, starting_factors
 
 # Passes over B a batch. The sums hold coefficients that earlier components gave, so that solving for B
 # to the end would fit them rather than the data.

@@ -18,7 +18,7 @@ from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import estimate_rank
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import scaled_penalties
+from nonneg.solvers.factorization import scaled_penalties
 from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
 

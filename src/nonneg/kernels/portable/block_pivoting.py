@@ -45,44 +45,111 @@ def block_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple
 
 
 def _pivot(xp: Any, factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
-    dtype = factor.dtype
-    n_rows, k = factor.shape
-    wide = xp.float64
-    factor, gram, cross = xp.astype(factor, wide), xp.astype(gram, wide), xp.astype(cross, wide)
-    eye = xp.eye(k, dtype=wide, device=factor.device)
-    if gram.ndim == 2:
-        gram = xp.broadcast_to(gram, (n_rows, k, k))
-    diagonal = xp.sum(gram * eye, axis=2)
-    tolerance = 1e-14 * xp.max(xp.abs(cross), axis=1, keepdims=True)
-    # Turns an exactly singular system into a large but finite answer, which pivoting then refuses. A share
-    # of each component's own curvature, so that components of small scale are not drowned.
-    ridge = 1e-15 * diagonal[:, :, None] * eye
-    passive = xp.logical_and(factor > 0, diagonal > 0)
-    solved = xp.zeros(n_rows, dtype=xp.bool, device=factor.device)
-    fewest = xp.full((n_rows,), k + 1, device=factor.device)
-    patience = xp.full((n_rows,), 3, device=factor.device)
-    position = xp.arange(k, device=factor.device)
-    solution = factor
+    dtype, wide = factor.dtype, xp.float64
+    n_rows = factor.shape[0]
+    solution, gram, cross = xp.astype(factor, wide), xp.astype(gram, wide), xp.astype(cross, wide)
+    todo = Rows(xp, gram, cross, solution > 0)
+    unsolved = xp.ones(n_rows, dtype=xp.bool, device=factor.device)
     for _ in range(max_pivots):
-        mask = xp.astype(passive, wide)
-        system = gram * mask[:, :, None] * mask[:, None, :] + eye * (1.0 - mask)[:, :, None] + ridge
-        x = xp.linalg.solve(system, (cross * mask)[:, :, None])[:, :, 0] * mask
-        slope = xp.sum(gram * x[:, None, :], axis=2) - cross
-        bad_slope = xp.logical_and(slope < -tolerance, diagonal > 0)
-        wrong = xp.where(passive, x < 0, bad_slope)
-        n_wrong = xp.sum(xp.astype(wrong, xp.int64), axis=1)
-        fresh = xp.logical_and(n_wrong == 0, xp.logical_not(solved))
-        solution = xp.where(fresh[:, None], x, solution)
-        solved = xp.logical_or(solved, n_wrong == 0)
-        if bool(xp.all(solved)):
+        x, n_wrong, wrong = todo.solve()
+        right = n_wrong == 0
+        # Each unsolved row of the whole takes the next one of the batch.
+        turn = xp.clip(xp.cumulative_sum(xp.astype(unsolved, xp.int64)) - 1, min=0)
+        fresh = xp.logical_and(unsolved, xp.take(right, turn))
+        solution = xp.where(fresh[:, None], xp.take(x, turn, axis=0), solution)
+        unsolved = xp.logical_and(unsolved, xp.logical_not(fresh))
+        if not bool(xp.any(unsolved)):
             break
-        # Exchange all wrong components while that makes progress, else only the last one.
-        better = n_wrong < fewest
-        fewest = xp.where(better, n_wrong, fewest)
-        out_of_patience = xp.logical_and(xp.logical_not(better), patience <= 0)
-        patience = xp.where(better, xp.full_like(patience, 3), patience - 1)
-        last = xp.max(xp.where(wrong, position, xp.full_like(position, -1)), axis=1)
-        only_last = position == last[:, None]
+        todo.exchange(n_wrong, wrong)
+        todo.keep(xp.nonzero(xp.logical_not(right))[0])
+    return xp.astype(solution, dtype), unsolved
+
+
+class Rows:
+    """The rows that are not solved yet, with their guesses of the support.
+
+    Parameters
+    ----------
+    xp : namespace
+        Of the arrays.
+    gram : array of shape (k, k) or (n_rows, k, k)
+        The systems, float64.
+    cross : array of shape (n_rows, k)
+        The right-hand sides.
+    passive : bool array of shape (n_rows, k)
+        The first guess of the supports.
+    """
+
+    def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
+        self.xp, self.gram, self.cross = xp, gram, cross
+        n_rows, k = cross.shape
+        device = cross.device
+        self.eye = xp.eye(k, dtype=xp.float64, device=device)
+        self.diagonal = xp.sum(gram * self.eye, axis=-1)
+        self.passive = xp.logical_and(passive, self.diagonal > 0)
+        self.fewest = xp.full((n_rows,), k + 1, device=device)
+        self.patience = xp.full((n_rows,), 3, device=device)
+        self.position = xp.arange(k, device=device)
+
+    def solve(self) -> tuple[Any, Any, Any]:
+        """Solve for the present supports.
+
+        Returns
+        -------
+        x : array of shape (n_rows, k)
+            The solutions.
+        n_wrong : array of int of shape (n_rows,)
+            How many components violate a condition.
+        wrong : bool array of shape (n_rows, k)
+            Which.
+        """
+        xp = self.xp
+        mask = xp.astype(self.passive, xp.float64)
+        tolerance = 1e-14 * xp.max(xp.abs(self.cross), axis=1, keepdims=True)
+        # Turns an exactly singular system into a large but finite answer, which pivoting then refuses. A
+        # share of each component's own curvature, so that components of small scale are not drowned.
+        ridge = 1e-15 * self.diagonal[..., None] * self.eye
+        system = (
+            self.gram * (mask[:, :, None] * mask[:, None, :]) + self.eye * (1.0 - mask)[:, :, None] + ridge
+        )
+        x = xp.linalg.solve(system, (self.cross * mask)[:, :, None])[:, :, 0] * mask
+        if self.gram.ndim == 2:
+            slope = x @ self.gram - self.cross
+        else:
+            slope = (self.gram @ x[:, :, None])[:, :, 0] - self.cross
+        bad_slope = xp.logical_and(slope < -tolerance, self.diagonal > 0)
+        wrong = xp.where(self.passive, x < 0, bad_slope)
+        return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
+
+    def exchange(self, n_wrong: Any, wrong: Any) -> None:
+        """Exchange all wrong components while that makes progress, else only the last one.
+
+        Parameters
+        ----------
+        n_wrong, wrong : array
+            From `solve`.
+        """
+        xp = self.xp
+        better = n_wrong < self.fewest
+        self.fewest = xp.where(better, n_wrong, self.fewest)
+        out_of_patience = xp.logical_and(xp.logical_not(better), self.patience <= 0)
+        self.patience = xp.where(better, xp.full_like(self.patience, 3), self.patience - 1)
+        last = xp.max(xp.where(wrong, self.position, xp.full_like(self.position, -1)), axis=1)
+        only_last = self.position == last[:, None]
         wrong = xp.where(out_of_patience[:, None], only_last, wrong)
-        passive = xp.where(solved[:, None], passive, xp.where(wrong, xp.logical_not(passive), passive))
-    return xp.astype(solution, dtype), xp.logical_not(solved)
+        self.passive = xp.where(wrong, xp.logical_not(self.passive), self.passive)
+
+    def keep(self, rows: Any) -> None:
+        """Drop all other rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            The rows that stay.
+        """
+        take = self.xp.take
+        if self.gram.ndim == 3:
+            self.gram = take(self.gram, rows, axis=0)
+            self.diagonal = take(self.diagonal, rows, axis=0)
+        self.cross, self.passive = take(self.cross, rows, axis=0), take(self.passive, rows, axis=0)
+        self.fewest, self.patience = take(self.fewest, rows), take(self.patience, rows)
