@@ -44,7 +44,7 @@ def dask_cluster() -> Iterator[Any]:
     """A client of a real cluster, workers being threads of this process; not the default client."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
     )
     client = distributed.Client(cluster, set_as_default=False)
     yield client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.references.holders import kind_of
 
 from nonneg import factorize
 from nonneg.solvers.registry import SOLVERS
@@ -23,6 +24,17 @@ MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 MISSING_CASES = [case for case in CASES if SOLVERS[case.values[0]].takes_missing(case.values[1])]
 PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
 K = 3
+
+
+def with_forms(cases, forms):
+    """Pair the cases with the forms of data that the solver takes."""
+    return [
+        pytest.param(*case.values, word, id=f"{case.id}, {word}", marks=getattr(form, "marks", ()))
+        for case in cases
+        for form in forms
+        for word in getattr(form, "values", (form,))
+        if SOLVERS[case.values[0]].takes(kind_of(word), case.values[1])
+    ]
 
 
 def entries(beta, shape=(24, 15), seed=0, dtype=np.float64):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start
+from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start, with_forms
 from tests.references.holders import FORMS, TORCH, bring, kind_of, plain
 
 from nonneg import factorize
@@ -21,10 +21,6 @@ REQUIRED = {
     1.5: {"mu": {"dense", "sparse", "array", "dask"}},
     -1.0: {"mu": {"dense", "array", "dask"}},
 }
-
-
-def takes(name, form, beta):
-    return SOLVERS[name].takes(kind_of(form), beta)
 
 
 def test_the_registry_is_at_least_the_promised_matrix():
@@ -44,7 +40,7 @@ def test_the_registry_is_at_least_the_promised_matrix():
 @pytest.mark.parametrize("form", FEW_FORMS)
 def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     X = entries(beta)
-    if not takes(name, form, beta):
+    if not SOLVERS[name].takes(kind_of(form), beta):
         with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
             run(bring(X, form), name, beta)
         return
@@ -58,11 +54,8 @@ def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
-@pytest.mark.parametrize("form", ["csr", "strict", "dask"])
+@pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", "strict", "dask"]))
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
-    if not takes(name, form, beta):
-        pytest.skip("refused by name, which another test sees")
     X = entries(beta)
     options = {"max_iter": 60, "tol": 1e-3, "init": "random", "rng": 0}
     expected = run(X, name, beta, **options)
@@ -91,11 +84,10 @@ def test_the_automatic_choice_runs_for_every_form(form):
         assert np.isfinite(factorize(bring(entries(0.0), form), K, loss="itakura-saito", max_iter=3).loss)
 
 
-@pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
-@pytest.mark.parametrize("form", ["dense", "csr", "csc", TORCH, "dask-one-chunk"])
+@pytest.mark.parametrize(
+    ("name", "beta", "form"), with_forms(MAIN_CASES, ["dense", "csr", "csc", TORCH, "dask-one-chunk"])
+)
 def test_the_input_is_not_changed(name, beta, form):
-    if not takes(name, form, beta):
-        pytest.skip("refused by name, which another test sees")
     X = entries(beta)
     brought = bring(X.copy(), form)
     given = {key: value.copy() for key, value in start().items()}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, entries, run, start
-from tests.references.holders import TORCH, bring, kind_of, plain
+from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, entries, run, start, with_forms
+from tests.references.holders import TORCH, bring, plain
 
 from nonneg.exceptions import FileFormatError, InterruptedFitWarning
 from nonneg.iteration import StopReason
-from nonneg.solvers.registry import SOLVERS
 
 
 def same(first, second):
@@ -31,11 +30,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one(name, beta, cut, tmp_path):
     assert resumed.n_iter == 20
 
 
-@pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
-@pytest.mark.parametrize("form", ["csr", TORCH, "strict", "dask"])
+@pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "strict", "dask"]))
 def test_a_run_is_taken_up_by_every_holder(name, beta, form, tmp_path):
-    if not SOLVERS[name].takes(kind_of(form), beta):
-        pytest.skip("refused by name, which another test sees")
     X = bring(entries(beta), form)
     run(X, name, beta, max_iter=3, checkpoint=tmp_path, **start())
     resumed = run(X, name, beta, max_iter=6, checkpoint=tmp_path, **start())
