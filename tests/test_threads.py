@@ -110,7 +110,28 @@ def test_blas_is_held_to_one_thread_and_let_go():
     with single_threaded_blas():
         assert set(blas_threads()) <= {1}
     assert blas_threads() == before
-    with single_threaded_blas(active=False):
+    with threads(None), single_threaded_blas():
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
+
+
+def test_blas_is_let_go_by_the_last_of_several_fits():
+    from threadpoolctl import threadpool_limits
+
+    with single_threaded_blas():  # the libraries that are loaded by now are the ones it knows
+        pass
+
+    def blas_threads():
+        return {library["num_threads"] for library in _threads._blas.info()}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = single_threaded_blas(), single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas_threads() <= {1}
+        second.__exit__(None, None, None)
         assert blas_threads() == before
 
 

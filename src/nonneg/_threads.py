@@ -1,8 +1,8 @@
-"""One pool of threads for the compiled kernels, never nested.
+"""One pool of threads for kernels and products, never nested.
 
-Kernels release the GIL and work on a range of rows. BLAS has threads of its own: they serve the
-products between kernels, and are held to one thread only inside `single_threaded_blas`, where the
-pool's threads call BLAS themselves.
+Kernels release the GIL and work on a range of rows; so do products, each thread calling a BLAS that is
+held to one thread. A BLAS that waits for threads of its own by spinning takes the cores from the kernels,
+and on a machine with other work to do it was seen to be thirty times slower.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None
 _in_worker = threading.local()
 _pool_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
+_blas_lock = threading.Lock()
 _blas: Any = None
+_blas_limit: Any = None
+_blas_holders = 0
 
 
 def available_threads() -> int:
@@ -74,7 +77,8 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
     token = _n_threads.set(n_jobs)
     try:
-        yield
+        with single_threaded_blas():
+            yield
     finally:
         _n_threads.reset(token)
 
@@ -97,29 +101,35 @@ def serial() -> Iterator[None]:
 
 
 @contextmanager
-def single_threaded_blas(active: bool = True) -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread, because the pool's threads call it.
-
-    Parameters
-    ----------
-    active : bool
-        False makes this do nothing.
 
     Yields
     ------
     None
         Nothing.
-    """
-    if not active:
-        yield
-        return
-    global _blas
-    if _blas is None:
-        from threadpoolctl import ThreadpoolController
 
-        _blas = ThreadpoolController().select(user_api="blas")
-    with _blas.limit(limits=1):
+    Notes
+    -----
+    The setting belongs to the whole process. The first of several fits that run side by side makes it and
+    the last one takes it back.
+    """
+    global _blas, _blas_limit, _blas_holders
+    with _blas_lock:
+        if _blas_holders == 0:
+            if _blas is None:
+                from threadpoolctl import ThreadpoolController
+
+                _blas = ThreadpoolController().select(user_api="blas")
+            _blas_limit = _blas.limit(limits=1)
+        _blas_holders += 1
+    try:
         yield
+    finally:
+        with _blas_lock:
+            _blas_holders -= 1
+            if _blas_holders == 0:
+                _blas_limit.restore_original_limits()
 
 
 def _the_pool() -> ThreadPoolExecutor:

@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg import kernels
+from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, Run, iterate
@@ -341,12 +342,13 @@ def alternate(
         Its state has the factors `W` and `B`.
     """
     state = AlternatingState(W, B, momentum=momentum)
-    return iterate(
-        problem.step,
-        state,
-        max_iter=max_iter,
-        stop=stop,
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
+    with single_threaded_blas():
+        return iterate(
+            problem.step,
+            state,
+            max_iter=max_iter,
+            stop=stop,
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+        )

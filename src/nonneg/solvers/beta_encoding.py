@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._threads import current_threads, single_threaded_blas
+from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.beta import kl_passes
@@ -72,7 +72,7 @@ def encode_beta(
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta)
     lefts = () if start is None else (start,)
-    with single_threaded_blas(data.kind == "dense" and current_threads() > 1):
+    with single_threaded_blas():
         (W,), _ = data.row_pass(
             _encode_block, *lefts, B=B, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._threads import current_threads, single_threaded_blas
+from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
@@ -329,7 +329,7 @@ def multiplicative(
         mask,
         bool(options.get("extrapolate", True)),
     )
-    with single_threaded_blas(data.kind == "dense" and current_threads() > 1):
+    with single_threaded_blas():
         return iterate(
             problem.step,
             MultiplicativeState(W, B),

@@ -166,6 +166,14 @@ SOLVERS: dict[str, Solver] = {
         sparse_betas=(1.0, 1.0),
         tol=DECREASE_RULE,
     ),
+    "newton": Solver(
+        _later("scaled_newton", "scaled_newton"),
+        "Newton steps on rows with shared curvature and a line search a row",
+        (0.0, 2.0),
+        inputs=frozenset({"dense", "array"}),
+        sparse_betas=None,
+        tol=DECREASE_RULE,
+    ),
     "me": Solver(
         _later("majorization_equalization", "majorization_equalization"),
         "majorization-equalization (exponent 1) with safeguard and extrapolation",
@@ -245,12 +253,13 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
     str
         A name in `SOLVERS`.
     """
-    if beta == 0.0:
-        return "me"
-    if beta == 1.0:
-        return "kl-cd" if kind == "sparse" and not missing else "mu"
+    if beta == 1.0 and kind == "sparse" and not missing:
+        return "kl-cd"
+    # Newton steps where the entries are at hand; chunks and missing entries take the simple updates.
+    if 0.0 <= beta < 2.0 and not missing and kind in SOLVERS["newton"].inputs:
+        return "newton"
     if beta != 2.0:
-        return "mu"
+        return "me" if beta == 0.0 else "mu"
     # Where a product with the data costs little beside the rows' own problems, exact steps pay:
     # coordinate descent would need many passes over strongly correlated components. The holder does
     # not matter, so that all of them take the same steps.

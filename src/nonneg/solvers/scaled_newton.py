@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import current_threads, single_threaded_blas
+from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
@@ -176,7 +176,7 @@ def scaled_newton(
     )
     extrapolate = bool(options.get("extrapolate", True))
     problem = RowDescent(steps.left, steps.right, steps.safe, extrapolate)
-    with single_threaded_blas(data.kind == "dense" and current_threads() > 1):
+    with single_threaded_blas():
         state = DescentState(W, B, objective(data, W, B, beta=beta, penalties=penalties, offset=loss.offset))
         return iterate(
             problem.step,
