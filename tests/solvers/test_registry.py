@@ -47,7 +47,7 @@ def test_an_unknown_solver_says_the_near_ones():
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_solver_refuses_losses_it_cannot_minimise_and_names_those_that_can(name):
-    refused = [beta for beta in (2.0, 1.0, 0.0, 0.5) if not SOLVERS[name].minimises(beta)]
+    refused = [beta for beta in (2.0, 1.0, 0.0, 0.5, 3.0) if not SOLVERS[name].minimises(beta)]
     for beta in refused:
         with pytest.raises(UnsupportedLossError, match=r"does not minimise loss.*Solvers that do") as caught:
             choose_solver(name, **{**CALL, "beta": beta})
