@@ -99,7 +99,8 @@ def hals_passes(
     violations = np.zeros(max(1, -(-n_rows // BLOCK)))
 
     def work(start: int, stop: int) -> None:
-        hals_block(out, padded, cross, turns, max_passes, shrink, start, stop, violations)
+        row = np.empty(BLOCK, dtype=np.int64)
+        hals_block(out, padded, cross, turns, max_passes, shrink, start, stop, row, violations)
 
     over_ranges(work, n_rows, grain=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
     return out, float(violations.sum())

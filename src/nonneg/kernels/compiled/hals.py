@@ -13,30 +13,35 @@ import numpy as np
 BLOCK = 128
 # Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
 UNROLL = 4
+# Rows of the notes about a block.
+SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 
 
 # "contract" lets products and sums fuse. NaN and infinity keep their meaning.
 @numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, violations):
-    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`."""
+def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
+    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`.
+
+    `row` is scratch space for `BLOCK` indices.
+    """
     k = cross.shape[1]
     padded = gram.shape[1]
     zero = gram.dtype.type(0.0)
     one = gram.dtype.type(1.0)
     huge = gram.dtype.type(1e30)
     shrink2 = gram.dtype.type(shrink * shrink)
-    f = np.zeros((padded, BLOCK), dtype=factor.dtype)
+    # Arrays of one kind only: every further kind of allocation costs a tenth of a second to compile.
+    f = np.empty((padded, BLOCK), dtype=factor.dtype)
     c = np.empty((k, BLOCK), dtype=factor.dtype)
-    slope = np.empty(BLOCK, dtype=factor.dtype)
-    change = np.empty(BLOCK, dtype=factor.dtype)
-    first = np.empty(BLOCK, dtype=factor.dtype)
-    violation = np.empty(BLOCK, dtype=factor.dtype)
-    row = np.empty(BLOCK, dtype=np.int64)
+    note = np.empty((4, BLOCK), dtype=factor.dtype)
+    for a in range(k, padded):
+        for r in range(BLOCK):
+            f[a, r] = zero
     for begin in range(start, stop, BLOCK):
         n = min(BLOCK, stop - begin)
         for r in range(n):
             row[r] = begin + r
-            violation[r] = zero
+            note[VIOLATION, r] = zero
             for a in range(k):
                 f[a, r] = factor[begin + r, a]
                 c[a, r] = -cross[begin + r, a]
@@ -45,42 +50,42 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, viol
         while n > 0:
             sweep += 1
             for r in range(n):
-                change[r] = zero
+                note[CHANGE, r] = zero
             for a in order:
                 curvature = gram[a, a]
                 if curvature <= zero:
                     continue
                 inverse = one / curvature
                 for r in range(n):
-                    slope[r] = c[a, r]
+                    note[SLOPE, r] = c[a, r]
                 for b in range(0, padded, UNROLL):
                     g0 = gram[a, b]
                     g1 = gram[a, b + 1]
                     g2 = gram[a, b + 2]
                     g3 = gram[a, b + 3]
                     for r in range(n):
-                        s = slope[r] + g0 * f[b, r]
+                        s = note[SLOPE, r] + g0 * f[b, r]
                         s = s + g1 * f[b + 1, r]
                         s = s + g2 * f[b + 2, r]
                         s = s + g3 * f[b + 3, r]
-                        slope[r] = s
+                        note[SLOPE, r] = s
                 if sweep == 1:
                     # At a zero entry only a negative slope counts: min(slope, 0).
                     for r in range(n):
-                        violation[r] += abs(min(slope[r], f[a, r] * huge))
+                        note[VIOLATION, r] += abs(min(note[SLOPE, r], f[a, r] * huge))
                 for r in range(n):
                     old = f[a, r]
-                    new = max(old - slope[r] * inverse, zero)
+                    new = max(old - note[SLOPE, r] * inverse, zero)
                     f[a, r] = new
-                    change[r] += (new - old) * (new - old)
+                    note[CHANGE, r] += (new - old) * (new - old)
             # Rows that have settled leave; the others close ranks.
             kept = 0
             for r in range(n):
                 if sweep == 1:
-                    total += violation[r]
-                    first[r] = shrink2 * change[r]
-                if sweep < max_passes and change[r] > first[r]:
-                    first[kept] = first[r]
+                    total += note[VIOLATION, r]
+                    note[FIRST, r] = shrink2 * note[CHANGE, r]
+                if sweep < max_passes and note[CHANGE, r] > note[FIRST, r]:
+                    note[FIRST, kept] = note[FIRST, r]
                     row[kept] = row[r]
                     for a in range(k):
                         f[a, kept] = f[a, r]
