@@ -20,6 +20,9 @@ from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
 
+# Operations that a thread does in about the time that handing work to another one and back pays for.
+SMALL_WORK = 2e6
+
 _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
 _in_worker = threading.local()
 _pool_lock = threading.Lock()
@@ -172,7 +175,7 @@ def over_ranges(
     list
         The results, in the order of the ranges.
     """
-    n_threads = current_threads() if operations > 2e5 else 1
+    n_threads = current_threads() if operations > SMALL_WORK else 1
     blocks = -(-n_rows // grain)
     n_ranges = min(n_threads, blocks)
     if n_ranges <= 1:
