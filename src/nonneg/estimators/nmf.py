@@ -84,9 +84,10 @@ class NMF(OnlineEstimator):
     forget_factor : float
         For `partial_fit`: what is left of the past with every batch, above 0 and at most 1.
     fresh_restarts : bool
-        For `partial_fit` with losses other than Frobenius: solve for the coefficients of a batch to the end.
+        For `partial_fit` with losses other than Frobenius: solve for the coefficients of a batch with at
+        most `fresh_restarts_max_iter` sweeps, instead of to tolerance.
     fresh_restarts_max_iter : int
-        For `partial_fit` with losses other than Frobenius: sweeps over the coefficients of a batch otherwise.
+        See `fresh_restarts`.
     max_no_improvement : int or None
         Accepted for code written for MiniBatchNMF; `partial_fit` does not stop by itself.
     transform_max_iter : int or None

@@ -245,7 +245,7 @@ class OnlineEstimator(FactorizingEstimator):
                 self._past(data, first=first),
                 beta=beta,
                 penalties=penalties_of(self, data),
-                max_iter=None if self.fresh_restarts else self.fresh_restarts_max_iter,
+                max_iter=self.fresh_restarts_max_iter if self.fresh_restarts else None,
             )
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)

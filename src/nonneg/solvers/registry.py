@@ -255,8 +255,9 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
     """
     if beta == 1.0 and kind == "sparse" and not missing:
         return "kl-cd"
-    # Newton steps where the entries are at hand; chunks and missing entries take the simple updates.
-    if 0.0 <= beta < 2.0 and not missing and kind in SOLVERS["newton"].inputs:
+    # Newton steps where the entries are at hand. Chunks and missing entries take the simple updates, and
+    # so does a GPU, on which one of these does dozens of them (4.5 s against 0.05 s on 200000 x 2000).
+    if 0.0 <= beta < 2.0 and not missing and kind == "dense":
         return "newton"
     if beta != 2.0:
         return "me" if beta == 0.0 else "mu"
