@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nonneg._version import __version__
 
 if TYPE_CHECKING:
-    from nonneg import datasets, exceptions
+    from nonneg import datasets, exceptions, metrics
     from nonneg.estimators import NMF, load
     from nonneg.rank_selection import estimate_rank
     from nonneg.solvers import factorize
@@ -25,6 +25,7 @@ _HOME = {
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers",
     "load": "nonneg.estimators",
+    "metrics": "nonneg.metrics",
 }
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "exceptions",
     "factorize",
     "load",
+    "metrics",
 ]
 
 
