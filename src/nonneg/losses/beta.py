@@ -21,8 +21,8 @@ from nonneg.kernels import beta as beta_kernels
 from nonneg.losses.nonzeros import divergence, left_terms, right_terms
 from nonneg.losses.penalties import Penalties
 
-# Entries of W B' that exist at a time: in the second-level cache of a core, or enough work for a GPU.
-BLOCK_ENTRIES = 1 << 17
+# Entries of W B' that exist at a time: two megabytes a thread, or enough work for a GPU.
+BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
 
 
