@@ -13,7 +13,7 @@ from nonneg.exceptions import NonFiniteDataError, ShapeError
 class Matching(NamedTuple):
     """A pairing of components.
 
-    Attributes
+    Parameters
     ----------
     permutation : array of shape (n_matched,)
         Entry i is the row of the found components that belongs to the true component of the same place, so
