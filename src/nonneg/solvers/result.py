@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from nonneg._typing import Array, LeftArray
 from nonneg.certificates.certificate import Certificate
@@ -45,7 +44,6 @@ class FactorizationResult:
     certificate: Certificate
     solver: str
     loss_name: str
-    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def factors(self) -> tuple[LeftArray, Array]:
