@@ -1,0 +1,167 @@
+"""Greedy selection of data points: one pass over the data a pick, with the scoring rule as an argument.
+
+Farthest-first centroids, successive projections and their kin share this loop and differ in what they keep
+beside each data point and how they score it. What a rule keeps stays where the data are; a pass brings home
+the best candidate of every block, so that a pick on chunked data is one computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nonneg._typing import Array, IntArray, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+
+BlockScore: TypeAlias = Callable[..., tuple[tuple[Array, ...], Array]]
+
+
+@dataclass(frozen=True)
+class GreedyRule:
+    """What tells one greedy method from another.
+
+    Attributes
+    ----------
+    begin : callable
+        ``begin(block, **facts)`` returns what the rule keeps beside a block's rows (a tuple of arrays with
+        one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of a rule are
+        called where the data are: they are functions of a module, not closures.
+    advance : callable
+        ``advance(block, *kept, **facts)`` returns the same after a pick.
+    facts : callable
+        ``facts(row, n_picks)`` is called at home with the picked data point (a vector) and the count of picks
+        so far, this one included, and returns the keywords of the next `advance`.
+    n_kept : int
+        How many arrays the rule keeps.
+    refine : callable, optional
+        ``refine(data, kept, index)`` returns the index to pick instead of the best-scored one.
+    first_facts : mapping
+        The keywords of `begin`.
+    """
+
+    begin: BlockScore
+    advance: BlockScore
+    facts: Callable[[Array, int], Mapping[str, Any]]
+    n_kept: int
+    refine: Callable[[DataMatrix, tuple[LeftArray, ...], int], int] | None = None
+    first_facts: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class GreedySelection:
+    """What a greedy search found.
+
+    Attributes
+    ----------
+    indices : array of int
+        The picked data points in the order of picking.
+    scores : array of float
+        The score of each when it was picked; NaN for a first one that was given.
+    kept : tuple of arrays
+        What the rule keeps beside the data points, after the last pick.
+    best_left : float
+        The largest score after the last pick; NaN where the last pick was not followed by a pass.
+    """
+
+    indices: IntArray
+    scores: Any
+    kept: tuple[LeftArray, ...]
+    best_left: float
+
+
+def greedy_selection(
+    data: DataMatrix,
+    n_picks: int,
+    rule: GreedyRule,
+    *,
+    first: int | None = None,
+    floor: float = 0.0,
+    finish: bool = True,
+    on_pick: Callable[[int, float], bool] | None = None,
+) -> GreedySelection:
+    """Pick data points one after another, each with the best score given those before.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row.
+    n_picks : int
+        How many to pick, at least 1.
+    rule : GreedyRule
+        The scores.
+    first : int, optional
+        The first pick; by default the one that `rule.begin` scores best.
+    floor : float
+        The search ends early when no score is above it: nothing is left that the picks do not explain.
+    finish : bool
+        Whether the last pick is followed by a pass, so that what is kept takes it into account.
+    on_pick : callable, optional
+        ``on_pick(index, score)`` is called after every pick; True ends the search.
+
+    Returns
+    -------
+    GreedySelection
+        At most `n_picks` points. Of equal scores the lowest index wins.
+    """
+    facts: Mapping[str, Any] = dict(rule.first_facts or {})
+    kept, (candidates,) = data.row_pass(_first, n_out=rule.n_kept, begin=rule.begin, facts=facts)
+    indices: list[int] = []
+    scores: list[float] = []
+    best_left = float("nan")
+    for n_pick in range(1, n_picks + 1):
+        if n_pick == 1 and first is not None:
+            index, score, row = int(first), float("nan"), data.take_rows([int(first)])[0, :]
+        else:
+            index, score, row = _best(candidates)
+            if not score > floor:
+                best_left = score
+                break
+            if rule.refine is not None:
+                refined = int(rule.refine(data, kept, index))
+                if refined != index:
+                    index, row = refined, data.take_rows([refined])[0, :]
+        indices.append(index)
+        scores.append(score)
+        best_left = float("nan")
+        ended = on_pick is not None and on_pick(index, score)
+        if finish or (n_pick < n_picks and not ended):
+            kept, (candidates,) = data.row_pass(
+                _next, *kept, n_out=rule.n_kept, advance=rule.advance, facts=rule.facts(row, n_pick)
+            )
+            best_left = _best(candidates)[1]
+        if ended:
+            break
+    return GreedySelection(np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left)
+
+
+def _first(
+    block: LocalMatrix, *, begin: BlockScore, facts: Mapping[str, Any]
+) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
+    kept, scores = begin(block, **facts)
+    return kept, (_candidate(block, scores),)
+
+
+def _next(
+    block: LocalMatrix, *kept: Array, advance: BlockScore, facts: Mapping[str, Any]
+) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
+    kept, scores = advance(block, *kept, **facts)
+    return kept, (_candidate(block, scores),)
+
+
+def _candidate(block: LocalMatrix, scores: Array) -> list[tuple[Any, ...]]:
+    # A list of one: the lists of the blocks are joined where small results are summed. The row comes along,
+    # so that the pick of a chunked matrix needs no second computation.
+    best = int(block.xp.argmax(scores))
+    return [(float(scores[best]), best, block.shape[0], block.take_rows([best])[0, :])]
+
+
+def _best(candidates: list[tuple[Any, ...]]) -> tuple[int, float, Array]:
+    start, winner = 0, (-1, -float("inf"), candidates[0][3])
+    for score, local, n_rows, row in candidates:
+        if winner[0] < 0 or score > winner[1]:
+            winner = (start + local, score, row)
+        start += n_rows
+    return winner
