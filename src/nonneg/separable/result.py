@@ -1,0 +1,98 @@
+"""The outcome of a search for anchors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, IntArray, SparseMatrix
+from nonneg.certificates.certificate import Certificate
+from nonneg.iteration import History, StopReason
+
+
+@dataclass(frozen=True)
+class SelectionResult:
+    """Which data points are the anchors, and how they were found.
+
+    Attributes
+    ----------
+    anchors : array of int of shape (n_anchors,)
+        Indices of the chosen rows of X, the best first: in the order of picking for greedy methods, by
+        falling row maximum for convex ones.
+    method : str
+        The method that ran, as in `nonneg.separable.METHODS`.
+    coefficients : sparse array of shape (n_samples, n_samples) or None
+        The C of X' ~ X' C of the convex methods, in the paper's orientation: column l writes data point l as
+        a combination of data points. None where the method has none.
+    gap : float or None
+        Duality gap at `coefficients`: the objective is within it of the optimum. None where there is none.
+    history : History
+        What was measured after each iteration, or after each pick of a greedy method.
+    certificate : Certificate
+        What is known about the answer.
+    scores : array of float of shape (n_anchors,) or None
+        The score with which each anchor was picked.
+    row_maxima : array of float of shape (n_samples,) or None
+        The largest coefficient of every data point, by which convex methods choose.
+    lam : float or None
+        Weight of the row sparsity, as in the paper's (18).
+    mu : float or None
+        Smoothing of the row sparsity.
+    objective : float or None
+        What was minimised, at `coefficients`.
+    n_iter : int
+        Iterations or picks done.
+    stop_reason : StopReason
+        Why the search ended.
+    best_left : float or None
+        The best score among the points that were not picked, where a greedy method measured it.
+    facts : mapping
+        Further quantities that one method reports, by name.
+    """
+
+    anchors: IntArray
+    method: str
+    coefficients: SparseMatrix | None = None
+    gap: float | None = None
+    history: History = field(default_factory=History)
+    certificate: Certificate = field(default_factory=Certificate)
+    scores: FloatArray | None = None
+    row_maxima: Array | None = None
+    lam: float | None = None
+    mu: float | None = None
+    objective: float | None = None
+    n_iter: int = 0
+    stop_reason: StopReason = StopReason.CONVERGED
+    best_left: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_anchors(self) -> int:
+        """How many anchors there are."""
+        return len(self.anchors)
+
+    @property
+    def curve(self) -> FloatArray | None:
+        """The row maxima, largest first: the number of anchors shows as their largest drop."""
+        return None if self.row_maxima is None else np.sort(np.asarray(self.row_maxima))[::-1]
+
+    @property
+    def margin(self) -> float | None:
+        """By how much the last anchor's row maximum, or score, lies above the best of the others."""
+        if self.row_maxima is not None:
+            left = np.delete(np.asarray(self.row_maxima), self.anchors)
+            lowest = float(np.min(np.asarray(self.row_maxima)[self.anchors]))
+            return lowest - (float(left.max()) if left.size else 0.0)
+        if self.best_left is None or self.scores is None or not len(self.scores):
+            return None
+        return float(self.scores[-1]) - self.best_left
+
+    def __repr__(self) -> str:
+        gap = "" if self.gap is None else f", gap={self.gap:.4g}"
+        return (
+            f"SelectionResult({self.n_anchors} anchors by {self.method!r}, n_iter={self.n_iter}{gap}, "
+            f"stopped because {self.stop_reason.value})"
+        )
