@@ -1,0 +1,254 @@
+"""How well a clustering agrees with known classes.
+
+A label is a name and nothing more: whole numbers or texts of any values, not necessarily the same ones on the
+two sides. Everything is computed from the counts of the pairs (class, cluster) that occur, so that many small
+clusters cost no more than few large ones.
+
+In the data sets of this package -1 in place of a class means that none is known; pass ``unlabelled=-1`` to
+leave these samples out. A cluster named -1 is a cluster like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import IntArray
+from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError
+
+
+def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
+    """Return the mutual information of classes and clusters over the root of the product of their entropies.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The class of each sample.
+    y_pred : array-like of shape (n_samples,)
+        Its cluster.
+    unlabelled : int or str, optional
+        A label in `y_true` that means that no class is known: such samples are left out.
+
+    Returns
+    -------
+    float
+        From 0 (independent) to 1 (the same partition). 1 where both sides have one part, 0 where only one
+        side has.
+
+    References
+    ----------
+    .. [1] Strehl & Ghosh (2002), Journal of Machine Learning Research 3, equation (3).
+    """
+    counts = _count(y_true, y_pred, unlabelled)
+    entropies = [_entropy(counts.classes), _entropy(counts.clusters)]
+    if max(entropies) == 0.0:
+        return 1.0
+    if min(entropies) == 0.0:
+        return 0.0
+    share = counts.joint / counts.total
+    # The logarithm of each factor by itself: their product overflows nothing and keeps its digits.
+    gain = (
+        np.log(share)
+        - np.log(counts.classes[counts.rows] / counts.total)
+        - np.log(counts.clusters[counts.columns] / counts.total)
+    )
+    information = float(np.sum(share * gain))
+    return float(np.clip(information / np.sqrt(entropies[0] * entropies[1]), 0.0, 1.0))
+
+
+def purity(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
+    """Return the share of samples that belong to the largest class of their cluster.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The class of each sample.
+    y_pred : array-like of shape (n_samples,)
+        Its cluster.
+    unlabelled : int or str, optional
+        A label in `y_true` that means that no class is known: such samples are left out.
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1. Clusters of one sample each have purity 1: compare equal numbers of clusters.
+
+    References
+    ----------
+    .. [1] Manning, Raghavan & Schuetze (2008), Introduction to Information Retrieval, Section 16.3.
+    """
+    counts = _count(y_true, y_pred, unlabelled)
+    largest = np.zeros(counts.clusters.size)
+    np.maximum.at(largest, counts.columns, counts.joint)
+    return float(largest.sum() / counts.total)
+
+
+def dice_coefficient(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
+    """Return the mean over the classes of the Dice coefficient with the cluster that fits each best.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The class of each sample.
+    y_pred : array-like of shape (n_samples,)
+        Its cluster.
+    unlabelled : int or str, optional
+        A label in `y_true` that means that no class is known: such samples are left out.
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1, which is reached by equal partitions alone. It is not symmetric in its
+        arguments, and one cluster may be the best of several classes.
+
+    See Also
+    --------
+    pair_dice : The coefficient of two sets of pairs, which is symmetric.
+
+    Notes
+    -----
+    The Dice coefficient of sets A and B is ``2 |A and B| / (|A| + |B|)`` (Salton, 1989). For clusterings the
+    name has several meanings; this is the one by which the tables of the cr1-nmf paper were computed. Every
+    class counts the same, whatever its size.
+    """
+    counts = _count(y_true, y_pred, unlabelled)
+    overlap = 2.0 * counts.joint / (counts.classes[counts.rows] + counts.clusters[counts.columns])
+    best = np.zeros(counts.classes.size)
+    np.maximum.at(best, counts.rows, overlap)
+    return float(best.mean())
+
+
+def pair_dice(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
+    """Return the Dice coefficient of the pairs of samples put together by the classes and by the clusters.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The class of each sample.
+    y_pred : array-like of shape (n_samples,)
+        Its cluster.
+    unlabelled : int or str, optional
+        A label in `y_true` that means that no class is known: such samples are left out.
+
+    Returns
+    -------
+    float
+        ``2 TP / (2 TP + FP + FN)`` from 0 to 1, symmetric; 1 where neither puts any two samples together.
+
+    See Also
+    --------
+    dice_coefficient : Class by class, with the best cluster of each.
+    """
+    counts = _count(y_true, y_pred, unlabelled)
+    together, by_classes, by_clusters = (
+        float(np.sum(sizes * (sizes - 1.0))) for sizes in (counts.joint, counts.classes, counts.clusters)
+    )
+    either = by_classes + by_clusters
+    return 1.0 if either == 0.0 else 2.0 * together / either
+
+
+def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
+    """Return the largest share of samples whose cluster is that of their class, under a one-to-one pairing.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The class of each sample.
+    y_pred : array-like of shape (n_samples,)
+        Its cluster. There may be more or fewer clusters than classes; what has no partner counts as wrong.
+    unlabelled : int or str, optional
+        A label in `y_true` that means that no class is known: such samples are left out.
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1.
+
+    Notes
+    -----
+    The pairing is that of Kuhn and Munkres (the Hungarian method), on the pairs that occur.
+    """
+    import scipy.sparse
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    counts = _count(y_true, y_pred, unlabelled)
+    n_classes, n_clusters = counts.classes.size, counts.clusters.size
+    # Every class also has a partner of its own that fits no sample, so that a pairing of all classes exists.
+    # One is added throughout, because a weight of zero would be no edge.
+    own = np.arange(n_classes)
+    weights = scipy.sparse.csr_array(
+        (
+            np.concatenate([counts.joint, np.zeros(n_classes)]) + 1.0,
+            (np.concatenate([counts.rows, own]), np.concatenate([counts.columns, n_clusters + own])),
+        ),
+        shape=(n_classes, n_clusters + n_classes),
+    )
+    rows, columns = min_weight_full_bipartite_matching(weights, maximize=True)
+    return float((weights[rows, columns].sum() - n_classes) / counts.total)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    rows: IntArray
+    columns: IntArray
+    joint: Any
+    classes: Any
+    clusters: Any
+    total: float
+
+
+def _count(y_true: Any, y_pred: Any, unlabelled: Any) -> _Counts:
+    true, found = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
+    if true.size != found.size:
+        raise ShapeError(
+            f"Expected as many labels in `y_true` as in `y_pred`, got {true.size} and {found.size}. Pass one "
+            "label a sample, in the same order."
+        )
+    if unlabelled is not None:
+        labelled = true != unlabelled
+        true, found = true[labelled], found[labelled]
+    if true.size == 0:
+        raise InvalidDataError(
+            "Expected at least one sample with a class, got none. A score of nothing has no value."
+        )
+    _, true_codes, class_sizes = np.unique(true, return_inverse=True, return_counts=True)
+    _, found_codes, cluster_sizes = np.unique(found, return_inverse=True, return_counts=True)
+    pairs, joint = np.unique(true_codes * cluster_sizes.size + found_codes, return_counts=True)
+    return _Counts(
+        rows=(pairs // cluster_sizes.size).astype(np.intp),
+        columns=(pairs % cluster_sizes.size).astype(np.intp),
+        joint=joint.astype(np.float64),
+        classes=class_sizes.astype(np.float64),
+        clusters=cluster_sizes.astype(np.float64),
+        total=float(true.size),
+    )
+
+
+def _labels(labels: Any, name: str) -> Any:
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ShapeError(
+            f"Expected `{name}` of shape (n_samples,), one label a sample, got {array.shape}. For a table of "
+            "memberships pass its argmax along the last axis."
+        )
+    if array.dtype.kind == "O":
+        # A column of a data frame: texts as a rule, but whatever is not one text or one whole number a
+        # sample has no order in which equal labels could be gathered.
+        kinds = {isinstance(label, str) for label in array}
+        array = array.astype(str) if kinds == {True} else array
+    if array.dtype.kind == "f" and np.all(array == np.floor(array)):
+        array = array.astype(np.int64)
+    if array.size and array.dtype.kind not in "biuUS":
+        raise DataTypeError(
+            f"Expected whole numbers or texts in `{name}`, got entries of type {array.dtype}. Turn them into "
+            "one or the other first."
+        )
+    return array
+
+
+def _entropy(sizes: Any) -> float:
+    # From a single part the rounding of 1 * log 1 leaves exactly 0.
+    shares = sizes / sizes.sum()
+    return float(-np.sum(shares * np.log(shares)))
