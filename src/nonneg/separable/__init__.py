@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.separable.registry import METHODS, Method
 from nonneg.separable.result import SelectionResult
 
-__all__ = ["SelectionResult"]
+__all__ = ["METHODS", "Method", "SelectionResult"]

@@ -1,0 +1,128 @@
+"""The methods that choose anchors, by name, and what each accepts: errors, docs and tests read this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from nonneg.exceptions import UnknownNameError
+
+EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
+LOCAL = frozenset({"dense", "sparse", "array"})
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to choose anchors and the data it accepts.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(data, n_anchors, **options)`` returns a `SelectionResult`; `data` is a checked `DataMatrix`.
+    summary : str
+        What it does, in a few words.
+    kind : str
+        "greedy" (one pass over the data an anchor) or "convex" (all anchors at once).
+    signed : bool
+        Whether the data may have negative entries (PCA-reduced points, eigenvectors).
+    inputs : frozenset of str
+        The holders it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+    needs_n_anchors : bool
+        Whether the number of anchors must be given.
+    simplex : bool
+        Whether it is made for points whose weights sum to one; others look for a cone.
+    seeded : bool
+        Whether `rng` matters.
+    options : frozenset of str
+        The keywords it takes beside `rng`.
+    aliases : tuple of str
+        Other names.
+    """
+
+    run: Callable[..., Any]
+    summary: str
+    kind: str = "greedy"
+    signed: bool = True
+    inputs: frozenset[str] = EVERYWHERE
+    needs_n_anchors: bool = True
+    simplex: bool = True
+    seeded: bool = False
+    options: frozenset[str] = frozenset()
+    aliases: tuple[str, ...] = ()
+
+
+def _later(module: str, function: str) -> Callable[..., Any]:
+    # A method's module is loaded when it first runs.
+    def run(*args: Any, **keywords: Any) -> Any:
+        return getattr(import_module(f"nonneg.separable.{module}"), function)(*args, **keywords)
+
+    return run
+
+
+CONVEX = frozenset({"max_iter", "tol", "callback", "verbose"})
+
+METHODS: dict[str, Method] = {
+    "merit": Method(
+        _later("merit", "merit"),
+        "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, memory linear in the points",
+        kind="convex",
+        needs_n_anchors=False,
+        options=CONVEX | {"lam", "mu", "init", "checkpoint"},
+    ),
+    "spa": Method(
+        _later("spa", "spa"),
+        "successive projections: the longest residual, then its direction taken out",
+        options=frozenset({"tie_tol"}),
+        aliases=("successive-projection",),
+    ),
+}
+
+
+def find_method(name: str) -> Method:
+    """Return the method of a name or alias.
+
+    Parameters
+    ----------
+    name : str
+        What the user typed.
+
+    Returns
+    -------
+    Method
+        The entry of the registry.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the near names are said.
+    """
+    return METHODS[method_name(name)]
+
+
+def method_name(name: str) -> str:
+    """Return the registry's name of a method, given that or an alias.
+
+    Parameters
+    ----------
+    name : str
+        What the user typed.
+
+    Returns
+    -------
+    str
+        A key of `METHODS`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the near names are said.
+    """
+    if isinstance(name, str):
+        if name in METHODS:
+            return name
+        for key, method in METHODS.items():
+            if name in method.aliases:
+                return key
+    raise UnknownNameError.of("method", name, METHODS)
