@@ -62,14 +62,16 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     fit = FIRST_FIT.format(package="nonneg", words=f", random_state=0, n_jobs={settings.threads}")
     theirs = FIRST_FIT.format(package="sklearn.decomposition", words=", random_state=0")
     with tempfile.TemporaryDirectory() as cache:
-        kept = {"NUMBA_CACHE_DIR": cache}
-        # Compiles the .pyc files.
-        _seconds("import numpy, scipy, nonneg\nseconds = 0.0", settings.threads, kept)
+        # Byte code lies ready, as it does once a package is installed, whatever the shell says about it.
+        python = {"PYTHONPYCACHEPREFIX": f"{cache}/python", "PYTHONDONTWRITEBYTECODE": ""}
+        kept = python | {"NUMBA_CACHE_DIR": f"{cache}/kernels"}
+        for code in (fit, theirs):
+            _seconds(code, settings.threads, kept)
         work = {
             "import nonneg, beyond NumPy and SciPy": (IMPORT, kept, repeats),
             "from nonneg import NMF, beyond NumPy and SciPy": (ESTIMATOR, kept, repeats),
-            "first fit of digits, cold kernel cache": (fit, None, min(3, repeats)),
-            "first fit of digits, warm kernel cache": (fit, kept, repeats + 1),
+            "first fit of digits, cold kernel cache": (fit, python, min(3, repeats)),
+            "first fit of digits, warm kernel cache": (fit, kept, repeats),
             "for comparison: scikit-learn's first fit of digits": (theirs, kept, repeats),
         }
         for what, (code, environment, times) in work.items():
@@ -79,18 +81,16 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
             except RuntimeError as error:
                 yield head | {"failure": str(error)}
                 continue
-            if times > repeats:
-                found = found[1:]  # the run that filled the cache
             seconds = statistics.median(found)
             met = None if head["bar"] is None else seconds <= head["bar"]
             yield head | {"seconds": seconds, "all": found, "met": met}
 
 
-def _seconds(code: str, threads: int, environment: dict[str, str] | None) -> float:
-    """Return what the code leaves in `seconds`; no environment means an empty kernel cache of its own."""
+def _seconds(code: str, threads: int, environment: dict[str, str]) -> float:
+    """Return what the code leaves in `seconds`; where no kernel cache is named, it is empty."""
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as empty:
-        variables = os.environ | limits | (environment or {"NUMBA_CACHE_DIR": empty})
+        variables = os.environ | limits | {"NUMBA_CACHE_DIR": empty} | environment
         words = [sys.executable, "-W", "ignore", "-c", f"{code}\nimport sys\nsys.stdout.write(repr(seconds))"]
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:

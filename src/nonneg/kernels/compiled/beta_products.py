@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
+
+from nonneg.kernels.compiled.jit import jit
 
 
 @intrinsic
@@ -35,7 +36,7 @@ def _from_bits(context: Any, value: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")
+@jit(inline="always", error_model="numpy")
 def quick_log(value):
     """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorise.
 
@@ -63,7 +64,7 @@ def quick_log(value):
     return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
 def row_loss(x, v, beta, floor):
     """Return the divergence of the row x from the row v, accumulated in float64."""
     n = len(x)
@@ -100,7 +101,7 @@ def row_loss(x, v, beta, floor):
     return total
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def weighted_loss(x, v, weights, uniform, beta, floor):
     """Return the divergence of a row with a weight for every entry, all 1 where `uniform`."""
     if uniform:
@@ -111,14 +112,14 @@ def weighted_loss(x, v, weights, uniform, beta, floor):
     return total
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def block_losses(x, v, weights, uniform, beta, floor, losses):
     """Write the divergence of every row into `losses`."""
     for i in range(x.shape[0]):
         losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def ratio_terms(x, v, beta, floor, power):
     """Overwrite v by x v^(beta - 2) and, unless beta is 1, `power` by v^(beta - 1)."""
     n_rows, n = x.shape
@@ -147,7 +148,7 @@ def ratio_terms(x, v, beta, floor, power):
                 vi[j] = xi[j] * raised
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def newton_terms(x, v, weights, beta, floor, exact, slope, curvature):
     """Write the weighted first and second derivatives of the divergence with respect to v.
 
@@ -190,7 +191,7 @@ def newton_terms(x, v, weights, beta, floor, exact, slope, curvature):
                 ci[j] = raised * (own + rest * xi[j] / value) if exact[i] else raised
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
 def slope_along(x, v, d, t, weights, beta, floor):
     """Return the derivative of the weighted divergence of x from v + t d along d."""
     n = len(x)
@@ -208,7 +209,7 @@ def slope_along(x, v, d, t, weights, beta, floor):
     return np.float64(total)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def line_search(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
     """Choose a step in (0, 1] along d for every row, move v there, and write the steps.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from nonneg.kernels.compiled.jit import jit
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
     """Solve the equations of the passive components by Cholesky; False if they are singular."""
     for a in range(n_passive):
@@ -37,7 +38,7 @@ def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
     return True
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop, unsolved):
     """Replace rows of `factor` by their minimisers; see `kernels.block_pivoting`.
 

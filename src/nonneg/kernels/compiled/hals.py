@@ -7,8 +7,9 @@ row does not depend on its neighbours, on threads or on chunks.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from nonneg.kernels.compiled.jit import jit
 
 BLOCK = 128
 # Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
@@ -18,7 +19,7 @@ SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 
 
 # "contract" lets products and sums fuse. NaN and infinity keep their meaning.
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
     """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`.
 

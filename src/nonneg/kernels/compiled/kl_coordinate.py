@@ -9,13 +9,13 @@ the round: the sweeps find them, Newton's method finds their values. Every row s
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from nonneg.kernels.compiled.block_pivoting import solve_passive
+from nonneg.kernels.compiled.jit import jit
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def pull_at_zero(x, wh, h, t, n, floor):
     """Return sum x h / (wh - t h): the pull of the data on a component once it is zero."""
     total = x.dtype.type(0)
@@ -24,7 +24,7 @@ def pull_at_zero(x, wh, h, t, n, floor):
     return total
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
     """Update the active components of a row once, in place; return the weighted sum of the changes.
 
@@ -64,7 +64,7 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
     return change
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessian, slope, passive, work):
     """Move the positive active components of a row by one Newton step, in place.
 
@@ -131,7 +131,7 @@ def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessi
         w[a] = max(w[a] + kind(t * step[q]), kind(0))
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def row_model(other, columns, w, wh, n):
     """Write w h' at the nonzeros of a row; return the smallest of them."""
     k = len(w)
@@ -146,7 +146,7 @@ def row_model(other, columns, w, wh, n):
     return lowest
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def kl_rows(
     indptr,
     indices,

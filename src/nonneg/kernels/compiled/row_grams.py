@@ -8,14 +8,15 @@ little is observed.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from nonneg.kernels.compiled.jit import jit
 
 # Less than this share of the base is what rounding leaves of a difference of equal sums.
 NOISE = 1e-12
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def gram_of_row(i, base, ridge, sign, other, indptr, indices, gram):
     """Write the Gram matrix of row `i` into `gram`."""
     k = other.shape[1]
@@ -32,7 +33,7 @@ def gram_of_row(i, base, ridge, sign, other, indptr, indices, gram):
                     gram[a, b] += scaled * other[j, b]
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def hals_own_block(
     factor,
     base,
@@ -78,7 +79,7 @@ def hals_own_block(
         violations[i] = violation
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jit(error_model="numpy")
 def grams_block(base, sign, other, indptr, indices, out, start, stop):
     """Write the Gram matrices of rows `start` to `stop` into `out`; what is only noise becomes zero."""
     k = other.shape[1]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from nonneg.kernels.compiled.jit import jit
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def sparse_times_block(indptr, indices, data, right, out, start, stop):
     """Write rows `start` to `stop` of the product into `out`; see `kernels.sparse_times`."""
     k = right.shape[1]
@@ -31,7 +32,7 @@ def sparse_times_block(indptr, indices, data, right, out, start, stop):
             out[i, a] = total[a]
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def sampled_product_block(indptr, indices, left, right, out, start, stop):
     """Write (left right')[i, j] for the stored entries; see `kernels.sampled_product`."""
     k = right.shape[1]

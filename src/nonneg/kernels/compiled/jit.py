@@ -1,0 +1,54 @@
+"""numba's `njit` as the kernels use it: without the GIL, cached on disk, and quick to load from there.
+
+Before it loads a cached function, numba imports and registers everything that a compilation might need,
+which takes 0.25 s; machine code that is already there needs its runtime alone. The load is tried with that,
+and again in numba's own way if it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+try:
+    from numba.core.caching import FunctionCache
+    from numba.core.runtime import rtsys
+except ImportError:  # another numba than those known: its own way serves
+    FunctionCache = None
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function at its first call, or load it from the cache.
+
+    Parameters
+    ----------
+    **options : Any
+        Of `numba.njit`.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
+        if FunctionCache is not None and isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
+            dispatcher._cache = _QuickCache(dispatcher.py_func)
+        return dispatcher
+
+    return decorate
+
+
+if FunctionCache is not None:
+
+    class _QuickCache(FunctionCache):
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                rtsys.initialize(target_context)
+                found = self._load_overload(sig, target_context)
+            except Exception:  # whatever it is, numba's own way either works or says what is wrong
+                found = None
+            return super().load_overload(sig, target_context) if found is None else found
