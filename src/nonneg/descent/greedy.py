@@ -15,6 +15,7 @@ import numpy as np
 
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
 
 BlockScore: TypeAlias = Callable[..., tuple[tuple[Array, ...], Array]]
 
@@ -40,6 +41,9 @@ class GreedyRule:
         ``refine(data, kept, index)`` returns the index to pick instead of the best-scored one.
     first_facts : mapping
         The keywords of `begin`.
+    tie_break : tuple of (int, float), optional
+        Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
+        with the largest entry of its first column wins, of equal ones the lowest index.
     """
 
     begin: BlockScore
@@ -48,6 +52,7 @@ class GreedyRule:
     n_kept: int
     refine: Callable[[DataMatrix, tuple[LeftArray, ...], int], int] | None = None
     first_facts: Mapping[str, Any] | None = None
+    tie_break: tuple[int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ def greedy_selection(
     *,
     first: int | None = None,
     floor: float = 0.0,
+    relative_floor: float = 0.0,
     finish: bool = True,
     on_pick: Callable[[int, float], bool] | None = None,
 ) -> GreedySelection:
@@ -96,6 +102,8 @@ def greedy_selection(
         The first pick; by default the one that `rule.begin` scores best.
     floor : float
         The search ends early when no score is above it: nothing is left that the picks do not explain.
+    relative_floor : float
+        The same as a share of the best score before the first pick.
     finish : bool
         Whether the last pick is followed by a pass, so that what is kept takes it into account.
     on_pick : callable, optional
@@ -107,7 +115,10 @@ def greedy_selection(
         At most `n_picks` points. Of equal scores the lowest index wins.
     """
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
-    kept, (candidates,) = data.row_pass(_first, n_out=rule.n_kept, begin=rule.begin, facts=facts)
+    kept, (candidates,) = data.row_pass(
+        _first, n_out=rule.n_kept, begin=rule.begin, facts=facts, tie=rule.tie_break
+    )
+    floor = max(floor, relative_floor * _best(candidates, None)[1])
     indices: list[int] = []
     scores: list[float] = []
     best_left = float("nan")
@@ -115,7 +126,7 @@ def greedy_selection(
         if n_pick == 1 and first is not None:
             index, score, row = int(first), float("nan"), data.take_rows([int(first)])[0, :]
         else:
-            index, score, row = _best(candidates)
+            index, score, row = _best(candidates, rule.tie_break)
             if not score > floor:
                 best_left = score
                 break
@@ -129,39 +140,78 @@ def greedy_selection(
         ended = on_pick is not None and on_pick(index, score)
         if finish or (n_pick < n_picks and not ended):
             kept, (candidates,) = data.row_pass(
-                _next, *kept, n_out=rule.n_kept, advance=rule.advance, facts=rule.facts(row, n_pick)
+                _next,
+                *kept,
+                n_out=rule.n_kept,
+                advance=rule.advance,
+                facts=rule.facts(row, n_pick),
+                tie=rule.tie_break,
             )
-            best_left = _best(candidates)[1]
+            best_left = _best(candidates, rule.tie_break)[1]
         if ended:
             break
     return GreedySelection(np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left)
 
 
 def _first(
-    block: LocalMatrix, *, begin: BlockScore, facts: Mapping[str, Any]
+    block: LocalMatrix, *, begin: BlockScore, facts: Mapping[str, Any], tie: tuple[int, float] | None
 ) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
     kept, scores = begin(block, **facts)
-    return kept, (_candidate(block, scores),)
+    return kept, (_candidates(block, kept, scores, tie),)
 
 
 def _next(
-    block: LocalMatrix, *kept: Array, advance: BlockScore, facts: Mapping[str, Any]
+    block: LocalMatrix,
+    *kept: Array,
+    advance: BlockScore,
+    facts: Mapping[str, Any],
+    tie: tuple[int, float] | None,
 ) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
     kept, scores = advance(block, *kept, **facts)
-    return kept, (_candidate(block, scores),)
+    return kept, (_candidates(block, kept, scores, tie),)
 
 
-def _candidate(block: LocalMatrix, scores: Array) -> list[tuple[Any, ...]]:
-    # A list of one: the lists of the blocks are joined where small results are summed. The row comes along,
-    # so that the pick of a chunked matrix needs no second computation.
-    best = int(block.xp.argmax(scores))
-    return [(float(scores[best]), best, block.shape[0], block.take_rows([best])[0, :])]
+def _candidates(
+    block: LocalMatrix, kept: tuple[Array, ...], scores: Array, tie: tuple[int, float] | None
+) -> list[tuple[Any, ...]]:
+    # A list: the lists of the blocks are joined where small results are summed. The rows come along, so that
+    # the pick of a chunked matrix needs no second computation. Each entry also tells the size of its block,
+    # all but the last one zero, from which the place in the whole follows.
+    if tie is None:
+        places = [int(block.xp.argmax(scores))]
+        seconds = [0.0]
+    else:
+        places, seconds = _front(block, scores, kept[tie[0]], tie[1])
+    rows = block.take_rows(places)
+    sizes = [0] * (len(places) - 1) + [block.shape[0]]
+    return [(float(scores[place]), place, sizes[i], rows[i, :], seconds[i]) for i, place in enumerate(places)]
 
 
-def _best(candidates: list[tuple[Any, ...]]) -> tuple[int, float, Array]:
-    start, winner = 0, (-1, -float("inf"), candidates[0][3])
-    for score, local, n_rows, row in candidates:
-        if winner[0] < 0 or score > winner[1]:
-            winner = (start + local, score, row)
-        start += n_rows
-    return winner
+def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tuple[list[int], list[float]]:
+    # Which of a block's near ties is the best depends on the best score of all blocks: kept are those that no
+    # other one of the block beats in both respects.
+    xp = block.xp
+    best = xp.max(scores)
+    near = xp.nonzero(scores >= best - share * xp.abs(best))[0]
+    places = to_numpy(near).astype(np.int64)
+    by_score = to_numpy(xp.take(scores, near))
+    by_second = to_numpy(xp.take(second[:, 0], near))
+    order = np.lexsort((places, -by_second, -by_score))
+    reached = np.maximum.accumulate(by_second[order])
+    ahead = np.concatenate([[True], by_second[order][1:] > reached[:-1]])
+    chosen = order[ahead]
+    return [int(place) for place in places[chosen]], [float(value) for value in by_second[chosen]]
+
+
+def _best(candidates: list[tuple[Any, ...]], tie: tuple[int, float] | None) -> tuple[int, float, Array]:
+    starts, start = [], 0
+    for candidate in candidates:
+        starts.append(start)
+        start += candidate[2]
+    best = max(candidate[0] for candidate in candidates)
+    level = best if tie is None else best - tie[1] * abs(best)
+    # Sorted by the second respect, then by place. NaN, which beats nothing, leaves the first candidate.
+    fit = [i for i, candidate in enumerate(candidates) if candidate[0] >= level] or [0]
+    winner = min(fit, key=lambda i: (-candidates[i][4], starts[i] + candidates[i][1]))
+    score, place, _, row, _ = candidates[winner]
+    return starts[winner] + place, score, row

@@ -19,6 +19,8 @@ class StopReason(StrEnum):
     STALLED = "no step decreased the loss any more"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "the run was interrupted"
+    FOUND = "all that was asked for was found"
+    EXHAUSTED = "nothing was left to find"
 
 
 StoppingRule: TypeAlias = Callable[[History], bool]

@@ -1,0 +1,154 @@
+"""Successive projections: the point with the longest residual, then its direction taken out of all points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.descent.greedy import GreedyRule
+from nonneg.separable.greedy import GrowingBasis, pursue, relative_floor
+from nonneg.separable.result import SelectionResult
+
+TIE_TOL = 1e-6
+
+
+def spa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
+    """Pick the points with the longest residual, one after another.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row; signs are free.
+    n_anchors : int
+        How many to pick.
+    tie_tol : float
+        Points whose squared residual is within this share of the largest count as tied; the one with the
+        largest norm wins, of equal ones the lowest index. 0 takes the longest residual whatever the norms.
+
+    Returns
+    -------
+    SelectionResult
+        The scores are the norms of the residuals. Fewer anchors than asked where the picked ones span the
+        data.
+
+    Notes
+    -----
+    One pass over the data an anchor, one product with a vector. The squared norms are updated in float64 by
+    ``||r||^2 - (x'q)^2`` with q of length one. Where that difference has lost the digits that the choice
+    needs, the candidates' residuals are formed anew.
+
+    References
+    ----------
+    .. [1] Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2).
+    .. [2] Gillis & Vavasis (2014), IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
+    """
+    return pursue(
+        data, n_anchors, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
+    )
+
+
+def projection_rule(tie_tol: float) -> GreedyRule:
+    """Return the rule of successive projections.
+
+    Parameters
+    ----------
+    tie_tol : float
+        See `spa`.
+
+    Returns
+    -------
+    GreedyRule
+        For one run.
+    """
+    basis = GrowingBasis()
+
+    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+        direction = basis.extended(array_namespace(row), row)
+        return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
+
+    return GreedyRule(begin=_squared_norms, advance=_projected, facts=facts, n_kept=2, tie_break=(1, tie_tol))
+
+
+def squared_row_norms(block: LocalMatrix) -> Array:
+    """Return the squared norms of a block's rows, in float64.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The rows.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        Accumulated in float64.
+    """
+    xp = block.xp
+    if block.kind == "sparse":
+        squares = block.csr.copy()  # type: ignore[attr-defined]
+        squares.data = squares.data.astype(xp.float64) ** 2
+        return xp.asarray(squares.sum(axis=1)).reshape(-1)
+    parts = []
+    for start, stop in block.row_blocks(1 << 20):
+        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
+        parts.append(xp.sum(rows * rows, axis=1))
+    return xp.concat(parts, axis=0)
+
+
+def _squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
+    squares = squared_row_norms(block)
+    return (squares[:, None], squares[:, None]), squares
+
+
+def _projected(
+    block: LocalMatrix,
+    residual: Array,
+    original: Array,
+    *,
+    direction: Array | None,
+    basis: Array,
+    tie_tol: float,
+) -> tuple[tuple[Array, Array], Array]:
+    xp = block.xp
+    left = residual[:, 0]
+    if direction is not None:
+        along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
+        left = xp.clip(left - along * along, min=0.0)
+    left = _settled(block, left, original[:, 0], basis, tie_tol)
+    return (left[:, None], original), left
+
+
+def _settled(block: LocalMatrix, left: Array, original: Array, basis: Array, tie_tol: float) -> Array:
+    # A difference of squares is off by some roundings of the first of them. Rows that might be the block's
+    # best, and are not known well enough to tell ties, get the square of their residual itself.
+    xp = block.xp
+    doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
+    lowest = xp.max(left - doubt)
+    unsure = xp.logical_and(left + doubt >= lowest, doubt > 0.25 * tie_tol * left)
+    places = xp.nonzero(unsure)[0]
+    n_places = int(places.shape[0])
+    if n_places == 0:
+        return left
+    step = max(1, (1 << 20) // block.shape[1])
+    squares = [
+        _residual_squares(block, places[start : min(start + step, n_places)], basis)
+        for start in range(0, n_places, step)
+    ]
+    turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
+    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)
+
+
+def _residual_squares(block: LocalMatrix, places: Array, basis: Array) -> Array:
+    xp = block.xp
+    rows = xp.astype(_rows_at(block, places), xp.float64)
+    for _ in range(2):
+        rows = rows - (rows @ basis) @ basis.T
+    return xp.sum(rows * rows, axis=1)
+
+
+def _rows_at(block: LocalMatrix, places: Array) -> Array:
+    if block.kind == "sparse":
+        return block.take_rows(places)
+    return block.xp.take(block.array, places, axis=0)  # type: ignore[attr-defined]
