@@ -99,21 +99,6 @@ def test_what_happens_has_its_exit_code(error, code, said, monkeypatch, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_there_are_no_experiments_yet(capsys):
-    assert main(["reproduce"]) == 0
-    assert "no experiments yet" in capsys.readouterr().out
-    assert main(["reproduce", "table-3"]) == 2
-    assert "no experiment 'table-3'" in capsys.readouterr().err
-
-
-def test_near_experiments_are_named(monkeypatch, capsys):
-    monkeypatch.setattr("nonneg.cli.reproduce.EXPERIMENTS", {"cones-table-2": "errors of cone starts"})
-    assert main(["reproduce"]) == 0
-    assert "cones-table-2  errors" in capsys.readouterr().out
-    assert main(["reproduce", "cone-table-2"]) == 2
-    assert "Did you mean 'cones-table-2'" in capsys.readouterr().err
-
-
 def test_bench_says_where_it_can_run(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["bench"]) == 0

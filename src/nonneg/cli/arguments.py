@@ -28,6 +28,24 @@ def components(text: str) -> int | str:
     return int(text)
 
 
+def whole_number(text: str) -> int:
+    """Read a count.
+
+    Parameters
+    ----------
+    text : str
+        A positive whole number.
+
+    Returns
+    -------
+    int
+        The number.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
+    return int(text)
+
+
 def image_shape(text: str) -> tuple[int, int]:
     """Read the shape of an image.
 

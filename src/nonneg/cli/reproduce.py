@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nonneg.cli import terminal
-from nonneg.exceptions import UnknownNameError
+from nonneg.cli import INTERRUPTED, arguments, terminal
+from nonneg.experiments.registry import TITLES, find_experiment
 
-EXPERIMENTS: dict[str, str] = {}
-"""Identifier -> what it repeats."""
+if TYPE_CHECKING:
+    from nonneg.experiments.experiment import Experiment
+
+ALL = "all"
+OUTPUT = Path("reproduced")
+QUICK_OUTPUT = OUTPUT / "quick"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +25,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser : ArgumentParser
         The parser of this command.
     """
-    parser.add_argument("experiment", nargs="?", metavar="ID", help="which one (default: list them)")
+    parser.add_argument(
+        "experiment",
+        nargs="?",
+        metavar="ID",
+        help=f"which one, such as cr1/table-1, or {ALL!r} (default: list them)",
+    )
+    parser.add_argument("--quick", action="store_true", help="a small setting that takes seconds")
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"folder for the results (default: ./{OUTPUT}, with --quick ./{QUICK_OUTPUT})",
+    )
+    parser.add_argument(
+        "--trials",
+        type=arguments.whole_number,
+        metavar="N",
+        help="run at most so many trials now; those that are done are kept and the same command goes on",
+    )
+    parser.add_argument(
+        "--only-summarize", action="store_true", help="run nothing; write the pages anew from the records"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the experiments.
+    """List the experiments, or run one or all of them.
 
     Parameters
     ----------
@@ -33,17 +62,54 @@ def run(options: argparse.Namespace) -> int:
     Returns
     -------
     int
-        0.
+        0, or 130 after Ctrl-C.
     """
-    if options.experiment is not None:
-        if not EXPERIMENTS:
-            raise UnknownNameError(
-                f"There is no experiment {options.experiment!r}: this version has none yet. "
-                "`nonneg reproduce` lists those there are."
-            )
-        raise UnknownNameError.of("experiment", options.experiment, EXPERIMENTS)
-    if not EXPERIMENTS:
-        terminal.say("There are no experiments yet.")
-    for name, title in EXPERIMENTS.items():
-        terminal.say(f"{name}  {title}")
+    if options.experiment is None:
+        width = max(map(len, TITLES), default=0)
+        for name, title in TITLES.items():
+            terminal.say(f"{name.ljust(width)}  {title}")
+        return 0
+    from nonneg.cli.experiment_page import write_page
+    from nonneg.cli.experiment_trials import read_trials, run_trials
+    from nonneg.report.folder import check_output_folder
+
+    out = options.out or (QUICK_OUTPUT if options.quick else OUTPUT)
+    chosen = _chosen(options.experiment, options.quick, options.only_summarize)
+    check_output_folder(out)
+    for experiment in chosen:
+        folder = out / experiment.name
+        whole = True
+        if not options.only_summarize:
+            with terminal.warnings_as_notes():
+                whole = run_trials(
+                    experiment, folder, quick=options.quick, limit=options.trials, quiet=options.quiet
+                )
+        lines = read_trials(experiment, folder, quick=options.quick)
+        if lines:
+            write_page(experiment, folder, lines, quick=options.quick)
+            terminal.say(str(folder / "index.md"))
+        else:
+            terminal.note(f"{experiment.name}: there are no records of finished trials in {folder}")
+        if not whole:
+            return INTERRUPTED
     return 0
+
+
+def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
+    """Return the experiments to run; what they need is there."""
+    if name != ALL:
+        experiment = find_experiment(name)
+        if not only_summarize:
+            experiment.check_data_sets(quick)
+        return [experiment]
+    chosen = []
+    for experiment in map(find_experiment, TITLES):
+        missing = [] if only_summarize else experiment.missing_data_sets(quick)
+        if missing:
+            terminal.note(
+                f"{experiment.name} is left out: its data sets {', '.join(missing)} are not in the data "
+                "home that NONNEG_DATA names"
+            )
+        else:
+            chosen.append(experiment)
+    return chosen

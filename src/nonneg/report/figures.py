@@ -6,8 +6,6 @@ Only matplotlib's object interface is used: no window, no global figure, no glob
 from __future__ import annotations
 
 import io
-import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +13,11 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
+from nonneg.report.svg import svg_element
 
 # Colours that no figure uses otherwise; `_svg_text` writes the page's own in their place.
 _INK, _FAINT, _ACCENT = "#010203", "#040506", "#070809"
 _PAGE_COLOURS = {_INK: "currentColor", _FAINT: "var(--line)", _ACCENT: "var(--accent)"}
-_DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|xtick|ytick|LineColl)[^"]*"')
 
 N_BINS = 600
 """A heat map has at most so many cells along its long side."""
@@ -211,18 +209,7 @@ def _leave_room(axes: Any, y: FloatArray) -> None:
 
 
 def _svg_text(figure: Any, title: str) -> str:
-    matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
-    backend = import_optional("matplotlib.backends.backend_svg", extra="report", purpose="The report")
-    stream = io.StringIO()
-    # The salt makes the names of clip paths the same in every run, and different between figures.
-    with warnings.catch_warnings(), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
-        # Text stays text: a character that matplotlib's own font lacks is drawn by the browser.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        backend.FigureCanvasSVG(figure).print_svg(
-            stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    text = stream.getvalue()
-    text = _DECORATIVE_IDS.sub("", text[text.index("<svg") :])
+    text = svg_element(figure, title)
     for placeholder, colour in _PAGE_COLOURS.items():
         text = text.replace(placeholder, colour)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+    return text

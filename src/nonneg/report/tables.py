@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 
@@ -11,6 +11,7 @@ def markdown_table(
     columns: Sequence[str] | Mapping[str, str] | None = None,
     *,
     digits: int = 4,
+    right: Collection[str] = (),
 ) -> str:
     """Lay records out as a Markdown table, numbers to the right.
 
@@ -22,6 +23,8 @@ def markdown_table(
         Which keys, in which order; a mapping gives each a heading. None takes all, as they first appear.
     digits : int, default=4
         Significant digits of a float.
+    right : collection of str, default=()
+        Keys of columns that stand to the right although they hold text.
 
     Returns
     -------
@@ -35,7 +38,7 @@ def markdown_table(
         return ""
     body = [[format_cell(record.get(key), digits=digits) for key in headings] for record in records]
     rows = [[_escaped(heading) for heading in headings.values()], *body]
-    numeric = [_is_numeric([record.get(key) for record in records]) for key in headings]
+    numeric = [key in right or _is_numeric([record.get(key) for record in records]) for key in headings]
     widths = [max(3, *(len(row[at]) for row in rows)) for at in range(len(headings))]
     lines = [
         "| "

@@ -1,0 +1,124 @@
+"""What an experiment is: settings to try, a function that runs one of them, and one that sums up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nonneg.datasets.store import ENVIRONMENT_VARIABLE, DatasetNotFoundError, is_available
+from nonneg.experiments.exhibits import Exhibit
+
+Setting = Mapping[str, Any]
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of a paper.
+
+    Attributes
+    ----------
+    name : str
+        Such as "cr1/table-1"; the folder of its results has this name.
+    title : str
+        One line, as in `nonneg.experiments.registry.TITLES`.
+    shows : str
+        What the paper shows there, and with what choices it is repeated here.
+    trials : callable
+        Takes `quick` (bool) and returns the settings to run, plain values that JSON can hold, in the order
+        in which they are run. A trial is what is done again as a whole after an interruption, so it should
+        take seconds to a few minutes. A setting names its seed. The entry ``threads``, where there is one,
+        holds nonneg and BLAS to so many threads.
+    run : callable
+        Takes a setting and returns its records, plain values that JSON can hold.
+    summarize : callable
+        Takes the records of all trials done so far, each with the entries of its setting, and returns the
+        exhibits. It is called with a part of the trials too, never with none.
+    data_sets : tuple of str
+        Names of real data sets (folders of the data home) that the experiment needs.
+    quick_data_sets : tuple of str or None
+        The same for the quick setting; None where it needs the same.
+    cost : callable or None
+        Takes a setting and returns how long it takes in proportion to the others, for the time left.
+    """
+
+    name: str
+    title: str
+    shows: str
+    trials: Callable[[bool], Sequence[Setting]]
+    run: Callable[[Setting], Sequence[Record]]
+    summarize: Callable[[Sequence[Record]], Sequence[Exhibit]]
+    data_sets: tuple[str, ...] = ()
+    quick_data_sets: tuple[str, ...] | None = None
+    cost: Callable[[Setting], float] | None = None
+
+    def missing_data_sets(self, quick: bool) -> list[str]:
+        """Return the data sets that are needed and are not on this machine.
+
+        Parameters
+        ----------
+        quick : bool
+            Whether the quick setting is meant.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        needed = self.quick_data_sets if quick and self.quick_data_sets is not None else self.data_sets
+        return [name for name in needed if not is_available(name)]
+
+    def check_data_sets(self, quick: bool) -> None:
+        """Make sure before any work that the data sets are at hand.
+
+        Parameters
+        ----------
+        quick : bool
+            Whether the quick setting is meant.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If one is not; the message says where it belongs.
+        """
+        missing = self.missing_data_sets(quick)
+        if missing:
+            raise DatasetNotFoundError(
+                f"{self.name} needs the data sets {', '.join(missing)}, which are not on this machine. Put "
+                f"each into a folder of its name in a data home (`nonneg.datasets.store` says which files), "
+                f"and name the data home by the environment variable {ENVIRONMENT_VARIABLE}."
+            )
+
+
+def setting_key(setting: Setting) -> str:
+    """Return the text by which two settings are compared.
+
+    Parameters
+    ----------
+    setting : mapping
+        Plain values.
+
+    Returns
+    -------
+    str
+        JSON with sorted keys, so that what was read from a file equals what was written.
+    """
+    return json.dumps(setting, sort_keys=True, allow_nan=False)
+
+
+def flat_records(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Turn the lines of a file of trials into records for `Experiment.summarize`.
+
+    Parameters
+    ----------
+    lines : iterable of mapping
+        Each with ``setting`` and ``records``.
+
+    Returns
+    -------
+    list of dict
+        One a record, with the entries of its setting.
+    """
+    return [{**line["setting"], **record} for line in lines for record in line["records"]]

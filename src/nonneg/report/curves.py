@@ -1,0 +1,143 @@
+"""Figures that are files of their own: panels of curves as SVG, grids of pictures as PNG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.report.svg import svg_element
+
+# Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8a7f00")
+MARKERS = "osD^vP*X"
+_INK, _FAINT = "#222222", "#cccccc"
+
+
+def curve_panels(panels: Sequence[Mapping[str, Any]], title: str, *, n_columns: int = 2) -> str:
+    """Draw curves in one or several pairs of axes.
+
+    Parameters
+    ----------
+    panels : sequence of mapping
+        Row by row. Each has ``title``, ``x_label``, ``y_label``, ``x_log``, ``y_log`` and ``series``, whose
+        entries have ``label``, ``x``, ``y`` (None leaves a gap), ``spread`` (half the error bars, or None)
+        and ``style`` ("points", "line" or "dashed").
+    title : str
+        What a reader who does not see it is told.
+    n_columns : int, default=2
+        So many panels beside one another.
+
+    Returns
+    -------
+    str
+        A complete SVG file on white.
+    """
+    n_columns = max(1, min(n_columns, len(panels)))
+    n_rows = -(-len(panels) // n_columns)
+    figure = _figure(5.2 * n_columns, 3.6 * n_rows)
+    grid = np.atleast_2d(figure.subplots(n_rows, n_columns, squeeze=False))
+    for at, axes in enumerate(grid.ravel()):
+        if at < len(panels):
+            _draw(axes, panels[at])
+        else:
+            axes.set_axis_off()
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + svg_element(figure, title)
+
+
+def picture_grid(
+    images: Sequence[Sequence[FloatArray]],
+    *,
+    row_labels: Sequence[str] = (),
+    column_labels: Sequence[str] = (),
+) -> bytes:
+    """Draw a grid of pictures, white for the largest entry of each.
+
+    Parameters
+    ----------
+    images : sequence of sequences of array of shape (height, width)
+        Row by row.
+    row_labels, column_labels : sequence of str
+        Beside and above; empty for none.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+    """
+    backend = import_optional("matplotlib.backends.backend_agg", extra="report", purpose="The report")
+    n_rows, n_columns = len(images), max(len(row) for row in images)
+    first = np.asarray(images[0][0])
+    height = 1.2 * first.shape[0] / first.shape[1]
+    figure = _figure(1.2 * n_columns + (1.0 if row_labels else 0.1), (height + 0.1) * n_rows + 0.3)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    for i, row in enumerate(grid):
+        for j, axes in enumerate(row):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set_visible(False)
+            if j < len(images[i]):
+                axes.imshow(np.asarray(images[i][j]), cmap="gray", vmin=0.0, interpolation="nearest")
+            if i == 0 and j < len(column_labels):
+                axes.set_title(column_labels[j], fontsize=9, color=_INK, parse_math=False)
+            if j == 0 and i < len(row_labels):
+                axes.set_ylabel(
+                    row_labels[i],
+                    fontsize=9,
+                    color=_INK,
+                    rotation=0,
+                    ha="right",
+                    va="center",
+                    parse_math=False,
+                )
+    stream = io.BytesIO()
+    figure.set_dpi(120)
+    backend.FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _figure(width: float, height: float) -> Any:
+    module = import_optional("matplotlib.figure", extra="report", purpose="The report")
+    return module.Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def _draw(axes: Any, panel: Mapping[str, Any]) -> None:
+    if panel.get("x_log"):
+        axes.set_xscale("log")
+    if panel.get("y_log"):
+        axes.set_yscale("log")
+    for at, series in enumerate(panel["series"]):
+        _draw_series(axes, series, COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)])
+    axes.set_title(panel["title"], fontsize=11, color=_INK, parse_math=False)
+    axes.set_xlabel(panel["x_label"], color=_INK, parse_math=False)
+    axes.set_ylabel(panel["y_label"], color=_INK, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_FAINT)
+    axes.tick_params(colors=_INK, which="both", labelsize=9)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if panel["series"]:
+        legend = axes.legend(fontsize=8, frameon=False)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+
+def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str) -> None:
+    x = np.asarray(series["x"], dtype=float)
+    y = np.asarray([np.nan if value is None else value for value in series["y"]], dtype=float)
+    styles: dict[str, dict[str, Any]] = {
+        "points": {"marker": marker, "markersize": 5, "linewidth": 1.4},
+        "line": {"linewidth": 1.8},
+        "dashed": {"linewidth": 1.6, "linestyle": "--"},
+    }
+    looks = styles[series.get("style") or "points"]
+    spread = series.get("spread")
+    if spread is None:
+        axes.plot(x, y, color=colour, label=series["label"], **looks)
+    else:
+        bars = np.asarray([0.0 if value is None else value for value in spread], dtype=float)
+        axes.errorbar(x, y, yerr=bars, color=colour, label=series["label"], capsize=3, **looks)

@@ -1,0 +1,79 @@
+"""On what a record was made: processor, memory, versions; nothing that names the machine itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+LIBRARIES = ("nonneg", "numpy", "scipy", "scikit-learn", "numba", "threadpoolctl")
+
+
+def processor() -> str:
+    """Return the name of the processor.
+
+    Returns
+    -------
+    str
+        As the system tells it.
+    """
+    try:
+        told = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, timeout=10).stdout
+        names = [line.split(":", 1)[1].strip() for line in told.splitlines() if line.startswith("Model name")]
+        vendors = [
+            line.split(":", 1)[1].strip() for line in told.splitlines() if line.startswith("Vendor ID")
+        ]
+    except (OSError, subprocess.SubprocessError):
+        names, vendors = [], []
+    if not names:
+        return platform.processor() or platform.machine()
+    maker = f"{vendors[0]} " if vendors and vendors[0].lower() not in names[0].lower() else ""
+    return f"{maker}{names[0]} ({platform.machine()})"
+
+
+def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
+    """Return what a reader needs to judge a record, as far as it stays the same during a run.
+
+    Parameters
+    ----------
+    libraries : sequence of str
+        Whose versions are told.
+
+    Returns
+    -------
+    dict
+        Plain values: processor, cores, memory, system, Python and versions.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    versions = {}
+    for name in libraries:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "from source"
+    return {
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def present_facts() -> dict[str, Any]:
+    """Return what changes from record to record.
+
+    Returns
+    -------
+    dict
+        The date, and the load of the machine in the last minute (None where the system does not tell).
+    """
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+    }
