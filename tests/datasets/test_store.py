@@ -24,9 +24,10 @@ def home(tmp_path, monkeypatch):
     np.savez(tmp_path / "indian_pines/data.npz", X=scene, gt=np.array([[0, 1, 2], [3, 16, 0]], np.uint8))
     scipy.sparse.save_npz(tmp_path / "tdt2/X.npz", counts)
     np.savez(tmp_path / "tdt2/labels.npz", y=np.array([4, 0], np.uint8))
-    for file in store.CHECKSUMS:
-        digest = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
-        monkeypatch.setitem(store.CHECKSUMS, file, digest)
+    np.savez(tmp_path / "tdt2/class_subsets.npz", k2=np.array([[4, 0]], np.uint8))
+    for path in tmp_path.glob("*/*.npz"):
+        file = path.relative_to(tmp_path).as_posix()
+        monkeypatch.setitem(store.CHECKSUMS, file, hashlib.sha256(path.read_bytes()).hexdigest())
     return tmp_path
 
 
@@ -112,24 +113,21 @@ def test_names_outside_the_store_are_refused_with_the_near_ones(ask):
         ask()
 
 
-@pytest.mark.skipif(not store.is_available("tdt2"), reason="the real set is not on this machine")
-def test_the_real_articles_have_their_published_size():
-    articles = datasets.load_tdt2()
-    assert articles.X.shape == (9394, 36771)
-    assert articles.X.nnz == 1224135
-    assert np.unique(articles.y).size == 30
+def test_a_set_of_several_files_may_be_there_in_part(home):
+    (home / "tdt2/class_subsets.npz").unlink()
+    assert not store.is_available("tdt2", home)
+    assert store.is_available("tdt2/X.npz", home)
 
 
-@pytest.mark.skipif(not store.is_available("olivetti_64x64"), reason="the real set is not on this machine")
-def test_the_real_faces_have_their_published_size():
-    faces = datasets.load_olivetti()
-    assert faces.X.shape == (400, 4096)
-    assert 0 <= faces.X.min() < faces.X.max() <= 1
-
-
-@pytest.mark.skipif(not store.is_available("indian_pines"), reason="the real set is not on this machine")
-def test_the_real_scene_has_its_published_size():
-    scene = datasets.load_indian_pines()
-    assert scene.X.shape == (21025, 200)
-    assert (scene.X.min(), scene.X.max()) == (955, 9604)
-    assert set(scene.y) == set(range(-1, 16))
+def test_the_table_of_sources_is_complete():
+    for name, entry in store.SOURCES.items():
+        assert entry["licence"], name
+        assert entry["files"], name
+        for source in entry["sources"]:
+            assert source["host"] in {"github", "pypi"}
+            assert source["repository"]
+            assert source["revision"]
+            assert source["paths"]
+        for facts in entry["files"].values():
+            assert facts["bytes"] > 0
+            assert len(bytes.fromhex(facts["sha256"])) == 32

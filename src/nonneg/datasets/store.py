@@ -5,18 +5,22 @@ A data home is a folder with one sub-folder a set::
     data home/
       olivetti_64x64/data.npz
       indian_pines/data.npz
-      tdt2/X.npz, labels.npz
+      tdt2/X.npz, labels.npz, class_subsets.npz
 
 It is named by the argument ``data_home`` or by the environment variable ``NONNEG_DATA``. No set is shipped
-with the package, because most sources state no licence.
+with the package, because most sources state no licence. The table ``sources.json`` says of every set where it
+comes from (repository, revision, paths), under which licence, and which files it is made into.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +31,15 @@ from nonneg.exceptions import FileFormatError, NonnegError, UnknownNameError
 
 ENVIRONMENT_VARIABLE = "NONNEG_DATA"
 
-CHECKSUMS = {
-    "olivetti_64x64/data.npz": "fe92a96c353f6a8071f3075ca8310cd7a921b1930bcb9b785d19165309d960fa",
-    "indian_pines/data.npz": "976d88478d0e018bed40033366c9d74e79d3164b60a182aea659c7a01c178e00",
-    "tdt2/X.npz": "0c9321b009accfca5aebf70a7c26f0fa79ac81304b5fc50a0e4b9c6fc197ec14",
-    "tdt2/labels.npz": "3fd671e0ad300d701e1a77fd0ed24b791d0ccba0c98b4ec2d8c1c2bab8f18f48",
+SOURCES: dict[str, dict[str, Any]] = json.loads(
+    resources.files("nonneg.datasets").joinpath("sources.json").read_text(encoding="utf-8")
+)
+"""By the name of a set: its licence, its sources, and the size and sha256 of each of its files."""
+
+CHECKSUMS: dict[str, str] = {
+    f"{name}/{file}": facts["sha256"]
+    for name, entry in SOURCES.items()
+    for file, facts in entry["files"].items()
 }
 """The sha256 of every file that a loader reads, by its path inside the data home."""
 
@@ -47,7 +55,7 @@ class Dataset:
     Attributes
     ----------
     X : array or scipy.sparse.csr_array of shape (n_samples, n_features)
-        The entries, nonnegative.
+        The entries, nonnegative; the adjacency matrix of a graph, whose samples are its nodes.
     y : array of int of shape (n_samples,)
         The class of each sample, from 0; -1 where there is none.
     names : tuple of str
@@ -58,6 +66,12 @@ class Dataset:
         The grid in which the samples lie (the pixels of a scene), if there is one.
     feature_shape : tuple of int or None
         The grid in which the features lie (the pixels of a picture), if there is one.
+    sample_names : tuple of str
+        The names of the samples; empty where the source gives none.
+    feature_names : tuple of str
+        The names of the features (the words of a vocabulary); empty where the source gives none.
+    extras : mapping of str to Any
+        What else the source gives; the loader says what.
     """
 
     X: MatrixLike
@@ -66,6 +80,31 @@ class Dataset:
     description: str
     sample_shape: tuple[int, ...] | None = None
     feature_shape: tuple[int, ...] | None = None
+    sample_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded or made sound.
+
+    Attributes
+    ----------
+    signals : array of shape (n_realizations, n_samples)
+        The sound, one recording a row.
+    rate : int
+        Samples a second.
+    sources : array of shape (n_sources, n_realizations, n_samples) or None
+        The signals that were added up, where they are known.
+    description : str
+        What it is, where it comes from and what was done to it.
+    """
+
+    signals: np.ndarray[Any, Any]
+    rate: int
+    sources: np.ndarray[Any, Any] | None
+    description: str
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
@@ -92,7 +131,7 @@ def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
     Parameters
     ----------
     name : str
-        The folder of the set, such as ``"tdt2"``.
+        The folder of the set, such as ``"tdt2"``, or one of its files, such as ``"tdt2/X.npz"``.
     home : path or None
         The data home; None asks ``NONNEG_DATA``.
 
@@ -101,7 +140,7 @@ def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
     bool
         True when the set can be loaded.
     """
-    known = [file for file in CHECKSUMS if file.split("/")[0] == name]
+    known = [file for file in CHECKSUMS if name in (file, file.split("/")[0])]
     if not known:
         raise UnknownNameError.of("name", name, {file.split("/")[0] for file in CHECKSUMS})
     folder = data_home(home)
@@ -199,3 +238,23 @@ def read_sparse(file: str, home: str | os.PathLike[str] | None = None) -> Sparse
     import scipy.sparse
 
     return scipy.sparse.csr_array(scipy.sparse.load_npz(find(file, home)))
+
+
+def classes(labels: Any, n_samples: int) -> IntArray:
+    """Return the classes of the samples of a set, -1 throughout where the source gives none.
+
+    Parameters
+    ----------
+    labels : array of int or None
+        As stored, from 0.
+    n_samples : int
+        How many samples there are.
+
+    Returns
+    -------
+    array of int of shape (n_samples,)
+        The field `y` of a `Dataset`.
+    """
+    if labels is None:
+        return np.full(n_samples, -1, dtype=np.intp)
+    return np.asarray(labels).astype(np.intp)

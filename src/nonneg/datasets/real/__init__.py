@@ -1,9 +1,59 @@
-"""Real data sets, read from the local store; a file each."""
+"""Real data sets, read from the local store; a file a kind."""
 
 from __future__ import annotations
 
-from nonneg.datasets.real.indian_pines import load_indian_pines
-from nonneg.datasets.real.olivetti import load_olivetti
-from nonneg.datasets.real.tdt2 import load_tdt2
+from nonneg.datasets.real.biology import load_brca_sbs96, load_leukemia, load_pbmc3k
+from nonneg.datasets.real.documents import (
+    load_bbc,
+    load_cluto,
+    load_hitech,
+    load_reuters21578,
+    load_tdt2,
+)
+from nonneg.datasets.real.graphs import load_dblp, load_facebook_ego, load_football, load_karate
+from nonneg.datasets.real.pictures import (
+    load_cbcl_faces,
+    load_ck_plus,
+    load_coil20,
+    load_olivetti,
+    load_orl,
+    load_swimmer,
+    load_yale_b,
+)
+from nonneg.datasets.real.recordings import load_armstrong, load_nonstationary440
+from nonneg.datasets.real.scenes import (
+    load_indian_pines,
+    load_moffett,
+    load_pavia_u_classes,
+    load_pavia_u_crop,
+    load_samson,
+)
 
-__all__ = ["load_indian_pines", "load_olivetti", "load_tdt2"]
+__all__ = [
+    "load_armstrong",
+    "load_bbc",
+    "load_brca_sbs96",
+    "load_cbcl_faces",
+    "load_ck_plus",
+    "load_cluto",
+    "load_coil20",
+    "load_dblp",
+    "load_facebook_ego",
+    "load_football",
+    "load_hitech",
+    "load_indian_pines",
+    "load_karate",
+    "load_leukemia",
+    "load_moffett",
+    "load_nonstationary440",
+    "load_olivetti",
+    "load_orl",
+    "load_pavia_u_classes",
+    "load_pavia_u_crop",
+    "load_pbmc3k",
+    "load_reuters21578",
+    "load_samson",
+    "load_swimmer",
+    "load_tdt2",
+    "load_yale_b",
+]

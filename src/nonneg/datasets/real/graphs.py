@@ -1,0 +1,152 @@
+"""Graphs: symmetric adjacency matrices, one node a row."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg.datasets import store
+from nonneg.exceptions import UnknownNameError
+
+Home: TypeAlias = str | os.PathLike[str] | None
+
+EGOS = tuple(
+    sorted((file[2:-4] for file in store.SOURCES["facebook_ego"]["files"] if file[0] == "A"), key=int)
+)
+"""The numbers of the people whose circles of friends are at hand."""
+
+
+def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return a network of co-authors with mixed memberships from the local store.
+
+    Parameters
+    ----------
+    name : {"dblp1", "dblp2", "dblp4"}
+        Which one.
+    data_home : path or None
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks the environment variable
+        ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` is the adjacency matrix in CSR, 0 and 1. ``extras["memberships"]`` is a CSR array of shape
+        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest share.
+    """
+    known = sorted(folder for folder in store.SOURCES if folder.startswith("dblp"))
+    if name not in known:
+        raise UnknownNameError.of("name", name, known)
+    memberships = store.read_sparse(f"{name}/theta.npz", data_home).astype(dtype)
+    return store.Dataset(
+        X=store.read_sparse(f"{name}/A.npz", data_home).astype(dtype),
+        y=np.asarray(memberships.argmax(axis=1), dtype=np.intp).ravel(),
+        names=(),
+        description=(
+            f"{name} (Mao, Sarkar and Chakrabarti): a network of co-authors of DBLP, one author a row, "
+            "joined by a common paper; communities are groups of conferences, memberships the shares of an "
+            "author's papers."
+        ),
+        extras={"memberships": memberships},
+    )
+
+
+def load_facebook_ego(
+    ego: str | int, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
+) -> store.Dataset:
+    """Return the friends of one person on Facebook and the circles they were put in, from the local store.
+
+    Parameters
+    ----------
+    ego : {"0", "107", "348", "414", "686", "698", "1684", "1912", "3437", "3980"}
+        The person, who is no node of the graph.
+    data_home : path or None
+        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None asks the environment
+        variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` is the adjacency matrix in CSR, 0 and 1; `sample_names` are the numbers of the friends.
+        ``extras["circles"]`` is a CSR array of shape (n_nodes, n_circles) of 0 and 1; circles overlap, so
+        that `y` is -1 throughout.
+    """
+    if str(ego) not in EGOS:
+        raise UnknownNameError.of("ego", str(ego), EGOS)
+    adjacency = store.read_sparse(f"facebook_ego/A_{ego}.npz", data_home).astype(dtype)
+    numbers = store.read_arrays(f"facebook_ego/ids_{ego}.npz", data_home)["node_id"]
+    return store.Dataset(
+        X=adjacency,
+        y=store.classes(None, adjacency.shape[0]),
+        names=(),
+        description=(
+            f"ego-Facebook of SNAP (McAuley and Leskovec, 2012), network of person {ego}: one friend a row, "
+            "joined where they are friends of each other; the circles are the person's own."
+        ),
+        sample_names=tuple(map(str, numbers)),
+        extras={"circles": store.read_sparse(f"facebook_ego/circles_{ego}.npz", data_home).astype(dtype)},
+    )
+
+
+def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return the graph of American college football from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None asks the environment
+        variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (115, 115) in CSR, 0 and 1; `sample_names` are the teams, `y` their conference.
+    """
+    return _graph(
+        "football",
+        "American college football, season 2000 (Girvan and Newman, 2002): 115 teams, joined by a game, in "
+        "12 conferences.",
+        data_home,
+        dtype,
+    )
+
+
+def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return Zachary's karate club from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None asks the environment variable
+        ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (34, 34) in CSR, 0 and 1; `y` is the club after the split.
+    """
+    description = (
+        "Zachary's karate club (1977): 34 members, joined where they met outside the club; it split in two."
+    )
+    return _graph("karate", description, data_home, dtype)
+
+
+def _graph(folder: str, description: str, home: Home, dtype: npt.DTypeLike) -> store.Dataset:
+    labels: dict[str, Any] = store.read_arrays(f"{folder}/labels.npz", home)
+    return store.Dataset(
+        X=store.read_sparse(f"{folder}/A.npz", home).astype(dtype),
+        y=labels["y"].astype(np.intp),
+        names=(),
+        description=description,
+        sample_names=tuple(map(str, labels.get("names", ()))),
+    )

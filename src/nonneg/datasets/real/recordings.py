@@ -1,0 +1,76 @@
+"""Sounds."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg.datasets import store
+from nonneg.exceptions import UnknownNameError
+
+Home: TypeAlias = str | os.PathLike[str] | None
+
+
+def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Recording:
+    """Return an old recording of Louis Armstrong from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``audio_armstrong/armstrong.wav``; None asks the environment variable
+        ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Recording
+        `signals` of shape (1, 1191735) in [-1, 1), 11025 samples a second.
+    """
+    from scipy.io import wavfile
+
+    rate, samples = wavfile.read(store.find("audio_armstrong/armstrong.wav", data_home))
+    return store.Recording(
+        signals=(samples[None, :] / np.asarray(32768, dtype=dtype)).astype(dtype),
+        rate=int(rate),
+        sources=None,
+        description=(
+            "Louis Armstrong, an old recording with noise (as used for transform learning): one channel, "
+            "16 bits, divided by 32768."
+        ),
+    )
+
+
+def load_nonstationary440(
+    data_home: Home = None, *, simulation: int = 1, dtype: npt.DTypeLike = np.float64
+) -> store.Recording:
+    """Return made mixtures of two sources around 440 Hz from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None asks the environment
+        variable ``NONNEG_DATA``.
+    simulation : {1, 2, 3, 4, 5}, default 1
+        Which one.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Recording
+        `signals` of shape (10, 15000), ten realizations; `sources` of shape (2, 10, 15000), whose sum they
+        are.
+    """
+    if simulation not in range(1, 6):
+        raise UnknownNameError.of("simulation", simulation, "12345")
+    arrays = store.read_arrays(f"audio_nonstationary440/sim{simulation}.npz", data_home)
+    return store.Recording(
+        signals=arrays["ys"].astype(dtype),
+        rate=int(arrays["fs"].item()),
+        sources=np.stack([arrays["ys1"], arrays["ys2"]]).astype(dtype),
+        description=f"Made mixtures of two non-stationary sources around 440 Hz, simulation {simulation}.",
+    )

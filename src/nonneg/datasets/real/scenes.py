@@ -1,0 +1,197 @@
+"""Hyperspectral scenes, one pixel a row, in the order of the rows of the scene."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._typing import IntArray
+from nonneg.datasets import store
+
+Home: TypeAlias = str | os.PathLike[str] | None
+
+COVERS = (
+    "Alfalfa",
+    "Corn-notill",
+    "Corn-mintill",
+    "Corn",
+    "Grass-pasture",
+    "Grass-trees",
+    "Grass-pasture-mowed",
+    "Hay-windrowed",
+    "Oats",
+    "Soybean-notill",
+    "Soybean-mintill",
+    "Soybean-clean",
+    "Wheat",
+    "Woods",
+    "Buildings-Grass-Trees-Drives",
+    "Stone-Steel-Towers",
+)
+
+
+def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return the Indian Pines scene from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``indian_pines/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (21025, 200), one pixel a row.
+    """
+    arrays = store.read_arrays("indian_pines/data.npz", data_home)
+    return _scene(
+        arrays["X"],
+        "Indian Pines (AVIRIS, Indiana, 1992), water absorption bands removed: 145 x 145 pixels, one pixel "
+        "a row, 200 bands, sensor values from 955 to 9604 as stored. 16 land covers; pixels without one "
+        "have y = -1.",
+        dtype,
+        y=arrays["gt"].ravel().astype(np.intp) - 1,
+        names=COVERS,
+    )
+
+
+def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return a crop of 50 x 50 pixels of the Pavia University scene from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``paviaU_sub50/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (2500, 103), one pixel a row. There are no classes: where the crop lies in the scene is
+        not stated.
+    """
+    return _scene(
+        store.read_arrays("paviaU_sub50/data.npz", data_home)["X"],
+        "A crop of Pavia University (ROSIS): 50 x 50 pixels, one pixel a row, 103 bands, sensor values as "
+        "stored. The source states neither the place of the crop in the scene nor classes.",
+        dtype,
+    )
+
+
+def load_pavia_u_classes(data_home: Home = None) -> IntArray:
+    """Return the land covers of the full Pavia University scene from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``paviaU_gt/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+
+    Returns
+    -------
+    array of int of shape (610, 340)
+        Nine covers, from 0; -1 where there is none. The spectra of the full scene are not in the store.
+    """
+    return store.read_arrays("paviaU_gt/data.npz", data_home)["gt"].astype(np.intp) - 1
+
+
+def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return the Samson scene with its published endmembers from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``samson/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (9025, 156), one pixel a row. `extras` has ``"endmembers"`` of shape (3, 156), each
+        scaled to a largest entry of 1 (compare by angle), and ``"abundances"`` of shape (9025, 3); `names`
+        are theirs, and `y` is the most abundant one.
+    """
+    arrays = store.read_arrays("samson/data.npz", data_home)
+    rows, columns = (int(side) for side in arrays["nrow_ncol"])
+    # Pixels are stored column after column.
+    cube = arrays["Y"].T.reshape(columns, rows, -1).transpose(1, 0, 2)
+    abundances = arrays["A"].T.reshape(columns, rows, -1).transpose(1, 0, 2)
+    return _unmixing(
+        cube,
+        abundances,
+        arrays["M"].T,
+        "Samson: 95 x 95 pixels, one pixel a row, 156 bands, reflectances as stored; endmembers rock, tree "
+        "and water. The published abundances ignore the brightness of each pixel: as a linear model they "
+        "leave a residual of 31 %.",
+        dtype,
+        names=("rock", "tree", "water"),
+    )
+
+
+def load_moffett(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return the Moffett Field crop with its published endmembers from the local store.
+
+    Parameters
+    ----------
+    data_home : path or None
+        The folder that holds ``moffett/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` of shape (2500, 184), one pixel a row. `extras` has ``"endmembers"`` of shape (3, 184) and
+        ``"abundances"`` of shape (2500, 3); `y` is the most abundant one.
+    """
+    arrays = store.read_arrays("moffett/data.npz", data_home)
+    rows, columns, _ = arrays["A_img"].shape
+    # Pixels are stored column after column, the abundances as a picture.
+    cube = arrays["Y"].T.reshape(columns, rows, -1).transpose(1, 0, 2)
+    return _unmixing(
+        cube,
+        arrays["A_img"],
+        arrays["M"].T,
+        "A crop of Moffett Field (AVIRIS): 50 x 50 pixels, one pixel a row, 184 bands, reflectances as "
+        "stored; three endmembers, which the source does not name, and their abundances.",
+        dtype,
+    )
+
+
+def _scene(
+    cube: Any,
+    description: str,
+    dtype: npt.DTypeLike,
+    *,
+    y: Any = None,
+    names: tuple[str, ...] = (),
+    extras: dict[str, Any] | None = None,
+) -> store.Dataset:
+    rows, columns, bands = cube.shape
+    return store.Dataset(
+        X=cube.reshape(-1, bands).astype(dtype),
+        y=store.classes(y, rows * columns),
+        names=names,
+        description=description,
+        sample_shape=(rows, columns),
+        extras=extras or {},
+    )
+
+
+def _unmixing(
+    cube: Any,
+    abundances: Any,
+    endmembers: Any,
+    description: str,
+    dtype: npt.DTypeLike,
+    names: tuple[str, ...] = (),
+) -> store.Dataset:
+    shares = abundances.reshape(-1, abundances.shape[2]).astype(dtype)
+    extras = {"endmembers": endmembers.astype(dtype), "abundances": shares}
+    return _scene(cube, description, dtype, y=shares.argmax(axis=1), names=names, extras=extras)
