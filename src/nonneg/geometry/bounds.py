@@ -1,0 +1,185 @@
+"""Bounds and predictions of the relative error of one direction a cone (Liu & Tan, the cr1-nmf paper).
+
+Two kinds of numbers, which must not be confused. `cluster_bound` and `largest_angle_bound` hold for every
+clustering of every data set. `expected_error` is what the error tends to when the data were drawn by the
+paper's process (Theorems 6 and 8): single draws lie on both sides of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError, ShapeError
+
+# Below this angle 1/2 - sin(2a)/(4a) loses more than a digit, and four terms of its series are exact.
+_SERIES_BELOW = 0.05
+
+
+def mean_squared_sine(angle: Any) -> Any:
+    """Return f(a) = 1/2 - sin(2a)/(4a), the mean of sin^2 over angles that are uniform on (0, a).
+
+    Parameters
+    ----------
+    angle : float or array
+        Size angles in radians, at least 0.
+
+    Returns
+    -------
+    float or array
+        a^2/3 for small angles, to full relative accuracy.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equation (26) and Lemma 11.
+    """
+    angle = np.asarray(angle, dtype=np.float64)
+    square = angle * angle
+    series = square * (1 / 3 - square * (1 / 15 - square * (2 / 315 - square * (1 / 2835))))
+    wide = np.where(angle > _SERIES_BELOW, angle, 1.0)
+    values = np.where(angle > _SERIES_BELOW, 0.5 - np.sin(2 * wide) / (4 * wide), series)
+    return float(values) if values.ndim == 0 else values
+
+
+def mean_squared_cosine(angle: Any) -> Any:
+    """Return g(a) = 1/2 + sin(2a)/(4a), the mean of cos^2 over angles that are uniform on (0, a).
+
+    Parameters
+    ----------
+    angle : float or array
+        Size angles in radians, at least 0.
+
+    Returns
+    -------
+    float or array
+        1 - f(a).
+    """
+    return 1.0 - mean_squared_sine(angle)
+
+
+def cluster_bound(angles: Any, squared_norms: Any) -> float:
+    """Return the bound (12) on the relative error of one direction a cluster, for any clustering.
+
+    Parameters
+    ----------
+    angles : array of shape (k,)
+        The size angles of cones that contain the clusters, in radians.
+    squared_norms : array of shape (k,)
+        The sums of the squared entries of the clusters, or any multiples of them.
+
+    Returns
+    -------
+    float
+        The root of the mean of sin^2 of the angles, weighted by the squared norms; 0 for data of zeros. A
+        cone wider than a right angle counts as a right angle: the error of a cluster is at most its norm.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorem 4, equation (12).
+    """
+    angles, shares = _shares(angles, squared_norms)
+    sines = np.sin(np.minimum(angles, np.pi / 2))
+    return float(np.sqrt(np.sum(shares * sines * sines)))
+
+
+def largest_angle_bound(angles: Any) -> float:
+    """Return the sine of the largest size angle: Theorem 4's bound (8), and Theorem 5's (17).
+
+    Parameters
+    ----------
+    angles : array of shape (k,)
+        The size angles of cones that contain the clusters, in radians.
+
+    Returns
+    -------
+    float
+        At least `cluster_bound`.
+    """
+    largest = float(np.max(np.asarray(angles, dtype=np.float64), initial=0.0))
+    return float(np.sin(min(largest, np.pi / 2)))
+
+
+def expected_error(angles: Any, squared_norms: Any) -> float:
+    """Return Theorem 6's value, which is also Theorem 8's limit: a prediction, not a bound.
+
+    Parameters
+    ----------
+    angles : array of shape (k,)
+        The size angles, in radians.
+    squared_norms : array of shape (k,)
+        The expected squared norms of the cones' parts of the data, or any multiples of them: 1 / lambda_k
+        where cones are equally likely, p_k / lambda_k where cone k has probability p_k (Remark 1). The
+        squared norms of found clusters are the estimate of these from data, because the mean squared length
+        of a cluster times its share of the points is its squared norm over the number of points.
+
+    Returns
+    -------
+    float
+        The root of the mean of f(a_k), weighted by the squared norms.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorems 6 and 8, Remark 1.
+    """
+    angles, shares = _shares(angles, squared_norms)
+    return float(np.sqrt(np.sum(shares * mean_squared_sine(angles))))
+
+
+def error_about_axes(squared_norms: Any, outside: Any) -> float:
+    """Return the relative error of projecting every point on the axis of its cone, equation (10).
+
+    Parameters
+    ----------
+    squared_norms : array of shape (k,)
+        The sums of the squared entries of the clusters.
+    outside : array of shape (k,)
+        The sums of the squared distances of the points to the lines of their axes.
+
+    Returns
+    -------
+    float
+        At least the error of the best direction of every cluster and at most `cluster_bound`, whose proof
+        passes through it.
+    """
+    total = float(np.sum(np.asarray(squared_norms, dtype=np.float64)))
+    left = float(np.sum(np.asarray(outside, dtype=np.float64)))
+    return float(np.sqrt(max(left, 0.0) / total)) if total > 0 else 0.0
+
+
+def corrected_size_angles(angles: Any, counts: Any) -> FloatArray:
+    """Return size angles corrected for the size of the sample: (n + 1) / n times the largest angle seen.
+
+    Parameters
+    ----------
+    angles : array of shape (k,)
+        The largest angles of the points of a cluster to the axis of the cone they were drawn from.
+    counts : array of shape (k,)
+        The numbers of points.
+
+    Returns
+    -------
+    array of shape (k,)
+        Unbiased for angles drawn uniformly from (0, a_k) about a known axis; at most a right angle.
+    """
+    angles = np.asarray(angles, dtype=np.float64)
+    counts = np.maximum(np.asarray(counts, dtype=np.float64), 1.0)
+    return np.minimum(angles * (counts + 1.0) / counts, np.pi / 2)
+
+
+def _shares(angles: Any, squared_norms: Any) -> tuple[FloatArray, FloatArray]:
+    angles = np.asarray(angles, dtype=np.float64)
+    weights = np.asarray(squared_norms, dtype=np.float64)
+    if angles.ndim != 1 or angles.shape != weights.shape:
+        raise ShapeError(
+            f"Expected one size angle and one squared norm a cone, got arrays of shapes {angles.shape} and "
+            f"{weights.shape}."
+        )
+    if not (np.all(angles >= 0) and np.all(weights >= 0) and np.all(np.isfinite(weights))):
+        raise InvalidParameterError(
+            "Expected size angles and squared norms that are not negative. Got "
+            f"{float(np.min(angles, initial=0.0))} and {float(np.min(weights, initial=0.0))} among them."
+        )
+    total = float(weights.sum())
+    return angles, weights / total if total > 0 else np.zeros_like(weights)

@@ -1,0 +1,129 @@
+"""The part of a cluster that decides its smallest cone: a few points, their weights, the axis they make."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.descent.active_set import nonnegative_quadratic
+from nonneg.geometry.farthest import ROUNDING
+
+# Rows of which so few entries are nonzero are kept sparse.
+_SPARSE_BELOW = 0.2
+
+
+class ClusterHull:
+    """Unit points of one cluster and the smallest ball about them.
+
+    Parameters
+    ----------
+    amid : array of shape (n_features,)
+        A vector amid the cluster, not all zeros unless the cluster has no points: the first axis.
+
+    Notes
+    -----
+    The centre of the smallest ball is the nearest point of the hull to the origin, along the axis of the
+    smallest cone, and the ball's radius is the sine of the cone's angle. In terms of the differences d to any
+    reference, the weights minimise |sum w d|^2 - sum w |d|^2 on the simplex, and any weights give a lower
+    bound of the squared radius.
+    """
+
+    def __init__(self, amid: FloatArray) -> None:
+        length = float(np.linalg.norm(amid))
+        self.reference = amid / length if length > 0 else np.zeros(len(amid))
+        self.axis: FloatArray = self.reference
+        self.rows: IntArray = np.zeros(0, dtype=np.intp)
+        self.weights: FloatArray = np.zeros(0)
+        # Differences to the reference, or the points themselves (a reference of zero) where they are sparse.
+        self.points: Any = np.zeros((0, len(amid)))
+        self.lower_angle = 0.0
+        self.angle = math.inf
+        self.best_axis = self.axis
+        self.best_sums: FloatArray = np.zeros(2)
+
+    @property
+    def boundary(self) -> IntArray:
+        """The rows with a positive weight, in ascending order."""
+        return np.sort(self.rows[self.weights > 0])
+
+    def compare(self, chord: float, tol: float, sums: FloatArray) -> bool:
+        """Take note of the distance of the cluster's farthest point from the current axis.
+
+        Parameters
+        ----------
+        chord : float
+            The distance between that point and the axis, both of unit length; negative without points.
+        tol : float
+            The share by which the angle may exceed the lower bound.
+        sums : array of shape (2,)
+            What is summed about the current axis, kept beside the best one.
+
+        Returns
+        -------
+        bool
+            Whether a smaller cone may exist.
+        """
+        if chord < 0:
+            self.angle, self.best_sums = 0.0, np.zeros(2)
+            self.best_axis = np.zeros_like(self.axis)
+            return False
+        angle = 2.0 * math.asin(min(1.0, chord / 2.0))
+        if angle < self.angle:
+            self.angle, self.best_axis, self.best_sums = angle, self.axis, sums
+        return self.angle > self.lower_angle * (1.0 + tol) + ROUNDING
+
+    def add(self, rows: IntArray, points: FloatArray) -> None:
+        """Let points join those that have a weight.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their rows in the data.
+        points : array of shape (n_points, n_features)
+            The points, of any length but zero.
+        """
+        fresh = ~np.isin(rows, self.rows)
+        rows, points = rows[fresh], points[fresh]
+        if not len(rows):
+            return
+        units = points / np.linalg.norm(points, axis=1, keepdims=True)
+        if not len(self.rows) and np.count_nonzero(units) < _SPARSE_BELOW * units.size:
+            self.reference = np.zeros_like(self.reference)
+            self.points = sp.csr_array(self.points)
+        if sp.issparse(self.points):
+            self.points = sp.csr_array(sp.vstack([self.points, sp.csr_array(units)]))
+        else:
+            self.points = np.concatenate([self.points, units - self.reference])
+        self.rows = np.concatenate([self.rows, rows])
+        self.weights = np.concatenate([self.weights, np.zeros(len(rows))])
+
+    def solve(self) -> bool:
+        """Find the smallest ball about the points at hand, and let go of those inside it.
+
+        Returns
+        -------
+        bool
+            False where the ball did not grow, which exact arithmetic would not allow: rounding is reached.
+        """
+        gram = self.points @ self.points.T
+        gram = gram.toarray() if sp.issparse(gram) else gram
+        squares = np.diagonal(gram).copy()
+        start = self.weights if self.weights.any() else None
+        weights = nonnegative_quadratic(gram, 0.5 * squares, on_simplex=True, start=start)
+        centre = self.points.T @ weights
+        radius = math.sqrt(max(0.0, float(weights @ squares - centre @ centre)))
+        lower = math.asin(min(1.0, radius))
+        grown = lower > self.lower_angle
+        kept = weights > 0
+        self.rows, self.weights, self.points = self.rows[kept], weights[kept], self.points[kept]
+        self.lower_angle = max(lower, self.lower_angle)
+        axis = self.reference + centre
+        length = float(np.linalg.norm(axis))
+        # The hull contains the origin: the points fill more than a half space, which only signed data can do.
+        if length > 0:
+            self.axis = axis / length
+        return grown and length > 0

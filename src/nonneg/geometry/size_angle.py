@@ -1,0 +1,215 @@
+"""The smallest circular cones that contain the clusters of a data set (Liu & Tan, equations 14 to 16).
+
+The smallest cone about unit vectors has its axis along the point of their convex hull that is nearest to the
+origin, which is the centre of the smallest ball about them. Both are the same program in the weights of the
+few points that lie on the cone's boundary. The ball's form is solved, in differences to a point amid the
+cluster, because it does not lose small angles; the points come in by column generation: one pass over the
+data finds those farthest from the axes, the small program of these and the points on the boundary is solved
+exactly, and so on until no point lies outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, IntArray, LeftArray
+from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.geometry.farthest import cluster_means, farthest_points
+from nonneg.geometry.hull import ClusterHull
+
+DEFAULT_TOL = 1e-9
+MAX_ROUNDS = 200
+# Points that join a cluster's program in a round, at most; fewer where they would fill the memory.
+_JOINING = 64
+_JOINING_ENTRIES = 1 << 24
+
+
+@dataclass(frozen=True)
+class SizeAngles:
+    """The smallest cones about the clusters of a data set.
+
+    Attributes
+    ----------
+    axes : array of shape (k, n_features)
+        Unit rows, nonnegative for nonnegative data; zeros for a cluster without points.
+    angles : array of shape (k,)
+        The largest angle of a point of the cluster to its axis, in radians: the cone contains the cluster
+        whatever the precision of the axis. 0 for a cluster without points.
+    lower_angles : array of shape (k,)
+        No cone of a smaller angle contains the cluster (weak duality).
+    counts : array of int of shape (k,)
+        How many points a cluster has; rows of zeros and rows without weight belong to none.
+    squared_norms : array of shape (k,)
+        The weighted sums of the squared entries.
+    outside : array of shape (k,)
+        The weighted sums of the squared distances of the points to the lines of their axes.
+    boundary : tuple of arrays of int
+        For each cluster the rows on the boundary of its cone: those whose weights make the axis.
+    n_passes : int
+        Passes over the data.
+    """
+
+    axes: FloatArray
+    angles: FloatArray
+    lower_angles: FloatArray
+    counts: IntArray
+    squared_norms: FloatArray
+    outside: FloatArray
+    boundary: tuple[IntArray, ...]
+    n_passes: int
+
+
+@dataclass(frozen=True)
+class SmallestCone:
+    """The smallest cone about some points.
+
+    Attributes
+    ----------
+    axis : array of shape (n_features,)
+        A unit vector.
+    angle : float
+        The largest angle of a point to the axis, in radians.
+    lower_angle : float
+        No cone of a smaller angle contains the points.
+    boundary : array of int
+        The points on the cone's boundary whose weights make the axis.
+    """
+
+    axis: FloatArray
+    angle: float
+    lower_angle: float
+    boundary: IntArray
+
+
+def smallest_cone(points: Any, *, tol: float = DEFAULT_TOL) -> SmallestCone:
+    """Return the smallest circular cone that contains all points.
+
+    Parameters
+    ----------
+    points : array, SciPy sparse matrix, dask array or DataMatrix of shape (n_points, n_features)
+        One point a row; rows of zeros are skipped.
+    tol : float
+        See `size_angles`.
+
+    Returns
+    -------
+    SmallestCone
+        Angle 0 about a single direction, and about no point at all.
+    """
+    data = as_data_matrix(points)
+    found = size_angles(data, np.zeros(data.shape[0], dtype=int), 1, tol=tol)
+    return SmallestCone(
+        found.axes[0], float(found.angles[0]), float(found.lower_angles[0]), found.boundary[0]
+    )
+
+
+def size_angles(
+    data: DataMatrix,
+    labels: LeftArray,
+    k: int,
+    *,
+    start: Any = None,
+    tol: float = DEFAULT_TOL,
+    max_rounds: int = MAX_ROUNDS,
+) -> SizeAngles:
+    """Return the smallest circular cones about all clusters at once.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row.
+    labels : array of shape (n_rows,), or left-like array of shape (n_rows, 1)
+        The cluster of each row, from 0 to k - 1; rows with a negative label belong to none.
+    k : int
+        The number of clusters.
+    start : array of shape (k, n_features), optional
+        Axes to begin with, such as the clusters' leading directions; their mean directions by default.
+    tol : float
+        A cluster is done when its angle exceeds its lower bound by at most this share, or by 4e-15 radians,
+        which is rounding.
+    max_rounds : int
+        The largest number of passes. The angles that are returned contain their clusters at any time.
+
+    Returns
+    -------
+    SizeAngles
+        Axes, angles and what a pass finds out beside them.
+
+    Notes
+    -----
+    A pass costs one product of each row with its own axis (with all axes for sparse rows). The number of
+    passes grows slowly with the number of points on the boundaries, of which there are at most n_features + 1
+    a cluster.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equations (14) to (16).
+    .. [2] Lawson & Hanson (1974), Solving Least Squares Problems, ch. 23.
+    """
+    placed = _placed_labels(data, labels, k)
+    if start is None:
+        means = cluster_means(data, placed, k)
+    else:
+        means = np.asarray(to_numpy(start) if not isinstance(start, np.ndarray) else start, dtype=np.float64)
+        if means.shape != (k, data.shape[1]):
+            raise ShapeError(f"Expected axes of shape {(k, data.shape[1])} to begin with, got {means.shape}.")
+    n_passes = int(start is None)
+    hulls = [ClusterHull(mean) for mean in means]
+    joining = int(np.clip(_JOINING_ENTRIES // max(k * data.shape[1], 1), 8, _JOINING))
+    open_ = np.ones(k, dtype=bool)
+    counts = np.zeros(k, dtype=np.intp)
+    for _ in range(max(max_rounds, 1)):
+        axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
+        found = farthest_points(data, placed, axes, open_, joining)
+        n_passes += 1
+        for c in np.flatnonzero(open_):
+            open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
+            counts[c] = int(found.counts[c])
+        if not open_.any():
+            break
+        _join(data, hulls, np.flatnonzero(open_), found.rows)
+        for c in np.flatnonzero(open_):
+            open_[c] = hulls[c].solve()
+    facts = np.array([hull.best_sums for hull in hulls]).reshape(k, 2)
+    return SizeAngles(
+        axes=np.stack([hull.best_axis for hull in hulls]) if k else np.zeros((0, data.shape[1])),
+        angles=np.array([hull.angle for hull in hulls]),
+        lower_angles=np.array([min(hull.lower_angle, hull.angle) for hull in hulls]),
+        counts=counts,
+        squared_norms=facts[:, 0],
+        outside=facts[:, 1],
+        boundary=tuple(hull.boundary for hull in hulls),
+        n_passes=n_passes,
+    )
+
+
+def _placed_labels(data: DataMatrix, labels: LeftArray, k: int) -> LeftArray:
+    if len(labels.shape) == 2:
+        return labels
+    labels = np.asarray(labels)
+    if labels.shape != (data.shape[0],):
+        raise ShapeError(f"Expected one label a row, shape ({data.shape[0]},), got shape {labels.shape}.")
+    if labels.size and labels.max() >= k:
+        raise InvalidParameterError(f"Expected labels below k={k}, got {int(labels.max())}.")
+    return data.place_left(labels[:, None])
+
+
+def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: list[IntArray]) -> None:
+    """Bring the rows home, several clusters' at a time but not more than fit, and add them to the hulls."""
+    batch: list[int] = []
+    size = 0
+    for position, c in enumerate(clusters):
+        batch.append(int(c))
+        size += len(rows[c]) * data.shape[1]
+        if size >= _JOINING_ENTRIES // 4 or position == len(clusters) - 1:
+            wanted = np.concatenate([rows[b] for b in batch])
+            points: Array = to_numpy(data.take_rows(wanted)) if len(wanted) else np.zeros((0, data.shape[1]))
+            edges = np.cumsum([0] + [len(rows[b]) for b in batch])
+            for b, first, last in zip(batch, edges[:-1], edges[1:], strict=True):
+                hulls[b].add(rows[b], points[first:last])
+            batch, size = [], 0
