@@ -1,0 +1,89 @@
+"""Exact least squares over the probability simplex for all rows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels.simplex import simplex_pivoting
+from nonneg.leastsquares.projections import onto_simplex
+
+# Turns a singular system into one that has a single answer, close to the shortest of the minimisers.
+RIDGE = 1e-11
+SINGULAR = 1e-12
+FALLBACK_STEPS = 3000
+
+
+def simplex_least_squares(gram: Array, cross: Array, *, start: Array | None = None) -> Array:
+    """Minimise 0.5 f G f' - c f' over f >= 0 with sum 1 for every row c of `cross`.
+
+    Parameters
+    ----------
+    gram : array of shape (k, k)
+        The matrix G = B'B of k points.
+    cross : array of shape (n_rows, k)
+        The products X B. Rows are independent problems.
+    start : array of shape (n_rows, k), optional
+        Its positive entries are the first guess of the supports. The answer does not depend on it where the
+        minimiser is unique.
+
+    Returns
+    -------
+    array of shape (n_rows, k)
+        The minimisers, in the namespace and dtype of `cross`.
+
+    Notes
+    -----
+    The data are never needed. Because the entries sum to one, a multiple of the matrix of ones may be added
+    to G: points that are independent only once shifted (k points in k - 1 dimensions) have a single answer
+    too. Where they are not even that (twins), a ridge of 1e-11 picks one of the minimisers.
+    """
+    xp = array_namespace(cross)
+    k = cross.shape[1]
+    if k == 1:
+        return cross * 0.0 + 1.0
+    system = xp.asarray(_definite(to_numpy(gram)), dtype=xp.float64, device=cross.device)
+    solution, unsolved = simplex_pivoting(system, cross, start=start)
+    if bool(xp.any(unsolved)):
+        rows = xp.nonzero(unsolved)[0]
+        part = _descended(xp, system, xp.astype(xp.take(cross, rows, axis=0), xp.float64))
+        # Put the rows back: each flagged row takes the next one of `part`.
+        position = xp.clip(xp.cumulative_sum(xp.astype(unsolved, xp.int64)) - 1, min=0)
+        part = xp.astype(part, cross.dtype)
+        solution = xp.where(unsolved[:, None], xp.take(part, position, axis=0), solution)
+    return solution
+
+
+def _definite(gram: Any) -> Any:
+    diagonal = np.diagonal(gram)
+    positive = diagonal[diagonal > 0]
+    if not positive.size:
+        return np.eye(len(gram))  # all points are the origin, and all weights are as good
+    system = gram + positive.min()
+    scale = np.sqrt(np.diagonal(system))
+    lowest = np.linalg.eigvalsh(system / np.outer(scale, scale))[0]
+    if lowest < SINGULAR:
+        system = system + np.diag(RIDGE * np.diagonal(system))
+    return system
+
+
+def _descended(xp: Any, gram: Array, cross: Array) -> Array:
+    # Accelerated projected gradient, restarted where a step goes uphill: for what pivoting could not end.
+    step = 1.0 / float(xp.linalg.matrix_norm(gram, ord=2))
+    x = onto_simplex(cross * step)
+    ahead, before = x, xp.ones((cross.shape[0], 1), dtype=xp.float64, device=cross.device)
+    for _ in range(FALLBACK_STEPS):
+        slope = ahead @ gram - cross
+        new = onto_simplex(ahead - step * slope)
+        uphill = xp.sum((ahead - new) * (new - x), axis=1, keepdims=True) > 0
+        after = xp.where(uphill, xp.ones_like(before), 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * before * before)))
+        pull = xp.where(uphill, xp.zeros_like(before), (before - 1.0) / after)
+        moved = float(xp.max(xp.abs(new - x)))
+        ahead, x, before = new + pull * (new - x), new, after
+        if moved <= 1e-15:
+            break
+    return x
