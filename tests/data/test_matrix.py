@@ -137,6 +137,18 @@ def test_a_part_of_a_local_holder_has_its_rows_weights_and_mask(holder, weights)
     np.testing.assert_array_equal(plain(part.dense_rows(1, 3)), entries[5:7])
     assert part.squared_norm() == pytest.approx(scale[4:9] @ (entries[4:9] ** 2).sum(axis=1))
     assert part.observed_weight() == pytest.approx(scale[4:9] @ seen[4:9].sum(axis=1))
+    np.testing.assert_allclose(plain(part.squared_row_norms()), (entries[4:9] ** 2).sum(axis=1))
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in DASK_FORMS])
+def test_inverse_norms_of_rows_are_zero_for_rows_of_zeros(form, X):
+    entries = X.copy()
+    entries[3] = 0.0
+    norms = np.linalg.norm(entries, axis=1)
+    inverse = plain(as_data_matrix(bring(entries, form)).inverse_row_norms())
+    np.testing.assert_allclose(
+        inverse[:, 0], np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    )
 
 
 def test_the_input_is_not_changed(form, X, mask):

@@ -112,6 +112,26 @@ class DenseMatrix(LocalMatrix):
         """
         return self._block_sum(lambda values: values * values)
 
+    def squared_row_norms(self) -> Array:
+        """Return the sum of the squared entries of every row.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Without the weights.
+        """
+        if self.kind != "dense":
+            parts = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 20))
+            return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
+        out = np.empty(self.shape[0], dtype=self.dtype)
+
+        def work(start: int, stop: int) -> None:
+            rows = self.array[start:stop]
+            np.einsum("ij,ij->i", rows, rows, out=out[start:stop])
+
+        over_ranges(work, self.shape[0], grain=64, operations=2.0 * self.shape[0] * self.shape[1])
+        return out
+
     def total(self) -> float:
         """Return the weighted sum of the entries.
 

@@ -198,6 +198,19 @@ class LocalMatrix(DataMatrix):
         """
         return left.T @ self.weighted(left)
 
+    def inverse_row_norms(self) -> Array:
+        """Return one over the norm of every row, by which products are scaled instead of the data.
+
+        Returns
+        -------
+        array of shape (n_rows, 1)
+            0 for rows of zeros.
+        """
+        squares = self.squared_row_norms()[:, None]
+        found = squares > 0
+        safe = self.xp.where(found, squares, self.xp.ones_like(squares))
+        return self.xp.where(found, 1.0 / self.xp.sqrt(safe), self.xp.zeros_like(squares))
+
     def left_gram(self, right: Array) -> Gram:
         """Return the Gram matrices of the rows' problems, given the right factor.
 
@@ -232,6 +245,10 @@ class LocalMatrix(DataMatrix):
             return SharedGram(self.row_gram(left))
         root = None if self.weights is None else self.xp.sqrt(self.weights)
         return self.observed.right_gram(left if root is None else left * root[:, None])
+
+    @abstractmethod
+    def squared_row_norms(self) -> Array:
+        """Return the sum of the squared (observed) entries of every row, a vector."""
 
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:

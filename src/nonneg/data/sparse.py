@@ -88,6 +88,16 @@ class SparseMatrix(LocalMatrix):
         data = self.csr.data.astype(np.float64, copy=False)
         return float(data @ data) if self.weights is None else float(data @ (data * self._entry_weights()))
 
+    def squared_row_norms(self) -> Array:
+        """Return the sum of the squared entries of every row.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Without the weights.
+        """
+        return np.asarray(self.csr.multiply(self.csr).sum(axis=1), dtype=self.dtype).ravel()
+
     def total(self) -> float:
         """Return the weighted sum of the entries.
 

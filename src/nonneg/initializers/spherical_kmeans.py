@@ -13,7 +13,6 @@ import numpy as np
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, LeftArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.initializers.encoding import fit_rows
 
@@ -120,17 +119,8 @@ def _moved_centres(moved: Any, cosines: Any, weights: Any, rng: np.random.Genera
 
 
 def _inverse_norms(block: LocalMatrix) -> tuple[tuple[Array], tuple[Array]]:
-    xp = block.xp
-    norms = xp.sqrt(_squared_rows(block))[:, None]
-    inverse = xp.where(norms > 0, 1.0 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms))
-    return (inverse,), (block.transposed_times(xp.ones_like(inverse))[:, 0],)
-
-
-def _squared_rows(block: LocalMatrix) -> Array:
-    if isinstance(block, SparseMatrix):
-        return np.asarray(block.csr.multiply(block.csr).sum(axis=1), dtype=block.dtype).ravel()
-    parts = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
-    return block.xp.concat([block.xp.sum(rows * rows, axis=1) for rows in parts])
+    inverse = block.inverse_row_norms()
+    return (inverse,), (block.transposed_times(block.xp.ones_like(inverse))[:, 0],)
 
 
 def _assign(
