@@ -1,0 +1,111 @@
+"""Norms of the points, and the data with points of norm 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.scaled_blocks import ScaledBlocks
+from nonneg.data.sparse import SparseMatrix
+from nonneg.data.views import ScaledMatrix
+from nonneg.exceptions import UnknownNameError
+
+NORMS = ("l1", "l2", "max")
+
+
+def scaled_rows(data: DataMatrix, scale: LeftArray) -> DataMatrix:
+    """Return the data with every row multiplied by a factor, without a copy of the entries.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    scale : left-like array of shape (n_rows, 1)
+        The factors, beside the data.
+
+    Returns
+    -------
+    DataMatrix
+        A view.
+    """
+    if isinstance(data, LocalMatrix):
+        return ScaledMatrix(data, row_scale=scale)
+    return ScaledBlocks(data, scale)
+
+
+def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
+    """Return the data with points of norm 1, without a copy of the entries; points of zeros stay.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    norm : {"l1", "l2", "max"}
+        Which norm becomes 1.
+
+    Returns
+    -------
+    DataMatrix
+        A view.
+    """
+    _check_norm(norm)
+    (scale,), _ = data.row_pass(_inverse_norms, norm=norm)
+    return scaled_rows(data, scale)
+
+
+def row_norms(data: DataMatrix, norm: str = "l2") -> LeftArray:
+    """Return the norm of every point.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    norm : {"l1", "l2", "max"}
+        Which norm.
+
+    Returns
+    -------
+    left-like array of shape (n_rows, 1)
+        Beside the data.
+    """
+    _check_norm(norm)
+    return data.row_pass(_norms, norm=norm)[0][0]
+
+
+def _check_norm(norm: str) -> None:
+    if norm not in NORMS:
+        raise UnknownNameError.of("norm", norm, NORMS)
+
+
+def _norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
+    xp = block.xp
+    if norm == "l2":
+        found = xp.sqrt(block.squared_row_norms())
+    elif isinstance(block, SparseMatrix):
+        found = _sparse_norms(block, norm)
+    else:
+        reduce = xp.sum if norm == "l1" else xp.max
+        rows = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
+        found = xp.concat([reduce(xp.abs(part), axis=1) for part in rows])
+    return (xp.astype(found, block.dtype)[:, None],), ()
+
+
+def _sparse_norms(block: SparseMatrix, norm: str) -> Array:
+    sizes = np.abs(block.csr.data.astype(np.float64))
+    starts, stops = block.csr.indptr[:-1], block.csr.indptr[1:]
+    if norm == "l1":
+        # A sum within each row: differences of a running sum would lose small rows after large ones.
+        return np.bincount(np.repeat(np.arange(block.shape[0]), stops - starts), sizes, block.shape[0])
+    found = np.zeros(block.shape[0])
+    filled = np.flatnonzero(stops > starts)
+    if filled.size:
+        found[filled] = np.maximum.reduceat(sizes, starts[filled])
+    return found
+
+
+def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
+    (found,), _ = _norms(block, norm=norm)
+    xp = block.xp
+    positive = found > 0
+    return (xp.where(positive, 1.0 / xp.where(positive, found, xp.ones_like(found)), found),), ()

@@ -1,0 +1,111 @@
+"""Scaled rows of data that lie in blocks elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
+from nonneg.data.views import ScaledMatrix
+
+
+class ScaledBlocks(DataMatrix):
+    """Scaled rows of data that lie in blocks elsewhere: each block becomes a `ScaledMatrix` where it lies.
+
+    Parameters
+    ----------
+    base : DataMatrix
+        The data.
+    row_scale : left-like array of shape (n_rows, 1)
+        Factors of the rows, beside the data.
+    """
+
+    def __init__(self, base: DataMatrix, row_scale: LeftArray) -> None:
+        self.base = base
+        self.row_scale = row_scale
+        self.kind = base.kind
+        self.shape, self.dtype, self.xp, self.weights = base.shape, base.dtype, base.xp, base.weights
+        self.has_mask = bool(getattr(base, "has_mask", False))
+
+    def row_pass(
+        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+        """Call the function on every block, scaled."""
+        return self.base.row_pass(
+            _on_scaled, self.row_scale, *lefts, n_out=n_out, inner=function, shared=shared
+        )
+
+    def times(self, right: Array) -> LeftArray:
+        """Return X right."""
+        return self.row_pass(_times, right=right)[0][0]
+
+    def transposed_times(self, left: LeftArray) -> Array:
+        """Return X' diag(weights) left."""
+        return self.row_pass(_transposed_times, left, n_out=0)[1][0]
+
+    def row_gram(self, left: LeftArray) -> Array:
+        """Return left' diag(weights) left."""
+        return self.base.row_gram(left)
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries."""
+        return float(self.row_pass(_squared_norm, n_out=0)[1][0])
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return float(self.row_pass(_total, n_out=0)[1][0])
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries of X that are not zero."""
+        return self.base.count_nonzero()
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry."""
+        found = self.row_pass(_extremes, n_out=0)[1][0]
+        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+
+    def observed_weight(self) -> float:
+        """Return the weighted number of observed entries."""
+        return self.base.observed_weight()
+
+    def place_left(self, array: Any) -> LeftArray:
+        """Bring an array with one row a data point to where the data are."""
+        return self.base.place_left(array)
+
+    def place(self, array: Any) -> Array:
+        """Bring a small array to the namespace and dtype of the blocks."""
+        return self.base.place(array)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows, scaled."""
+        index = np.asarray(rows, dtype=np.int64)
+        scale = self.row_scale[index]
+        return self.base.take_rows(rows) * (scale.compute() if hasattr(scale, "compute") else scale)
+
+
+def _on_scaled(
+    block: LocalMatrix, scale: Array, *lefts: Array, inner: RowFunction, shared: dict[str, Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return inner(ScaledMatrix(block, row_scale=scale), *lefts, **shared)
+
+
+def _times(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (block.times(right),), ()
+
+
+def _transposed_times(block: LocalMatrix, left: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (block.transposed_times(left),)
+
+
+def _squared_norm(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
+    return (), (block.squared_norm(),)
+
+
+def _total(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
+    return (), (block.total(),)
+
+
+def _extremes(block: LocalMatrix) -> tuple[tuple[()], tuple[list[tuple[float, float]]]]:
+    return (), ([block.extremes()],)

@@ -1,0 +1,192 @@
+"""Views of the data with scaled rows or columns, or turned: the entries are neither changed nor copied.
+
+Points of unit length, points that sum to one and the transpose are asked for by several families. A view
+answers products by scaling the small factors, so that it costs what the data themselves cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.sparse import SparseMatrix
+from nonneg.exceptions import UnsupportedInputError
+
+
+class ScaledMatrix(LocalMatrix):
+    """diag(row_scale) X diag(column_scale) of a local X, without a copy of its entries.
+
+    Row weights and observed entries are those of X: they count rows and entries, whatever their size.
+
+    Parameters
+    ----------
+    base : LocalMatrix
+        The matrix X.
+    row_scale : array of shape (n_rows, 1), optional
+        Factors of the rows.
+    column_scale : array of shape (n_columns,), optional
+        Factors of the columns.
+    """
+
+    kind = "scaled"
+
+    def __init__(
+        self, base: LocalMatrix, *, row_scale: Array | None = None, column_scale: Array | None = None
+    ) -> None:
+        self.base = base
+        self.row_scale = row_scale
+        self.column_scale = column_scale
+        self.shape, self.dtype, self.xp = base.shape, base.dtype, base.xp
+        self.weights, self.observed = base.weights, base.observed
+
+    def _rows(self, left: Array) -> Array:
+        return left if self.row_scale is None else left * self.row_scale
+
+    def _columns(self, right: Array) -> Array:
+        return right if self.column_scale is None else right * self.column_scale[:, None]
+
+    def times(self, right: Array) -> LeftArray:
+        """Return X right."""
+        return self._rows(self.base.times(self._columns(right)))
+
+    def transposed_times(self, left: LeftArray) -> Array:
+        """Return X' diag(weights) left."""
+        return self._columns(self.base.transposed_times(self._rows(left)))
+
+    def _block_sum(self, function: Any) -> float:
+        if isinstance(self.base, SparseMatrix):
+            return self._stored_sum(self.base, function)
+        total = 0.0
+        for start, stop in self.row_blocks(1 << 20):
+            values = function(self.xp.astype(self.dense_rows(start, stop), self.xp.float64))
+            values = self.xp.sum(values, axis=1)
+            if self.weights is not None:
+                values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
+            total += float(self.xp.sum(values))
+        return total
+
+    def _stored_values(self, base: SparseMatrix) -> Array:
+        values = base.csr.data.astype(np.float64)
+        if self.row_scale is not None:
+            values *= np.repeat(self.row_scale[:, 0], np.diff(base.csr.indptr))
+        if self.column_scale is not None:
+            values *= self.column_scale[base.csr.indices]
+        return values
+
+    def _stored_sum(self, base: SparseMatrix, function: Any) -> float:
+        values = function(self._stored_values(base))
+        if self.weights is None:
+            return float(np.sum(values))
+        return float(values @ np.repeat(self.weights.astype(np.float64), np.diff(base.csr.indptr)))
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries."""
+        return self._block_sum(lambda values: values * values)
+
+    def squared_row_norms(self) -> Array:
+        """Return the sum of the squared entries of every row, a vector."""
+        xp = self.xp
+        if self.column_scale is None:
+            norms = self.base.squared_row_norms()
+            return norms if self.row_scale is None else norms * self.row_scale[:, 0] ** 2
+        rows = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
+        return xp.concat([xp.sum(part * part, axis=1) for part in rows])
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return self._block_sum(lambda values: values)
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries of X that are not zero."""
+        return self.base.count_nonzero()
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry; NaN if there is one."""
+        if isinstance(self.base, SparseMatrix):
+            values = self._stored_values(self.base)
+            low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+            if values.size < self.shape[0] * self.shape[1] and low == low:
+                low, high = min(low, 0.0), max(high, 0.0)
+            return low, high
+        lows, highs = [], []
+        for start, stop in self.row_blocks(1 << 20):
+            rows = self.dense_rows(start, stop)
+            lows.append(float(self.xp.min(rows)))
+            highs.append(float(self.xp.max(rows)))
+        return float(np.min(lows)), float(np.max(highs))
+
+    def place(self, array: Any) -> Array:
+        """Bring an array to the namespace, dtype and device of the data."""
+        return self.base.place(array)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows, scaled."""
+        taken = self.base.take_rows(rows)
+        if self.row_scale is not None:
+            index = np.asarray(rows, dtype=np.int64)
+            if not isinstance(self.row_scale, np.ndarray):
+                index = self.xp.asarray(index, device=self.row_scale.device)
+            taken = taken * self.xp.take(self.row_scale, index, axis=0)
+        return taken if self.column_scale is None else taken * self.column_scale[None, :]
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows, scaled and dense."""
+        rows = self.base.dense_rows(start, stop)
+        rows = rows if self.row_scale is None else rows * self.row_scale[start:stop]
+        return rows if self.column_scale is None else rows * self.column_scale[None, :]
+
+    def select(self, rows: Any) -> ScaledMatrix:
+        """Return a view of some rows."""
+        scale = None if self.row_scale is None else self.row_scale[rows]
+        return ScaledMatrix(self.base.select(rows), row_scale=scale, column_scale=self.column_scale)
+
+
+def transposed(data: LocalMatrix) -> LocalMatrix:
+    """Return the transpose of local data, without a copy of dense entries.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        Complete and without row weights, which would have to become weights of the columns.
+
+    Returns
+    -------
+    LocalMatrix
+        Its rows are the columns of X.
+    """
+    if data.weights is not None or data.observed is not None:
+        raise UnsupportedInputError(
+            "The transpose of data with row weights or missing entries was asked for, which has no holder. "
+            "Leave them out, or turn X before it is wrapped."
+        )
+    if isinstance(data, ScaledMatrix):
+        row_scale = None if data.column_scale is None else data.column_scale[:, None]
+        column_scale = None if data.row_scale is None else data.row_scale[:, 0]
+        return ScaledMatrix(transposed(data.base), row_scale=row_scale, column_scale=column_scale)
+    if isinstance(data, DenseMatrix):
+        return DenseMatrix(data.array.T, data.xp)
+    if isinstance(data, SparseMatrix):
+        turned = SparseMatrix(data.transposed)
+        turned.__dict__["transposed"] = data.csr  # known already
+        return turned
+    raise UnsupportedInputError(f"Expected dense, sparse or scaled data, got {type(data).__name__}.")
+
+
+def can_be_transposed(data: DataMatrix) -> bool:
+    """Tell whether `transposed` accepts the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        Any data.
+
+    Returns
+    -------
+    bool
+        True for complete local data without row weights.
+    """
+    return isinstance(data, LocalMatrix) and data.weights is None and data.observed is None
