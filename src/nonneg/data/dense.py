@@ -121,8 +121,7 @@ class DenseMatrix(LocalMatrix):
             Without the weights.
         """
         if self.kind != "dense":
-            parts = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 20))
-            return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
+            return super().squared_row_norms()
         out = np.empty(self.shape[0], dtype=self.dtype)
 
         def work(start: int, stop: int) -> None:

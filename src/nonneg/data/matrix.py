@@ -246,9 +246,16 @@ class LocalMatrix(DataMatrix):
         root = None if self.weights is None else self.xp.sqrt(self.weights)
         return self.observed.right_gram(left if root is None else left * root[:, None])
 
-    @abstractmethod
     def squared_row_norms(self) -> Array:
-        """Return the sum of the squared (observed) entries of every row, a vector."""
+        """Return the sum of the squared (observed) entries of every row.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Without the weights.
+        """
+        parts = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
+        return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
 
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
