@@ -36,3 +36,22 @@ def test_floating_types_are_kept(counts, given, expected):
     weighted = tfidf(counts.astype(given))
     assert weighted.dtype == expected
     np.testing.assert_allclose(weighted.toarray(), tfidf(counts).toarray(), rtol=1e-5)
+
+
+def test_logarithms_of_counts_without_smoothing_are_the_formula(counts):
+    dense = counts.toarray()
+    present = np.maximum((dense > 0).sum(axis=0), 1)
+    expected = np.where(dense > 0, 1 + np.log(np.maximum(dense, 1)), 0.0) * np.log(40 / present)
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    expected /= np.where(lengths > 0, lengths, 1.0)
+    found = tfidf(counts, logarithmic=True, smooth=False).toarray()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.abs(found - tfidf(counts).toarray()).max() > 0.01
+
+
+def test_a_word_of_every_document_weighs_nothing_without_smoothing(counts):
+    dense = counts.toarray()
+    dense[:, 0] = 1.0
+    weighted = tfidf(scipy.sparse.csr_array(dense), smooth=False).toarray()
+    assert not weighted[:, 0].any()
+    assert weighted[:, 1].any()

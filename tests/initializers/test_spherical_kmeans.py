@@ -42,6 +42,17 @@ def test_centres_are_unit_vectors_and_good_ones(digits):
     np.testing.assert_allclose(np.linalg.norm(centres, axis=0), 1.0)
 
 
+def test_one_pass_from_given_centres_moves_them_to_the_means_of_their_rows(planted):
+    X, _ = planted
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    first = unit[[0, 50, 100]].T
+    own = np.argmax(unit @ first, axis=1)
+    expected = np.stack([unit[own == a].sum(axis=0) for a in range(3)], axis=1)
+    expected /= np.linalg.norm(expected, axis=0)
+    found = spherical_kmeans(as_data_matrix(X), 3, rng=0, max_passes=1, first=first)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_more_clusters_than_different_rows_still_gives_centres():
     X = np.repeat(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), 5, axis=0)
     centres = spherical_kmeans(as_data_matrix(X), 6, rng=0)

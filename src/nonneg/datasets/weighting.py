@@ -7,13 +7,18 @@ import numpy as np
 from nonneg._typing import SparseMatrix
 
 
-def tfidf(counts: SparseMatrix) -> SparseMatrix:
+def tfidf(counts: SparseMatrix, *, logarithmic: bool = False, smooth: bool = True) -> SparseMatrix:
     """Return counts times the inverse document frequency, with rows of unit Euclidean length.
 
     Parameters
     ----------
     counts : scipy.sparse matrix or array of shape (n_documents, n_words)
         How often each word occurs; left as it is.
+    logarithmic : bool
+        Whether ``1 + log(count)`` stands for a count, so that a word said ten times does not weigh ten times.
+    smooth : bool
+        Whether the weight of a word is smoothed as in the notes; otherwise it is
+        ``log(n_documents / documents with w)``, and words in every document vanish.
 
     Returns
     -------
@@ -23,7 +28,8 @@ def tfidf(counts: SparseMatrix) -> SparseMatrix:
     Notes
     -----
     The weight of word w is ``1 + log((1 + n_documents) / (1 + documents with w))``, as scikit-learn's
-    ``TfidfTransformer`` has it by default.
+    ``TfidfTransformer`` has it by default. ``logarithmic=True, smooth=False`` is the weighting of Deng Cai's
+    collection of data sets, by which several papers on NMF prepare documents.
     """
     import scipy.sparse
 
@@ -33,7 +39,13 @@ def tfidf(counts: SparseMatrix) -> SparseMatrix:
     weighted.sum_duplicates()
     n_documents, n_words = weighted.shape
     present = np.bincount(weighted.indices[weighted.data != 0], minlength=n_words)
-    inverse = 1.0 + np.log((1.0 + n_documents) / (1.0 + present))
+    if smooth:
+        inverse = 1.0 + np.log((1.0 + n_documents) / (1.0 + present))
+    else:
+        inverse = np.log(n_documents / np.maximum(present, 1))
+    if logarithmic:
+        stored = weighted.data != 0
+        weighted.data[stored] = 1.0 + np.log(weighted.data[stored])
     weighted.data *= inverse[weighted.indices].astype(dtype)
     rows = np.repeat(np.arange(n_documents), np.diff(weighted.indptr))
     lengths = np.sqrt(

@@ -59,7 +59,13 @@ def spherical_kmeans_start(
 
 
 def spherical_kmeans(
-    data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
+    data: DataMatrix,
+    k: int,
+    *,
+    rng: Seed = None,
+    max_passes: int = 20,
+    tol: float = 1e-4,
+    first: Any = None,
 ) -> Any:
     """Return the centres of k clusters of the rows' directions.
 
@@ -75,6 +81,8 @@ def spherical_kmeans(
         The largest number of passes over the data.
     tol : float
         Stop when a pass raises the mean cosine to the own centre by less.
+    first : array of shape (n_columns, k), optional
+        Centres to begin with, such as k of the rows, scaled to unit length.
 
     Returns
     -------
@@ -86,8 +94,8 @@ def spherical_kmeans(
     mean = to_numpy(mean_row)
     # Without the part along the mean, which all rows share, the projections would nearly all be largest at
     # one place.
-    centres = rng.standard_normal((data.shape[1], k))
-    if mean.sum() > 0:
+    centres = np.asarray(first) if first is not None else rng.standard_normal((data.shape[1], k))
+    if first is None and mean.sum() > 0:
         centres -= (mean @ centres) / mean.sum()
     score = -np.inf
     for n_pass in range(max_passes):
