@@ -154,7 +154,9 @@ def corrected_size_angles(angles: Any, counts: Any) -> FloatArray:
     Parameters
     ----------
     angles : array of shape (k,)
-        The largest angles of the points of a cluster to the axis of the cone they were drawn from.
+        The largest angles of the points of a cluster to the axis of the cone they were drawn from, or to
+        their mean or leading direction, which estimates it. Not those of the smallest cones, whose axes lie
+        nearer to the outermost points: they come out too small in high dimension.
     counts : array of shape (k,)
         The numbers of points.
 

@@ -68,9 +68,7 @@ def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[
     xp = block.xp
     numbers = xp.arange(k, dtype=xp.int64, device=labels.device)
     own = xp.astype(xp.astype(labels, xp.int64) == numbers[None, :], labels.dtype)
-    norms = xp.sqrt(xp.asarray(_squared_lengths(block), dtype=labels.dtype, device=labels.device))
-    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-    return (), (block.transposed_times(own / norms[:, None]),)
+    return (), (block.transposed_times(own * block.inverse_row_norms()),)
 
 
 def farthest_points(
@@ -145,19 +143,6 @@ def _farthest_of_block(
     return (), ([(block.shape[0], found)], counts, sums)
 
 
-def _squared_lengths(block: LocalMatrix) -> FloatArray:
-    if isinstance(block, SparseMatrix):
-        data = block.csr.data.astype(np.float64)
-        ends = np.concatenate([[0.0], np.cumsum(data * data)])
-        return ends[block.csr.indptr[1:]] - ends[block.csr.indptr[:-1]]
-    xp = block.xp
-    parts = []
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
-        parts.append(to_numpy(xp.sum(rows * rows, axis=1)))
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
 def _squared_chords(
     block: LocalMatrix, index: IntArray, own: IntArray, axes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -199,10 +184,11 @@ def _sparse_chords(
     block: SparseMatrix, index: IntArray, own: IntArray, axes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     csr = block.csr
-    lengths = _squared_lengths(block)[index]
-    products = kernels.sparse_times(
-        csr.indptr, csr.indices, csr.data.astype(np.float64, copy=False), np.ascontiguousarray(axes.T)
-    )[index, own]
+    exact = csr.astype(np.float64)
+    lengths = np.asarray(exact.multiply(exact).sum(axis=1), dtype=np.float64).ravel()[index]
+    products = kernels.sparse_times(csr.indptr, csr.indices, exact.data, np.ascontiguousarray(axes.T))[
+        index, own
+    ]
     chords = np.maximum(2.0 - 2.0 * products / np.sqrt(np.where(lengths > 0, lengths, 1.0)), 0.0)
     near = np.flatnonzero(chords < _NEAR_AXIS)
     step = max(1, (1 << 18) // max(1, block.shape[1]))

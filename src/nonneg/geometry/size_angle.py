@@ -42,6 +42,10 @@ class SizeAngles:
         whatever the precision of the axis. 0 for a cluster without points.
     lower_angles : array of shape (k,)
         No cone of a smaller angle contains the cluster (weak duality).
+    start_angles : array of shape (k,)
+        The largest angles of the points to the axes that were begun with, the mean or the leading directions:
+        the estimate of the size angles of the cones that the points were drawn from. In high dimension these
+        are larger than the smallest cones' (see Notes of `size_angles`).
     counts : array of int of shape (k,)
         How many points a cluster has; rows of zeros and rows without weight belong to none.
     squared_norms : array of shape (k,)
@@ -57,11 +61,30 @@ class SizeAngles:
     axes: FloatArray
     angles: FloatArray
     lower_angles: FloatArray
+    start_angles: FloatArray
     counts: IntArray
     squared_norms: FloatArray
     outside: FloatArray
     boundary: tuple[IntArray, ...]
     n_passes: int
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `nonneg.certificates.cone_statements` asks for beside the error.
+
+        Returns
+        -------
+        dict
+            Arrays by the names of its arguments.
+        """
+        return {
+            "axes": self.axes,
+            "angles": self.angles,
+            "squared_norms": self.squared_norms,
+            "counts": self.counts,
+            "lower_angles": self.lower_angles,
+            "start_angles": self.start_angles,
+            "outside": self.outside,
+        }
 
 
 @dataclass(frozen=True)
@@ -146,6 +169,12 @@ def size_angles(
     passes grows slowly with the number of points on the boundaries, of which there are at most n_features + 1
     a cluster.
 
+    The smallest cone about points drawn from a cone is smaller than that cone, and not only because the
+    widest angle was not drawn: with fewer points than exponentially many in the features, an axis moved
+    towards the outermost points is nearer to all of them. 250 points of length 1600 drawn from a cone of 0.2
+    radians have a smallest cone of 0.187; their largest angle to their mean direction is 0.197. The bounds
+    want the former, an estimate of the cone the latter.
+
     References
     ----------
     .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equations (14) to (16).
@@ -163,13 +192,15 @@ def size_angles(
     joining = int(np.clip(_JOINING_ENTRIES // max(k * data.shape[1], 1), 8, _JOINING))
     open_ = np.ones(k, dtype=bool)
     counts = np.zeros(k, dtype=np.intp)
-    for _ in range(max(max_rounds, 1)):
+    start_angles = np.zeros(k)
+    for n_round in range(max(max_rounds, 1)):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
         found = farthest_points(data, placed, axes, open_, joining)
         n_passes += 1
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
-            counts[c] = int(found.counts[c])
+            if n_round == 0:
+                counts[c], start_angles[c] = int(found.counts[c]), hulls[c].angle
         if not open_.any():
             break
         _join(data, hulls, np.flatnonzero(open_), found.rows)
@@ -180,6 +211,7 @@ def size_angles(
         axes=np.stack([hull.best_axis for hull in hulls]) if k else np.zeros((0, data.shape[1])),
         angles=np.array([hull.angle for hull in hulls]),
         lower_angles=np.array([min(hull.lower_angle, hull.angle) for hull in hulls]),
+        start_angles=start_angles,
         counts=counts,
         squared_norms=facts[:, 0],
         outside=facts[:, 1],
