@@ -10,7 +10,9 @@ from nonneg.exceptions import UnknownNameError
 if TYPE_CHECKING:
     from nonneg.experiments.experiment import Experiment
 
-TITLES: dict[str, str] = {}
+TITLES: dict[str, str] = {
+    "cr1/figure-3": "The number of cones, estimated from the singular values of noisy data",
+}
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
 
 

@@ -1,0 +1,157 @@
+"""Figure 3: the number of cones estimated from the singular values of noisy data, against N."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg.experiments.cr1.cone_draws import FULL, QUICK, draw_cones
+from nonneg.experiments.exhibits import Curves, Exhibit, Figure, Measured, Series, Table, Verdict
+from nonneg.experiments.experiment import Experiment, Record, Setting
+from nonneg.experiments.grouping import grouped, mean_and_spread
+from nonneg.experiments.registry import TITLES
+from nonneg.rank_selection import estimate_rank
+
+NAME = "cr1/figure-3"
+NOISES = (0.1, 0.5)
+SIZES = (100, 200, 500, 1000, 2000, 3000, 5000, 7000, 10_000)
+N_DRAWS = 50
+K_MIN, K_MAX = 11, 64
+TO_RECOVER = {0.1: 2000, 0.5: 10_000}
+"""From which N on the number of cones is to be found at a noise level."""
+
+SHOWS = f"""
+Liu & Tan (2017), Figure 3. Points in K=40 cones of size angle 0.3 in F=1600 dimensions, with normal noise
+of standard deviation delta added to every entry and negative entries set to zero. The number of cones is
+estimated as the k with the largest ratio of the k-th singular value to the next, equation (45). The paper
+finds it for delta = 0.1, and for delta = 0.5 once N is at least 5000.
+
+The paper's search starts at K_min = {K_MIN}; it does not say where it ends, and ends here at K_max =
+{K_MAX}. The paper draws 1000 matrices for each N and delta. Here there are {N_DRAWS} draws of 10000 points,
+independent of one another; smaller N are the first points of the same draws, and the two noise levels share
+the points and have noise of their own.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings, one a draw and noise level.
+
+    Parameters
+    ----------
+    quick : bool
+        A small copy, which takes seconds.
+
+    Returns
+    -------
+    list of dict
+        Draw after draw, so that a part of them is of use.
+    """
+    size = QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
+    sizes = [60, 240, 960] if quick else list(SIZES)
+    return [
+        {"draw": draw, "noise": noise, "alpha": 0.3, "sizes": sizes} | size
+        for draw in range(3 if quick else N_DRAWS)
+        for noise in NOISES
+    ]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run one trial.
+
+    Parameters
+    ----------
+    setting : mapping
+        One of `trials`.
+
+    Returns
+    -------
+    list of dict
+        The estimate for each size.
+    """
+    X, _, _ = draw_cones(setting)
+    # Each noise level has a stream of its own, whole thousandths being its seed.
+    rng = np.random.default_rng([3, round(1000 * setting["noise"]), setting["draw"]])
+    X += setting["noise"] * rng.standard_normal(X.shape)
+    np.maximum(X, 0.0, out=X)
+    records = []
+    for n in setting["sizes"]:
+        estimate = estimate_rank(X[:n], k_min=setting["k_min"], k_max=setting["k_max"], rng=0)
+        records.append({"n": n, "rank": estimate.rank})
+    return records
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the curves, a table, and what was to be shown.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        One a draw, noise level and N.
+
+    Returns
+    -------
+    list of exhibits
+        Over the draws that are there.
+    """
+    true = records[0]["n_cones"]
+    series, rows = [], []
+    for (noise,), group in sorted(grouped(records, "noise").items()):
+        by_size = {n: members for (n,), members in sorted(grouped(group, "n").items())}
+        pairs = [mean_and_spread([m["rank"] for m in members]) for members in by_size.values()]
+        series.append(
+            Series(
+                f"delta = {noise:g}",
+                list(by_size),
+                [mean for mean, _ in pairs],
+                [spread or 0.0 for _, spread in pairs],
+            )
+        )
+        for (n, members), (mean, spread) in zip(by_size.items(), pairs, strict=True):
+            ranks = [member["rank"] for member in members]
+            rows.append(
+                {
+                    "noise": noise,
+                    "n": n,
+                    "draws": len(ranks),
+                    "rank": Measured(mean, spread),
+                    "range": f"{min(ranks)} to {max(ranks)}",
+                    "found": f"{100 * ranks.count(true) / len(ranks):.0f} %",
+                }
+            )
+    sizes = sorted({record["n"] for record in records})
+    series.append(Series("true", sizes, [float(true)] * len(sizes), style="dashed"))
+    panel = Curves("alpha = 0.3", "N", "estimated number of cones", series, x_log=True)
+    columns = {
+        "noise": "delta",
+        "n": "N",
+        "draws": "draws",
+        "rank": "estimate",
+        "range": "range",
+        "found": f"K = {true} found",
+    }
+    return [
+        Figure("estimated-rank", "The estimate against N; bars: one standard deviation.", [panel], 1),
+        Table("Estimates, mean ± standard deviation over draws.", columns, rows),
+        *(_recovered(records, noise, n) for noise, n in TO_RECOVER.items()),
+    ]
+
+
+def _recovered(records: Sequence[Record], noise: float, least: int) -> Verdict:
+    claim = f"K = 40 is found in at least 95 % of draws for delta = {noise:g}, N " + (
+        f"= {least}" if least == max(SIZES) else f">= {least}"
+    )
+    full = [r for r in records if r["noise"] == noise and r["n"] >= least and r["n_cones"] == 40]
+    if not full:
+        return Verdict(claim, None, "no draws of that size")
+    shares = {
+        n: sum(record["rank"] == 40 for record in group) / len(group)
+        for (n,), group in sorted(grouped(full, "n").items())
+    }
+    detail = ", ".join(f"N = {n}: {100 * share:.0f} %" for n, share in shares.items())
+    n_draws = len({record["draw"] for record in full})
+    return Verdict(claim, min(shares.values()) >= 0.95, f"{detail}; {n_draws} draws")
+
+
+EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize)

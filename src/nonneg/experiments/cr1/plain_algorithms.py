@@ -1,0 +1,110 @@
+"""The three algorithms that the paper compares with, in their published form, without what speeds ours up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray
+from nonneg.data import DataMatrix
+from nonneg.exceptions import UnknownNameError
+from nonneg.iteration import Run
+from nonneg.iteration.progress import Progress
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.registry import SOLVERS
+
+PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
+    "mult": ("mu", {"extrapolate": False}),
+    "nnlsb": ("anls", {"momentum": 0.0}),
+    "hals": ("hals-plain", {}),
+}
+"""The paper's name -> the solver and the options that take off what we add to it."""
+
+
+def uniform_start(shape: tuple[int, int], k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw factors with entries uniform on (0, 1), as the paper's programs do.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the data.
+    k : int
+        The number of components.
+    rng : Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    W : array of shape (n_samples, k)
+        The left factor.
+    B : array of shape (n_features, k)
+        The transpose of the right factor.
+    """
+    B = rng.random((shape[1], k))
+    return rng.random((shape[0], k)), B
+
+
+def run_plain(
+    name: str,
+    data: DataMatrix,
+    W: Array,
+    B: Array,
+    *,
+    max_iter: int,
+    callback: Callable[[Progress], bool | None] | None = None,
+) -> Run[Any]:
+    """Run one of the three algorithms from a start, with no stopping rule.
+
+    Parameters
+    ----------
+    name : {"mult", "nnlsb", "hals"}
+        The paper's name of the algorithm.
+    data : DataMatrix
+        The data, one point a row.
+    W, B : array
+        The start; not changed. `nnlsb` uses B alone.
+    max_iter : int
+        So many iterations, unless the callback ends it.
+    callback : callable, optional
+        Takes a `Progress` after each iteration; True stops.
+
+    Returns
+    -------
+    Run
+        Its history has the loss after each iteration, and the seconds without those spent on the loss.
+    """
+    if name not in PLAIN:
+        raise UnknownNameError.of("algorithm", name, PLAIN)
+    solver, options = PLAIN[name]
+    return SOLVERS[solver].run(
+        data,
+        data.place_left(W),
+        data.place(B),
+        penalties=Penalties(),
+        beta=2.0,
+        max_iter=max_iter,
+        tol=0.0,
+        callback=callback,
+        **options,
+    )
+
+
+def relative_error(loss: float, squared_norm: float) -> float:
+    """Turn half the squared error into the relative error.
+
+    Parameters
+    ----------
+    loss : float
+        Half the squared error.
+    squared_norm : float
+        The sum of the squared entries of the data.
+
+    Returns
+    -------
+    float
+        ||X - W H|| / ||X||.
+    """
+    return math.sqrt(2.0 * max(loss, 0.0) / squared_norm)

@@ -1,0 +1,129 @@
+"""The real sets at hand, each in the place of one of the paper's, and the number of components for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg import datasets
+from nonneg._typing import IntArray, MatrixLike
+from nonneg.exceptions import UnknownNameError
+
+
+@dataclass(frozen=True)
+class RealSet:
+    """A set, one sample a row as in `nonneg`; the paper's V is the transpose.
+
+    Attributes
+    ----------
+    X : array or sparse array of shape (n_samples, n_features)
+        The entries.
+    y : array of int or None
+        The class of each sample.
+    k : int
+        The number of components.
+    grid : tuple of int or None
+        Height and width of a sample that is a picture.
+    """
+
+    X: MatrixLike
+    y: IntArray | None
+    k: int
+    grid: tuple[int, ...] | None = None
+
+
+PICTURES: dict[str, tuple[str, int]] = {
+    "olivetti_64x64": ("load_olivetti", 40),
+    "orl_32x32": ("load_orl", 40),
+    "ckplus48": ("load_ck_plus", 97),
+    "yaleB_32x32": ("load_yale_b", 38),
+    "coil20": ("load_coil20", 20),
+}
+"""Folder -> loader and K: the number of people or things; for CK+, which names expressions and not people, the
+paper's K for the CK set."""
+SCENES: dict[str, tuple[str, int]] = {
+    "indian_pines": ("load_indian_pines", 16),
+    "paviaU_sub50": ("load_pavia_u_crop", 9),
+}
+"""Folder -> loader and K: the number of covers in the scene."""
+DOCUMENTS = ("tr11", "tr12", "tr23", "tr41", "re0", "fbis", "classic", "k1a", "la1")
+"""Names of collections of CLUTO; K is the number of classes."""
+TIMED = ("olivetti_64x64", "ckplus48", "yaleB_32x32", "coil20", "indian_pines", "paviaU_sub50")
+"""The sets on which starts are timed and errors compared."""
+QUICK = "quick"
+"""The name of a small made-up set, for the quick setting."""
+
+
+def load_set(name: str) -> RealSet:
+    """Load a set.
+
+    Parameters
+    ----------
+    name : str
+        A key of `PICTURES` or `SCENES`, one of `DOCUMENTS`, or `QUICK`.
+
+    Returns
+    -------
+    RealSet
+        Pictures with grey values from 0 to 1. Scenes with one band a sample and one pixel a feature, as in
+        the paper, in the values of the sensor. Documents by the weighting of the paper's programs: logarithms
+        of counts, inverse document frequencies, unit length; words that vanish by it are left out.
+    """
+    if name == QUICK:
+        return _made_up()
+    if name in PICTURES:
+        loader, k = PICTURES[name]
+        found = getattr(datasets, loader)()
+        return RealSet(found.X, found.y, k, found.feature_shape)
+    if name in SCENES:
+        loader, k = SCENES[name]
+        found = getattr(datasets, loader)()
+        return RealSet(np.ascontiguousarray(found.X.T), None, k)
+    if name not in DOCUMENTS:
+        raise UnknownNameError.of("set", name, [*PICTURES, *SCENES, *DOCUMENTS])
+    found = datasets.load_cluto(name)
+    return RealSet(weighted(found.X), found.y, len(np.unique(found.y)))
+
+
+def weighted(counts: Any, *, logarithmic: bool = True, smooth: bool = False) -> Any:
+    """Weight documents as the paper's programs do, and leave out words that vanish.
+
+    Parameters
+    ----------
+    counts : sparse array of shape (n_documents, n_words)
+        How often each word occurs.
+    logarithmic, smooth : bool
+        As in `nonneg.datasets.tfidf`.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Documents of unit length.
+    """
+    found = datasets.tfidf(counts, logarithmic=logarithmic, smooth=smooth)
+    return without_empty_columns(found)
+
+
+def without_empty_columns(X: Any) -> Any:
+    """Leave out features that no sample has: no factorization depends on them.
+
+    Parameters
+    ----------
+    X : sparse array
+        Nonnegative.
+
+    Returns
+    -------
+    sparse array
+        With fewer columns.
+    """
+    present = np.asarray(X.sum(axis=0)).ravel() > 0
+    return X.tocsc()[:, np.flatnonzero(present)].tocsr()
+
+
+def _made_up() -> RealSet:
+    made = datasets.circular_cones(90, 64, 4, size_angle=0.15, rng=5)
+    noise = 0.02 * np.random.default_rng(6).random(made.X.shape)
+    return RealSet(made.X + noise, made.labels, 4, (8, 8))
