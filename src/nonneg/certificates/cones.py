@@ -200,7 +200,7 @@ def _exact_clustering_bound(
         verdict = _verdict(holds)
         sentence = (
             "The geometric assumption (2) holds, so that greedy clustering and one direction a cluster have "
-            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); measured: {error:.4g}."
+            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}."
         )
     return Statement("exact-clustering-bound", sentence, error, bound, verdict, quantities)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.synthetic.planted import PlantedData
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, ShapeError
 
 MAX_DRAWS = 100
 EXTRA_ANGLE = 0.01
@@ -100,7 +103,11 @@ def circular_cones(
     n_features: int = 1600,
     n_cones: int = 40,
     *,
-    size_angle: float = 0.2,
+    size_angle: float | Sequence[float] = 0.2,
+    between_angle: float | None = None,
+    mean_squared_lengths: float | Sequence[float] | None = None,
+    shares: Sequence[float] | None = None,
+    project: bool = True,
     noise: float = 0.0,
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
@@ -115,9 +122,18 @@ def circular_cones(
         Length of a point.
     n_cones : int, default 40
         Number of cones.
-    size_angle : float, default 0.2
-        The largest angle between a point and the axis of its cone, in radians. The axes are ``4 size_angle +
-        0.01`` apart, which the paper's geometric assumption asks for.
+    size_angle : float or sequence of float, default 0.2
+        The largest angle between a point and the axis of its cone, in radians; one for all cones or one each.
+    between_angle : float, optional
+        The angle between any two axes. By default three times the largest size angle plus the second largest
+        plus 0.01 (``4 size_angle + 0.01`` for equal ones), which the paper's geometric assumption asks for.
+    mean_squared_lengths : float or sequence of float, optional
+        The means 1 / lambda_k of the squared lengths of the points; by default 1, 2, 3, ... cone by cone.
+    shares : sequence of float, optional
+        The probabilities of the cones, in any unit; equal by default.
+    project : bool, default True
+        Whether negative entries are set to zero and the lengths restored. Without it the entries may be
+        negative, and Theorem 8 and Lemma 14 are exact.
     noise : float, default 0
         Standard deviation of normal noise added to every entry; negative entries are then set to zero.
     rng : None, int or numpy.random.Generator
@@ -132,20 +148,34 @@ def circular_cones(
 
     Notes
     -----
-    The cone of a point is uniform, its angle to the axis uniform on ``(0, size_angle)``, its squared length
-    exponential with mean ``k`` in cone k = 1, 2, ... . Directions at that angle are uniform on the circle of
-    the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
-    the length is restored.
+    The cone of a point is drawn by the shares, its angle to the axis uniformly from ``(0, size_angle)``, its
+    squared length from an exponential distribution. Directions at that angle are uniform on the circle of the
+    first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and the
+    length is restored.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorem 6 and section VI-A.
     """
-    if size_angle <= 0 or noise < 0:
-        raise InvalidParameterError(
-            f"size_angle must be above 0 and noise at least 0. Got size_angle={size_angle}, noise={noise}."
-        )
+    sizes = _one_each("size_angle", size_angle, n_cones)
+    means = _one_each(
+        "mean_squared_lengths",
+        np.arange(1, n_cones + 1) if mean_squared_lengths is None else mean_squared_lengths,
+        n_cones,
+    )
+    if noise < 0:
+        raise InvalidParameterError(f"noise must be at least 0. Got {noise}.")
     rng = generator(rng)
-    axes = equiangular_directions(n_cones, n_features, 4 * size_angle + EXTRA_ANGLE, rng=rng)
-    labels = rng.integers(n_cones, size=n_samples)
-    lengths = np.sqrt(rng.exponential(labels + 1.0))
-    angles = rng.uniform(0.0, size_angle, size=n_samples)
+    if between_angle is None:
+        between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
+    axes = equiangular_directions(n_cones, n_features, between_angle, rng=rng)
+    if shares is None:
+        labels = rng.integers(n_cones, size=n_samples)
+    else:
+        parts = _one_each("shares", shares, n_cones)
+        labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
+    lengths = np.sqrt(rng.exponential(means[labels]))
+    angles = rng.uniform(0.0, sizes[labels], size=n_samples)
     X = rng.standard_normal((n_samples, n_features))
     X[:, 0] = 0.0
     X *= (np.sin(angles) / np.linalg.norm(X, axis=1))[:, None]
@@ -153,12 +183,23 @@ def circular_cones(
     for k, axis in enumerate(axes):
         rows = np.flatnonzero(labels == k)
         X[rows] = _reflected(X[rows], axis)
-    np.maximum(X, 0.0, out=X)
+    if project:
+        np.maximum(X, 0.0, out=X)
     X *= (lengths / np.linalg.norm(X, axis=1))[:, None]
     if noise > 0:
         X += noise * rng.standard_normal(X.shape)
         np.maximum(X, 0.0, out=X)
     return PlantedData(X=X.astype(dtype, copy=False), H=axes.astype(dtype), labels=labels)
+
+
+def _one_each(name: str, values: Any, count: int) -> FloatArray:
+    """Return one positive number a cone."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (count,)):
+        raise ShapeError(f"{name} must be one number or {count}, one a cone. Got shape {array.shape}.")
+    if not np.all(array > 0) or not np.all(np.isfinite(array)):
+        raise InvalidParameterError(f"{name} must be above 0. Got {values}.")
+    return np.broadcast_to(array, (count,)).copy()
 
 
 def _reflected(points: FloatArray, axis: FloatArray) -> FloatArray:
