@@ -1,0 +1,267 @@
+"""Cones of a stream: one point after the other, a centroid and a few rows a cone, no point kept.
+
+The rule is: a new point becomes a centroid, and when there is one centroid too many the two nearest ones (by
+angle) are joined. Three things follow, whatever the order of the points and however they are cut into
+batches.
+
+* If points lie in at most K cones such that any two points of a cone are nearer than any two points of
+  different cones, as the geometric assumption (2) implies, no join mixes cones: of K + 1 centroids two lie
+  in one cone, so that the two nearest do. Once every cone has shown up, each has exactly one centroid.
+* For any points, K + 1 of them were once at angles of at least d, the largest angle at which two were
+  joined, so that no K clusters all have diameters below d.
+* For any points, a point lies within (2 K - 1) D of its centroid, D being the smallest diameter that K
+  clusters can have: it is linked to it by joins no longer than d <= D, and of a walk along them that enters a
+  cluster of the best clustering twice, the part in between can be replaced by one step of at most D.
+
+A point that is no farther from a centroid than the two nearest centroids are from one another would be joined
+with it at once. Such points are taken in together, so that only points that change a centroid cost a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data.frequent_directions import PIECE, joined_sketch, leading_direction
+from nonneg.data.matrix import LocalMatrix
+from nonneg.geometry import angles_between
+
+SKETCH_ROWS = 8
+"""Rows kept of every cone beside its centroid: the error of its direction is at most 9/8 of the best."""
+
+# Points whose cosine is so near to 1, in units of rounding, have the same direction.
+SAME_DIRECTION = 16
+
+
+@dataclass
+class ConeStream:
+    """What is remembered of the points so far; arrays have a row for each of the K cones there may be.
+
+    Attributes
+    ----------
+    centroids : array of shape (K, n_features)
+        Unit vectors, one a cone seen so far; zeros for the others.
+    numbers : array of int of shape (K,)
+        Which point of the stream each is.
+    radii : array of shape (K,)
+        No point put into a cone is at a larger angle to its centroid.
+    sketches : array of shape (K, SKETCH_ROWS, n_features)
+        Sketches of the points put into each cone.
+    squared_norms : array of shape (K,)
+        The sums of their squared entries, weighted.
+    counts : array of int of shape (K,)
+        How many points were put into each.
+    n_found : int
+        How many cones there are so far.
+    widest_join : float
+        The largest angle at which two centroids were joined; 0 before the first join.
+    n_seen : int
+        How many points there were, rows of zeros included.
+    """
+
+    centroids: FloatArray
+    numbers: IntArray
+    radii: FloatArray
+    sketches: FloatArray
+    squared_norms: FloatArray
+    counts: IntArray
+    n_found: int = 0
+    widest_join: float = 0.0
+    n_seen: int = 0
+
+    @classmethod
+    def empty(cls, n_cones: int, n_features: int) -> ConeStream:
+        """Return the memory before the first point.
+
+        Parameters
+        ----------
+        n_cones : int
+            How many cones there may be.
+        n_features : int
+            The length of a point.
+
+        Returns
+        -------
+        ConeStream
+            Without centroids.
+        """
+        return cls(
+            np.zeros((n_cones, n_features)),
+            np.full(n_cones, -1, dtype=np.intp),
+            np.zeros(n_cones),
+            np.zeros((n_cones, SKETCH_ROWS, n_features)),
+            np.zeros(n_cones),
+            np.zeros(n_cones, dtype=np.intp),
+        )
+
+    @property
+    def n_cones(self) -> int:
+        """How many cones there may be."""
+        return len(self.radii)
+
+    def copy(self) -> ConeStream:
+        """Return a memory that shares nothing with this one.
+
+        Returns
+        -------
+        ConeStream
+            Equal to it.
+        """
+        arrays: dict[str, Any] = {
+            name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
+
+    def directions(self) -> tuple[FloatArray, FloatArray]:
+        """Return the direction of every cone and how much of its squared norm it holds at least.
+
+        Returns
+        -------
+        directions : array of shape (K, n_features)
+            Nonnegative unit rows; zeros for cones that have not been seen.
+        squares : array of shape (K,)
+            Lower bounds on the sums of the squared projections.
+        """
+        found = [leading_direction(sketch) for sketch in self.sketches]
+        return np.stack([row for row, _ in found]), np.array([square for _, square in found])
+
+
+def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
+    """Return the memory after a block of points.
+
+    Parameters
+    ----------
+    before : ConeStream
+        The memory before it; not changed.
+    block : LocalMatrix
+        NumPy or SciPy rows. Rows of zeros and rows without weight are counted and otherwise left out.
+
+    Returns
+    -------
+    ConeStream
+        The memory after it.
+
+    Notes
+    -----
+    Costs one product with the centroids, one with each point that becomes a centroid, and the sketches.
+    """
+    state = before.copy()
+    lengths = np.sqrt(np.asarray(block.squared_row_norms(), dtype=np.float64))
+    live = lengths > 0 if block.weights is None else (lengths > 0) & (np.asarray(block.weights) > 0)
+    owners = np.full(block.shape[0], -1, dtype=np.intp)
+    # The points that may still become centroids, as a holder of their own, and their cosines.
+    rows = np.flatnonzero(live)
+    pool, lengths = block.select(rows), lengths[rows]
+    cosines = np.full((rows.size, state.n_cones), -1.0)
+    cosines[:, : state.n_found] = _cosines(pool, state.centroids[: state.n_found], lengths)
+    while rows.size:
+        nearest = cosines.max(axis=1)
+        near = nearest >= _joining_cosine(state, block)
+        owners[rows[near]] = cosines[near].argmax(axis=1)
+        np.maximum.at(state.radii, owners[rows[near]], np.arccos(np.clip(nearest[near], -1.0, 1.0)))
+        if near.any():
+            left = np.flatnonzero(~near)
+            pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
+            nearest = nearest[left]
+        if not rows.size:
+            break
+        farthest = int(np.argmin(nearest))
+        place = state.n_found if state.n_found < state.n_cones else _join(state, owners)
+        point = np.asarray(pool.take_rows([farthest]), dtype=np.float64)[0]
+        state.centroids[place] = point / np.linalg.norm(point)
+        state.numbers[place] = before.n_seen + rows[farthest]
+        state.n_found = max(state.n_found, place + 1)
+        cosines[:, place] = _cosines(pool, state.centroids[place][None, :], lengths)[:, 0]
+        # Whatever the rounding, a centroid is its own nearest and leaves the pool next time.
+        cosines[farthest, place] = 1.0
+    _add_rows(state, block, owners)
+    state.n_seen += block.shape[0]
+    return state
+
+
+def nearest_centroids(block: LocalMatrix, centroids: Any) -> tuple[Any, Any]:
+    """Return the cone of each point by the largest cosine with a centroid.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        Of any namespace.
+    centroids : array of shape (k, n_features)
+        Unit rows, placed where the block is.
+
+    Returns
+    -------
+    labels : array of int of shape (n_rows, 1)
+        The lowest of equally good ones; -1 for rows of zeros.
+    products : array of shape (n_rows, k)
+        The inner products with the centroids.
+    """
+    xp = block.xp
+    products = block.times(centroids.T)
+    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)
+    empty = xp.max(products, axis=1) <= 0
+    if bool(xp.any(empty)):
+        # A product of zero is that of a row of zeros, or of one that shares no feature with any centroid.
+        zeros = block.squared_row_norms() == 0
+        labels = xp.where(zeros, xp.full_like(labels, -1), labels)
+    return labels[:, None], products
+
+
+def _cosines(block: LocalMatrix, centroids: FloatArray, lengths: FloatArray) -> FloatArray:
+    products: FloatArray = np.asarray(block.times(block.place(centroids.T)), dtype=np.float64)
+    return products / lengths[:, None]
+
+
+def _joining_cosine(state: ConeStream, block: LocalMatrix) -> float:
+    """Return the cosine from which on a point would be joined with its centroid at once."""
+    same = 1.0 - SAME_DIRECTION * float(block.xp.finfo(block.dtype).eps)
+    return same if state.n_found < state.n_cones else min(_nearest_pair(state)[0], same)
+
+
+def _nearest_pair(state: ConeStream) -> tuple[float, int, int]:
+    if state.n_cones == 1:
+        return -1.0, 0, 0
+    cosines = state.centroids @ state.centroids.T
+    np.fill_diagonal(cosines, -1.0)
+    first, second = sorted(int(at) for at in np.unravel_index(int(np.argmax(cosines)), cosines.shape))
+    return float(cosines[first, second]), first, second
+
+
+def _join(state: ConeStream, owners: IntArray) -> int:
+    """Join the two nearest centroids, in place, and return which place is free now."""
+    _, first, second = _nearest_pair(state)
+    angle = float(angles_between(state.centroids[[first, second]])[0, 1])
+    reach = [
+        max(state.radii[here], angle + state.radii[there])
+        for here, there in ((first, second), (second, first))
+    ]
+    # The centroid from which the joined cone reaches less far stays; of equal ones the one that came first.
+    older = state.numbers[first] <= state.numbers[second]
+    keep_first = reach[0] < reach[1] or (reach[0] == reach[1] and older)
+    stays, goes = (first, second) if keep_first else (second, first)
+    state.widest_join = max(state.widest_join, angle)
+    state.sketches[stays] = joined_sketch(state.sketches[stays], state.sketches[goes])
+    state.squared_norms[stays] += state.squared_norms[goes]
+    state.counts[stays] += state.counts[goes]
+    state.radii[stays], state.radii[goes] = min(reach), 0.0
+    state.sketches[goes] = 0.0
+    state.squared_norms[goes], state.counts[goes] = 0.0, 0
+    owners[owners == goes] = stays
+    return goes
+
+
+def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
+    """Add points, in place, to the sketches of the cones they were put into."""
+    for cone in range(state.n_found):
+        rows = np.flatnonzero(owners == cone)
+        state.counts[cone] += rows.size
+        for start in range(0, rows.size, PIECE):
+            piece = rows[start : start + PIECE]
+            points = np.asarray(block.take_rows(piece), dtype=np.float64)
+            if block.weights is not None:
+                points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
+            state.squared_norms[cone] += float(np.sum(points * points))
+            state.sketches[cone] = joined_sketch(state.sketches[cone], points)

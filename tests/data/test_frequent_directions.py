@@ -1,0 +1,81 @@
+"""The sketch of frequent directions keeps its promises, whatever the order and the cuts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nonneg.data.frequent_directions import joined_sketch, leading_direction
+
+
+def sketched(rows, n_kept, piece):
+    sketch = np.zeros((n_kept, rows.shape[1]))
+    for start in range(0, len(rows), piece):
+        sketch = joined_sketch(sketch, rows[start : start + piece])
+    return sketch
+
+
+def check_promises(rows, sketch):
+    """The gap is between zero and its bound, and the direction is the best one but for one part in n_kept."""
+    n_kept = len(sketch)
+    gaps = np.linalg.eigvalsh(rows.T @ rows - sketch.T @ sketch)
+    squares = np.linalg.svd(rows, compute_uv=False) ** 2
+    best = squares[1:].sum()
+    small = 1e-10 * squares[0]
+    assert gaps.min() >= -small
+    assert gaps.max() <= best / n_kept + small
+    direction, square = leading_direction(sketch)
+    assert direction.min() >= 0
+    assert np.linalg.norm(direction) == pytest.approx(1.0)
+    left = np.sum(rows * rows) - np.sum((rows @ direction) ** 2)
+    assert left <= np.sum(rows * rows) - square + small
+    assert np.sum(rows * rows) - square <= (1 + 1 / n_kept) * best + small
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(2, 30), st.integers(1, 6), st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_promises_hold_for_any_shape(seed, n_rows, n_features, n_kept, piece):
+    rows = np.random.default_rng(seed).gamma(0.3, size=(n_rows, n_features)) + 1e-12
+    check_promises(rows, sketched(rows, n_kept, piece))
+
+
+def test_two_sketches_make_one_of_both(rng):
+    rows = rng.gamma(0.5, size=(90, 25))
+    parts = [sketched(part, 5, 7) for part in (rows[:50], rows[50:])]
+    check_promises(rows, joined_sketch(*parts))
+
+
+def test_few_rows_are_kept_as_they_are(rng):
+    rows = rng.random((3, 10))
+    sketch = sketched(rows, 5, 1)
+    np.testing.assert_array_equal(sketch[:3], rows)
+    np.testing.assert_array_equal(sketch[3:], 0)
+    square = np.linalg.svd(rows, compute_uv=False)[0] ** 2
+    assert leading_direction(sketch)[1] == pytest.approx(square)
+
+
+def test_rows_of_one_direction_lose_nothing(rng):
+    direction = rng.random(30)
+    lengths = rng.random(200)
+    sketch = sketched(np.outer(lengths, direction), 4, 16)
+    found, square = leading_direction(sketch)
+    np.testing.assert_allclose(found, direction / np.linalg.norm(direction), rtol=1e-9)
+    assert square == pytest.approx(np.sum(lengths**2) * np.sum(direction**2))
+
+
+def test_zeros(rng):
+    empty = np.zeros((4, 6))
+    np.testing.assert_array_equal(joined_sketch(empty, np.zeros((9, 6))), empty)
+    direction, square = leading_direction(empty)
+    assert square == 0
+    np.testing.assert_array_equal(direction, 0)
+
+
+def test_inputs_stay(rng):
+    sketch, rows = rng.random((4, 6)), rng.random((9, 6))
+    before = sketch.copy(), rows.copy()
+    joined_sketch(sketch, rows)
+    np.testing.assert_array_equal(sketch, before[0])
+    np.testing.assert_array_equal(rows, before[1])
