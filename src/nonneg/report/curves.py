@@ -110,8 +110,10 @@ def _draw(axes: Any, panel: Mapping[str, Any]) -> None:
         axes.set_xscale("log")
     if panel.get("y_log"):
         axes.set_yscale("log")
-    for at, series in enumerate(panel["series"]):
+    drawn = [
         _draw_series(axes, series, COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)])
+        for at, series in enumerate(panel["series"])
+    ]
     axes.set_title(panel["title"], fontsize=11, color=_INK, parse_math=False)
     axes.set_xlabel(panel["x_label"], color=_INK, parse_math=False)
     axes.set_ylabel(panel["y_label"], color=_INK, parse_math=False)
@@ -120,13 +122,14 @@ def _draw(axes: Any, panel: Mapping[str, Any]) -> None:
     axes.tick_params(colors=_INK, which="both", labelsize=9)
     axes.grid(axis="y", color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
-    if panel["series"]:
-        legend = axes.legend(fontsize=8, frameon=False)
+    if drawn:
+        # Named one by one: left alone, matplotlib puts curves with error bars last.
+        legend = axes.legend(handles=drawn, fontsize=8, frameon=False)
         for text in legend.get_texts():
             text.set_parse_math(False)
 
 
-def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str) -> None:
+def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str) -> Any:
     x = np.asarray(series["x"], dtype=float)
     y = np.asarray([np.nan if value is None else value for value in series["y"]], dtype=float)
     styles: dict[str, dict[str, Any]] = {
@@ -137,7 +140,6 @@ def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str)
     looks = styles[series.get("style") or "points"]
     spread = series.get("spread")
     if spread is None:
-        axes.plot(x, y, color=colour, label=series["label"], **looks)
-    else:
-        bars = np.asarray([0.0 if value is None else value for value in spread], dtype=float)
-        axes.errorbar(x, y, yerr=bars, color=colour, label=series["label"], capsize=3, **looks)
+        return axes.plot(x, y, color=colour, label=series["label"], **looks)[0]
+    bars = np.asarray([0.0 if value is None else value for value in spread], dtype=float)
+    return axes.errorbar(x, y, yerr=bars, color=colour, label=series["label"], capsize=3, **looks)
