@@ -13,6 +13,7 @@ from nonneg._version import __version__
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
     from nonneg.estimators import NMF, load
+    from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.rank_selection import estimate_rank
     from nonneg.solvers import factorize
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # one in `__all__` and one in the block above, and a test compares the three.
 _HOME = {
     "NMF": "nonneg.estimators",
+    "cone_rank_one": "nonneg.initializers.cone_rank_one",
     "datasets": "nonneg.datasets",
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
@@ -31,6 +33,7 @@ _HOME = {
 __all__ = [
     "NMF",
     "__version__",
+    "cone_rank_one",
     "datasets",
     "estimate_rank",
     "exceptions",

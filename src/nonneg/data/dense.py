@@ -10,6 +10,7 @@ from nonneg._threads import over_ranges
 from nonneg._typing import Array, LeftArray
 from nonneg.data.matrix import LocalMatrix, exact_sum
 from nonneg.data.observed import Observed
+from nonneg.kernels.host_views import is_host_tensor, shared
 
 
 class DenseMatrix(LocalMatrix):
@@ -110,6 +111,9 @@ class DenseMatrix(LocalMatrix):
         float
             Accumulated in float64.
         """
+        if self.kind == "dense" and self.dtype == np.float64:
+            squares = self.squared_row_norms()
+            return float(squares.sum() if self.weights is None else squares @ self.weights)
         return self._block_sum(lambda values: values * values)
 
     def squared_row_norms(self) -> Array:
@@ -198,6 +202,17 @@ class DenseMatrix(LocalMatrix):
         """
         index = self.xp.asarray(np.asarray(rows, dtype=np.int64), device=self.array.device)
         return self.xp.take(self.array, index, axis=0)
+
+    def raw_rows(self) -> Any:
+        """Return the entries as compiled kernels read them.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            None where they are not in the memory of the host or not in row order.
+        """
+        rows = shared(self.array) if is_host_tensor(self.array) else self.array
+        return rows if isinstance(rows, np.ndarray) and rows.flags.c_contiguous else None
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows.

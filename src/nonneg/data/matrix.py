@@ -257,6 +257,17 @@ class LocalMatrix(DataMatrix):
         parts = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
         return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
 
+    def raw_rows(self) -> Any:
+        """Return the entries in a form that compiled kernels read row by row.
+
+        Returns
+        -------
+        numpy.ndarray, tuple of three numpy.ndarray, or None
+            A dense array in row order, the arrays (indptr, indices, data) of a sparse one, or None where the
+            entries are held otherwise; nothing is copied.
+        """
+        return None
+
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows as a dense array."""

@@ -166,6 +166,16 @@ class SparseMatrix(LocalMatrix):
         """
         return self.csr[np.asarray(rows, dtype=np.int64)].toarray()
 
+    def raw_rows(self) -> tuple[Any, Any, Any]:
+        """Return the entries as compiled kernels read them.
+
+        Returns
+        -------
+        tuple of three numpy.ndarray
+            indptr, indices and data.
+        """
+        return self.csr.indptr, self.csr.indices, self.csr.data
+
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows, made dense.
 

@@ -27,11 +27,12 @@ class GreedyRule:
     Attributes
     ----------
     begin : callable
-        ``begin(block, **facts)`` returns what the rule keeps beside a block's rows (a tuple of arrays with
-        one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of a rule are
-        called where the data are: they are functions of a module, not closures.
+        ``begin(block, *beside, **facts)`` returns what the rule keeps beside a block's rows (a tuple of
+        arrays with one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of
+        a rule are called where the data are: they are functions of a module, not closures.
     advance : callable
-        ``advance(block, *kept, **facts)`` returns the same after a pick.
+        ``advance(block, *kept, *beside, **facts)`` returns the same after a pick. A score may be an upper
+        bound where it is below the best one.
     facts : callable
         ``facts(row, n_picks)`` is called at home with the picked data point (a vector) and the count of picks
         so far, this one included, and returns the keywords of the next `advance`.
@@ -44,6 +45,9 @@ class GreedyRule:
     tie_break : tuple of (int, float), optional
         Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
         with the largest entry of its first column wins, of equal ones the lowest index.
+    beside : callable, optional
+        ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
+        left-like arrays for that pass, such as numbers drawn for the rows. None by default.
     """
 
     begin: BlockScore
@@ -53,6 +57,7 @@ class GreedyRule:
     refine: Callable[[DataMatrix, tuple[LeftArray, ...], int], int] | None = None
     first_facts: Mapping[str, Any] | None = None
     tie_break: tuple[int, float] | None = None
+    beside: Callable[[int], tuple[LeftArray, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,15 @@ class GreedySelection:
         What the rule keeps beside the data points, after the last pick.
     best_left : float
         The largest score after the last pick; NaN where the last pick was not followed by a pass.
+    rows : tuple of arrays
+        The picked data points themselves, vectors; missing entries are zeros.
     """
 
     indices: IntArray
     scores: Any
     kept: tuple[LeftArray, ...]
     best_left: float
+    rows: tuple[Array, ...]
 
 
 def greedy_selection(
@@ -115,12 +123,15 @@ def greedy_selection(
         At most `n_picks` points. Of equal scores the lowest index wins.
     """
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
+    beside = rule.beside or _nothing
     kept, (candidates,) = data.row_pass(
-        _first, n_out=rule.n_kept, begin=rule.begin, facts=facts, tie=rule.tie_break
+        _first, *beside(0), n_out=rule.n_kept, begin=rule.begin, facts=facts, tie=rule.tie_break
     )
-    floor = max(floor, relative_floor * _best(candidates, None)[1])
+    if relative_floor > 0:
+        floor = max(floor, relative_floor * _best(candidates, None)[1])
     indices: list[int] = []
     scores: list[float] = []
+    rows: list[Array] = []
     best_left = float("nan")
     for n_pick in range(1, n_picks + 1):
         if n_pick == 1 and first is not None:
@@ -136,12 +147,14 @@ def greedy_selection(
                     index, row = refined, data.take_rows([refined])[0, :]
         indices.append(index)
         scores.append(score)
+        rows.append(row)
         best_left = float("nan")
         ended = on_pick is not None and on_pick(index, score)
         if finish or (n_pick < n_picks and not ended):
             kept, (candidates,) = data.row_pass(
                 _next,
                 *kept,
+                *beside(n_pick),
                 n_out=rule.n_kept,
                 advance=rule.advance,
                 facts=rule.facts(row, n_pick),
@@ -150,13 +163,23 @@ def greedy_selection(
             best_left = _best(candidates, rule.tie_break)[1]
         if ended:
             break
-    return GreedySelection(np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left)
+    return GreedySelection(
+        np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left, tuple(rows)
+    )
+
+
+def _nothing(n_picks: int) -> tuple[LeftArray, ...]:
+    return ()
 
 
 def _first(
-    block: LocalMatrix, *, begin: BlockScore, facts: Mapping[str, Any], tie: tuple[int, float] | None
+    block: LocalMatrix,
+    *beside: Array,
+    begin: BlockScore,
+    facts: Mapping[str, Any],
+    tie: tuple[int, float] | None,
 ) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
-    kept, scores = begin(block, **facts)
+    kept, scores = begin(block, *beside, **facts)
     return kept, (_candidates(block, kept, scores, tie),)
 
 

@@ -54,9 +54,10 @@ class NMF(OnlineEstimator):
         The number of components. "auto" takes that of given factors, or else estimates it by
         `nonneg.estimate_rank`: the one difference from scikit-learn. None keeps the number of features.
     init : str, optional
-        The start: "random", "nndsvd", "nndsvda", "nndsvdar", "spherical-kmeans", or "custom" for the W and H
-        given to `fit`. None stands for given factors, else for "nndsvda" where `n_components` is at most the
-        smaller side of X, else for "random".
+        The start: "random", "nndsvd", "nndsvda", "nndsvdar", "spherical-kmeans", "cone" (clusters of samples
+        by direction and the leading direction of each; alias "cr1"), or "custom" for the W and H given to
+        `fit`. None stands for given factors, else for "nndsvda" where `n_components` is at most the smaller
+        side of X, else for "random".
     solver : str
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" or "mu", or "auto", which looks at loss,
         shape and kind of the data.

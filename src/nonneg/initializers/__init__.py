@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.initializers.cone_start import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start
@@ -11,6 +12,7 @@ from nonneg.initializers.spherical_kmeans import spherical_kmeans_start
 __all__ = [
     "STARTS",
     "Start",
+    "cone_start",
     "default_start",
     "find_start",
     "given_start",

@@ -9,6 +9,7 @@ from typing import Any
 
 from nonneg._typing import Array, LeftArray
 from nonneg.exceptions import UnknownNameError
+from nonneg.initializers.cone_start import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start
@@ -36,6 +37,8 @@ class Start:
         Whether it takes the keywords `W` and `H`.
     weights : bool
         Whether integer row weights give what repeated rows give.
+    fills : bool
+        Whether it takes the keyword `positive`, with which zeros stay where the solver does not need more.
     aliases : tuple of str
         Other names.
     """
@@ -47,6 +50,7 @@ class Start:
     at_most_smaller_side: bool = False
     takes_factors: bool = False
     weights: bool = True
+    fills: bool = False
     aliases: tuple[str, ...] = ()
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
@@ -97,6 +101,13 @@ STARTS: dict[str, Start] = {
         spherical_kmeans_start,
         "centres of clusters of the rows' directions",
         aliases=("kmeans", "k-means", "spherical_kmeans"),
+    ),
+    "cone": Start(
+        cone_start,
+        "leading directions of clusters by farthest directions (clustering and rank-one NMF)",
+        seeded=False,
+        fills=True,
+        aliases=("cr1",),
     ),
     "custom": Start(
         given_start,

@@ -73,8 +73,8 @@ def factorize(
     solver : str
         A name in `nonneg.solvers.SOLVERS`, "cd" (coordinate descent of the loss) or "auto".
     init : str, optional
-        The start: see `nonneg.initializers`. By default the given factors, else nndsvda where k is at
-        most the smaller side of X, else random.
+        The start, a name in `nonneg.initializers.STARTS`, such as "cone" (leading directions of clusters).
+        By default the given factors, else nndsvda where k is at most the smaller side of X, else random.
     W, H : array, optional
         Given factors to start from, (n_samples, k) and (k, n_features).
     max_iter : int
@@ -127,7 +127,8 @@ def factorize(
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
     with threads(n_jobs):
-        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
+        positive = SOLVERS[name].positive_start or beta != 2
+        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free, positive=positive)
         saved = None
         if checkpoint is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
@@ -241,6 +242,7 @@ def starting_factors(
     H: Any,
     rng: np.random.Generator,
     free: IntArray | None = None,
+    positive: bool = True,
 ) -> tuple[LeftArray, Array]:
     """Return the factors to start from.
 
@@ -258,6 +260,9 @@ def starting_factors(
         For starts that draw.
     free : array of int, optional
         The components that may change, where some rows of H stay as given.
+    positive : bool
+        Whether zeros in the factors would stay zeros, or make the loss infinite. Starts that fill zeros for
+        that reason leave them otherwise.
 
     Returns
     -------
@@ -275,7 +280,7 @@ def starting_factors(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    left, right = start(data, k, rng=rng)
+    left, right = start(data, k, rng=rng, **({"positive": positive} if start.fills else {}))
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
         fixed = data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())

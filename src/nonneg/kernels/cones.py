@@ -1,0 +1,145 @@
+"""Front doors of the compiled kernels for clusters of directions.
+
+They read rows in the memory of the host, dense or sparse (`LocalMatrix.raw_rows`); for all others
+`kernels.portable.cones` makes the same of products with all centroids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import over_ranges
+from nonneg._typing import FloatArray, IntArray
+from nonneg.kernels.host_views import is_host_tensor, shared, tensor
+
+# A cluster is summed in pieces of at least so many rows, and in at most so many pieces beside one a cluster.
+PIECE_ROWS, PIECES = 64, 64
+
+
+def compare_rows(
+    rows: Any, inverse_norms: Any, centroids: Any, nearest: Any, seen: Any, *, rates: Any = None, shift: float
+) -> tuple[Any, Any]:
+    """Compare rows with centroids until it is certain which row gains most.
+
+    Parameters
+    ----------
+    rows : array or tuple of arrays
+        The data; see `LocalMatrix.raw_rows`.
+    inverse_norms : array of shape (n_rows, 1)
+        One over the norms of the rows.
+    centroids : array of shape (m, n_columns)
+        Unit vectors.
+    nearest : array of shape (n_rows, 1)
+        The largest cosine of each row to the first `seen` centroids, float64.
+    seen : array of int of shape (n_rows, 1)
+        How many centroids each row has been compared with. A row that may not win has a large cosine and a
+        large number here.
+    rates : array of shape (n_rows, 1), optional
+        A row's gain is ``rate * (shift - cosine)``; 1 by default.
+    shift : float
+        See `rates`.
+
+    Returns
+    -------
+    nearest, seen : array of shape (n_rows, 1)
+        New arrays. The first row of the largest gain has been compared with all centroids.
+
+    Notes
+    -----
+    A cosine that lacks some centroids is a lower bound, so that its gain is an upper one, and a row whose
+    upper bound is below a gain that was reached need not be looked at. Each row meets each centroid at most
+    once, whatever the number of calls; which ones are put off depends on the number of threads, the winner
+    does not.
+    """
+    if is_host_tensor(nearest):
+        given = [shared(array) for array in (inverse_norms, centroids, nearest, seen)]
+        found = compare_rows(rows, *given, rates=None if rates is None else shared(rates), shift=shift)
+        return tensor(found[0]), tensor(found[1])
+    from nonneg.kernels.compiled.cones import farthest_block
+
+    nearest, seen = nearest.copy(), seen.copy()
+    centroids = np.ascontiguousarray(centroids)
+    n_rows = len(nearest)
+    rates = np.empty((0, 1)) if rates is None else np.asarray(rates, dtype=np.float64)
+
+    def work(start: int, stop: int) -> None:
+        farthest_block(rows, inverse_norms, centroids, nearest, seen, rates, float(shift), start, stop)
+
+    over_ranges(work, n_rows, grain=64, operations=2.0 * _size(rows))
+    return nearest, seen
+
+
+def own_products(
+    rows: Any, labels: Any, vectors: Any, weights: Any, active: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Multiply each row by the vector of its cluster, and sum the rows of a cluster times these products.
+
+    Parameters
+    ----------
+    rows : array or tuple of arrays
+        The data; see `LocalMatrix.raw_rows`.
+    labels : array of int of shape (n_rows,)
+        The cluster of each row; negative for none.
+    vectors : array of shape (k, n_columns)
+        One a cluster, of the dtype of the data.
+    weights : array of shape (n_rows,) or None
+        Weights of the rows in the sums.
+    active : array of bool of shape (k,)
+        The clusters to work on; the rows of the others are not read.
+
+    Returns
+    -------
+    products : array of shape (n_rows,)
+        0 where nothing was done.
+    sums : array of shape (k, n_columns)
+        X_c' diag(weights) X_c v_c for each cluster c.
+
+    Notes
+    -----
+    One read of the data. The pieces that are summed depend on the labels alone, not on the threads.
+    """
+    from nonneg.kernels.compiled.cones import own_products_block
+
+    vectors = np.ascontiguousarray(vectors)
+    order, starts, stops, owners = _pieces(labels, active)
+    totals = np.zeros((len(owners), vectors.shape[1]), dtype=vectors.dtype)
+    products = np.zeros(len(labels), dtype=vectors.dtype)
+    given = np.empty(0, dtype=vectors.dtype) if weights is None else weights
+
+    def work(start: int, stop: int) -> None:
+        own_products_block(rows, order, starts, stops, owners, vectors, given, products, totals, start, stop)
+
+    over_ranges(work, len(owners), grain=1, operations=4.0 * _size(rows))
+    return products, _joined(totals, owners, len(active))
+
+
+def _size(rows: Any) -> float:
+    return float(rows.size if isinstance(rows, np.ndarray) else len(rows[2]))
+
+
+def _pieces(labels: Any, active: Any) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return rows in the order of their clusters, cut into pieces of one active cluster each."""
+    k = len(active)
+    narrow = labels.astype(np.int16) if k < 2**15 else labels  # NumPy sorts short integers in linear time
+    order = np.argsort(narrow, kind="stable")
+    counts = np.bincount(labels[labels >= 0], minlength=k)
+    ends = np.cumsum(counts) + (len(labels) - counts.sum())  # rows of no cluster come first
+    step = max(PIECE_ROWS, -(-len(labels) // PIECES))
+    starts, stops, owners = [], [], []
+    for cluster in np.flatnonzero(active):
+        cuts = np.arange(ends[cluster] - counts[cluster], ends[cluster], step)
+        starts.append(cuts)
+        stops.append(np.minimum(cuts + step, ends[cluster]))
+        owners.append(np.full(len(cuts), cluster))
+    nothing = [np.empty(0, dtype=np.int64)]
+    cut = [np.concatenate(parts or nothing) for parts in (starts, stops, owners)]
+    return order, cut[0], cut[1], cut[2]
+
+
+def _joined(totals: FloatArray, owners: IntArray, k: int) -> FloatArray:
+    sums = np.zeros((k, totals.shape[1]), dtype=totals.dtype)
+    for piece, cluster in enumerate(owners):
+        sums[cluster] += totals[piece]
+    return sums
