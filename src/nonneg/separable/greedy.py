@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import Array
-from nonneg.data import DataMatrix
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
 from nonneg.descent.greedy import GreedyRule, GreedySelection, greedy_selection
 from nonneg.iteration import History, StopReason
 from nonneg.separable.result import SelectionResult
@@ -122,3 +123,54 @@ class GrowingBasis:
         direction = direction / length
         self.matrix = direction if self.matrix is None else xp.concat([self.matrix, direction], axis=1)
         return direction
+
+
+def settled(
+    block: LocalMatrix,
+    left: Array,
+    original: Array,
+    tie_tol: float,
+    squares_of: Callable[[Array, Array], Array],
+) -> Array:
+    """Return squared residuals that are known well enough to choose by.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The rows.
+    left : array of shape (n_rows,)
+        Squared residuals that came as a difference of squares, float64.
+    original : array of shape (n_rows,)
+        The squares from which they came.
+    tie_tol : float
+        The share of the largest below which residuals count as tied.
+    squares_of : callable
+        ``squares_of(rows, places)`` returns the squares of the residuals of some rows (float64, dense) of the
+        block, of which the places are given, formed anew.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        The same, with those replaced that might be the block's best and were in doubt.
+
+    Notes
+    -----
+    A difference of squares is off by some roundings of the first of them. Few rows are in doubt until the
+    data are all but explained.
+    """
+    xp = block.xp
+    doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
+    lowest = xp.max(left - doubt)
+    unsure = xp.logical_and(left + doubt >= lowest, doubt > 0.25 * tie_tol * left)
+    places = xp.nonzero(unsure)[0]
+    n_places = int(places.shape[0])
+    if n_places == 0:
+        return left
+    step = max(1, (1 << 20) // block.shape[1])
+    squares = []
+    for start in range(0, n_places, step):
+        some = places[start : min(start + step, n_places)]
+        rows = xp.astype(block.take_rows(to_numpy(some).astype(np.int64)), xp.float64)
+        squares.append(squares_of(rows, some))
+    turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
+    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)

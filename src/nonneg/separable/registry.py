@@ -71,11 +71,51 @@ METHODS: dict[str, Method] = {
         needs_n_anchors=False,
         options=CONVEX | {"lam", "mu", "init", "checkpoint"},
     ),
+    "fast-gradient": Method(
+        _later("fast_gradient", "fast_gradient"),
+        "accelerated gradient on the self-dictionary problem with the trace as the penalty, quadratic memory",
+        kind="convex",
+        seeded=True,
+        inputs=LOCAL,
+        options=CONVEX | {"lam", "init", "memory_limit"},
+        aliases=("fastgradient", "fgnsr"),
+    ),
     "spa": Method(
         _later("spa", "spa"),
         "successive projections: the longest residual, then its direction taken out",
         options=frozenset({"tie_tol"}),
         aliases=("successive-projection",),
+    ),
+    "snpa": Method(
+        _later("snpa", "snpa"),
+        "successive nonnegative projections: the longest residual outside the hull of picks and origin",
+        options=frozenset({"tie_tol"}),
+    ),
+    "xray": Method(
+        _later("xray", "xray"),
+        "extreme rays of the cone, in the direction of the worst residual",
+        signed=False,
+        simplex=False,
+        seeded=True,
+        options=frozenset({"variant"}),
+    ),
+    "fast-anchor": Method(
+        _later("fast_anchor", "fast_anchor"),
+        "the farthest point from the affine span of the picks, then a round that checks each pick",
+        options=frozenset({"tie_tol", "clean_up"}),
+        aliases=("fastanchor", "fast-anchor-words"),
+    ),
+    "preconditioned-spa": Method(
+        _later("preconditioning", "preconditioned_spa"),
+        "successive projections after a map that makes the anchors all but orthogonal",
+        options=frozenset({"preconditioner", "tie_tol"}),
+        aliases=("precspa",),
+    ),
+    "vca": Method(
+        _later("vca", "vca"),
+        "extreme points along random directions orthogonal to the picks",
+        seeded=True,
+        options=frozenset({"snr"}),
     ),
 }
 

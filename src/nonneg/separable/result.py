@@ -36,7 +36,8 @@ class SelectionResult:
     scores : array of float of shape (n_anchors,) or None
         The score with which each anchor was picked.
     row_maxima : array of float of shape (n_samples,) or None
-        The largest coefficient of every data point, by which convex methods choose.
+        The largest coefficient of every data point, by which convex methods choose (FastGradient: its
+        diagonal entry, which bounds the row).
     lam : float or None
         Weight of the row sparsity, as in the paper's (18).
     mu : float or None

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.descent.greedy import GreedyRule
-from nonneg.separable.greedy import GrowingBasis, pursue, relative_floor
+from nonneg.separable.greedy import GrowingBasis, pursue, relative_floor, settled
 from nonneg.separable.result import SelectionResult
 
 TIE_TOL = 1e-6
@@ -116,39 +116,29 @@ def _projected(
     if direction is not None:
         along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
         left = xp.clip(left - along * along, min=0.0)
-    left = _settled(block, left, original[:, 0], basis, tie_tol)
+
+    def squares_of(rows: Array, places: Array) -> Array:
+        return squares_outside(rows, basis)
+
+    left = settled(block, left, original[:, 0], tie_tol, squares_of)
     return (left[:, None], original), left
 
 
-def _settled(block: LocalMatrix, left: Array, original: Array, basis: Array, tie_tol: float) -> Array:
-    # A difference of squares is off by some roundings of the first of them. Rows that might be the block's
-    # best, and are not known well enough to tell ties, get the square of their residual itself.
-    xp = block.xp
-    doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
-    lowest = xp.max(left - doubt)
-    unsure = xp.logical_and(left + doubt >= lowest, doubt > 0.25 * tie_tol * left)
-    places = xp.nonzero(unsure)[0]
-    n_places = int(places.shape[0])
-    if n_places == 0:
-        return left
-    step = max(1, (1 << 20) // block.shape[1])
-    squares = [
-        _residual_squares(block, places[start : min(start + step, n_places)], basis)
-        for start in range(0, n_places, step)
-    ]
-    turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
-    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)
+def squares_outside(rows: Array, basis: Array) -> Array:
+    """Return the squared distances of points from a subspace.
 
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_features)
+        The points, float64.
+    basis : array of shape (n_features, k)
+        Orthonormal.
 
-def _residual_squares(block: LocalMatrix, places: Array, basis: Array) -> Array:
-    xp = block.xp
-    rows = xp.astype(_rows_at(block, places), xp.float64)
+    Returns
+    -------
+    array of shape (n_rows,)
+        Formed from the residuals themselves.
+    """
     for _ in range(2):
         rows = rows - (rows @ basis) @ basis.T
-    return xp.sum(rows * rows, axis=1)
-
-
-def _rows_at(block: LocalMatrix, places: Array) -> Array:
-    if block.kind == "sparse":
-        return block.take_rows(places)
-    return block.xp.take(block.array, places, axis=0)  # type: ignore[attr-defined]
+    return array_namespace(rows).sum(rows * rows, axis=1)

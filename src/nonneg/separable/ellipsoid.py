@@ -1,0 +1,93 @@
+"""The smallest ellipsoid about the origin that holds given points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg.exceptions import InvalidDataError
+
+
+def smallest_ellipsoid(points: Any, *, tol: float = 1e-6, max_iter: int = 20_000) -> Any:
+    """Return A of the ellipsoid x' A x <= 1 of least volume that holds all points.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, k)
+        The points, which span all k dimensions.
+    tol : float
+        No point lies further out than x' A x = 1 + tol times k.
+    max_iter : int
+        At most so many steps.
+
+    Returns
+    -------
+    array of shape (k, k)
+        Symmetric and positive definite.
+
+    Notes
+    -----
+    The dual is to maximise log det of sum u_i x_i x_i' over the probability simplex (D-optimal design): steps
+    towards the outermost point or away from the innermost one that carries weight, each with the exact step
+    length. A step costs O(n k). The number of points with weight stays small.
+
+    References
+    ----------
+    .. [1] Todd & Yildirim (2007), Discrete Applied Mathematics 155(13).
+    """
+    points = np.asarray(points, dtype=np.float64)
+    n, k = points.shape
+    start = _spread_points(points)
+    if len(start) < k:
+        raise InvalidDataError(
+            f"The points span {len(start)} dimensions of {k}: their smallest ellipsoid has no volume."
+            " Ask for fewer anchors."
+        )
+    weight = np.zeros(n)
+    weight[start] = 1.0 / k
+    inverse = np.linalg.inv((points * weight[:, None]).T @ points)
+    outward = np.einsum("ij,ij->i", points @ inverse, points)
+    for step in range(max_iter):
+        far = int(np.argmax(outward))
+        carrying = np.flatnonzero(weight > 0)
+        near = int(carrying[np.argmin(outward[carrying])])
+        above, below = outward[far] / k - 1.0, 1.0 - outward[near] / k
+        if above <= tol and below <= tol:
+            break
+        if above >= below or weight[near] >= 1.0:
+            place, length = far, (outward[far] - k) / (k * (outward[far] - 1.0))
+        else:
+            place = near
+            free = -weight[near] / (1.0 - weight[near])
+            length = (outward[near] - k) / (k * (outward[near] - 1.0)) if outward[near] > 1.0 else free
+            length = max(length, free)
+        along = inverse @ points[place]
+        products = points @ along
+        weight *= 1.0 - length
+        weight[place] += length
+        weight[place] = max(weight[place], 0.0)
+        shrink = 1.0 - length
+        share = length / (shrink + length * outward[place])
+        inverse = (inverse - share * np.outer(along, along)) / shrink
+        outward = (outward - share * products**2) / shrink
+        if step % 200 == 199:  # rounding adds up in the updates
+            inverse = np.linalg.inv((points * weight[:, None]).T @ points)
+            outward = np.einsum("ij,ij->i", points @ inverse, points)
+    return inverse / max(float(outward.max()), k)
+
+
+def _spread_points(points: Any) -> Any:
+    # One far point after another, as in successive projections: a design of full rank to start from.
+    left = np.array(points)
+    picks: list[int] = []
+    largest = float(np.einsum("ij,ij->i", left, left).max(initial=0.0))
+    for _ in range(points.shape[1]):
+        squares = np.einsum("ij,ij->i", left, left)
+        best = int(np.argmax(squares))
+        if not squares[best] > 1e-24 * largest:
+            break
+        picks.append(best)
+        direction = left[best] / np.sqrt(squares[best])
+        left = left - np.outer(left @ direction, direction)
+    return picks

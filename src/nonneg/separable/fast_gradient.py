@@ -1,0 +1,289 @@
+"""FastGradient: accelerated gradient on the self-dictionary problem with the trace as the penalty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from nonneg._random import Seed, generator
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
+from nonneg.iteration import History, Progress, iterate
+from nonneg.iteration.progress import reporter
+from nonneg.kernels import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.leastsquares.projections import onto_dominating_diagonal
+from nonneg.separable.number import leading_rows
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.spa import spa
+
+MEMORY_LIMIT = 2 << 30
+SQUARE_ARRAYS = 5
+FIRST_MOMENTUM = 0.05
+SPREAD = 0.01
+
+
+@dataclass(frozen=True)
+class GradientState:
+    """One iterate.
+
+    Attributes
+    ----------
+    coefficients, ahead : array of shape (n, n)
+        The iterate C and the extrapolated point.
+    fitted, fitted_ahead : array of shape (m, n)
+        X' times both.
+    momentum : float
+        Nesterov's parameter.
+    lam : float
+        The weight of the trace.
+    change : float
+        By which share the weight changes next.
+    direction : int
+        Whether it last fell (1) or grew (-1).
+    objective : float
+        At C.
+    restarted : bool
+        Whether the extrapolation was dropped in the last step.
+    """
+
+    coefficients: Array
+    ahead: Array
+    fitted: Array
+    fitted_ahead: Array
+    momentum: float
+    lam: float
+    change: float = 0.1
+    direction: int = 0
+    objective: float = math.inf
+    restarted: bool = False
+
+
+def fast_gradient(
+    data: DataMatrix,
+    n_anchors: int | None,
+    *,
+    lam: float | str = "auto",
+    max_iter: int = 150,
+    tol: float = 1e-8,
+    init: Any = None,
+    rng: Seed = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    verbose: int = 0,
+    memory_limit: float = MEMORY_LIMIT,
+) -> SelectionResult:
+    r"""Minimise the self-dictionary problem of Gillis and Luce and take the largest diagonal entries.
+
+    .. math::
+
+        \min_{C \in \Omega} \tfrac12 \|X^\top - X^\top C\|_F^2 + \lambda p^\top \mathrm{diag}(C)
+
+    with :math:`\Omega = \{C \ge 0, c_{ii} \le 1, w_i c_{ij} \le w_j c_{ii}\}`, w the l1 norms of the points
+    and p close to one, its entries slightly apart so that twins are told apart.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row, in this process.
+    n_anchors : int or None
+        How many to pick; None takes the largest drop of the diagonal and needs a number as `lam`.
+    lam : float or "auto"
+        The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
+        at every restart so that the trace tends to n_anchors / 2 + 1, as the authors' code does.
+    max_iter : int
+        At most so many iterations.
+    tol : float
+        Stop when an iteration changed the diagonal by at most this share (1-norm).
+    init : array of int, optional
+        Anchors from which "auto" takes the weight, in place of those of successive projections. The method
+        starts from C = 0.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For the entries of p.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; True stops.
+    verbose : int
+        1 shows a line with the objective.
+    memory_limit : float
+        In bytes. Five arrays of n_samples by n_samples must fit.
+
+    Returns
+    -------
+    SelectionResult
+        With the diagonal as `row_maxima` and the history of objective, diagonal change and weight.
+
+    Raises
+    ------
+    UnsupportedInputError
+        If the arrays do not fit.
+
+    Notes
+    -----
+    O(n^2 m) operations an iteration and O(n^2) memory: for a few thousand points. `method="merit"` needs
+    memory linear in n.
+
+    References
+    ----------
+    .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
+    """
+    _check_memory(data, memory_limit)
+    if n_anchors is None and lam == "auto":
+        raise InvalidParameterError(
+            "fast-gradient needs n_anchors or a number as lam: its automatic weight rests on the number of "
+            "anchors. Pass one of them, or use method='merit'."
+        )
+    points, weights = _compressed(data)
+    xp = array_namespace(points)
+    n = points.shape[0]
+    spread = 1.0 + SPREAD * (generator(rng).random(n) - 0.5)
+    adaptive = lam == "auto"
+    weight = _balanced(data, n_anchors, init, spread) if adaptive else float(lam)
+    prices = xp.asarray(spread, dtype=points.dtype, device=points.device)
+    target = math.inf if n_anchors is None else min(n_anchors / 2.0 + 1.0, float(n_anchors))
+    step = _Step(xp, points, weights, prices, target if adaptive else None)
+
+    def stop(history: History) -> bool:
+        return len(history) > 1 and history["diagonal_change"][-1] <= tol
+
+    shown = reporter("fast-gradient", verbose)
+    run = iterate(step, step.start(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown)
+    coefficients = to_numpy(run.state.coefficients)
+    diagonal = np.diagonal(coefficients).copy()
+    anchors, _ = leading_rows(diagonal, n_anchors)
+    return SelectionResult(
+        anchors=anchors,
+        method="fast-gradient",
+        coefficients=sp.csc_array(coefficients.astype(_host_dtype(data), copy=False)),
+        history=run.history,
+        row_maxima=diagonal,
+        scores=diagonal[anchors],
+        lam=run.state.lam,
+        objective=run.state.objective,
+        n_iter=run.n_iter,
+        stop_reason=run.stop_reason,
+        facts={"first_lam": weight},
+    )
+
+
+def _check_memory(data: DataMatrix, limit: float) -> None:
+    n = data.shape[0]
+    size = 4 if "32" in str(data.dtype) else 8
+    needed = float(SQUARE_ARRAYS) * n * n * size
+    if needed > limit:
+        raise UnsupportedInputError(
+            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} points ({SQUARE_ARRAYS} arrays of "
+            f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is linear "
+            "in the points, cluster near-duplicates first, or raise memory_limit."
+        )
+
+
+def _host_dtype(data: DataMatrix) -> Any:
+    return np.float32 if "32" in str(data.dtype) else np.float64
+
+
+def _compressed(data: DataMatrix) -> tuple[Array, Array]:
+    # Points with the same inner products in as few dimensions as there are points, and their l1 norms.
+    assert isinstance(data, LocalMatrix)
+    xp = data.xp
+    parts, norms = [], []
+    for start, stop in data.row_blocks(1 << 22):
+        rows = data.dense_rows(start, stop)
+        norms.append(xp.sum(xp.abs(rows), axis=1))
+        parts.append(rows if data.shape[1] <= data.shape[0] else data.times(rows.T).T)
+    whole, weights = xp.concat(parts, axis=0), xp.concat(norms, axis=0)
+    if data.shape[1] > data.shape[0]:
+        values, vectors = np.linalg.eigh(to_numpy(whole))
+        kept = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
+        low = vectors[:, kept] * np.sqrt(np.clip(values[kept], 0.0, None))
+        whole = xp.asarray(low, dtype=weights.dtype, device=weights.device)
+    return whole, weights
+
+
+def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -> float:
+    # The weight at which error and trace of a first solution are equal. A share of the data's own size is
+    # added, so that a perfect first solution does not make it vanish (the authors add 0.001, to data of size
+    # one).
+    assert n_anchors is not None
+    anchors = spa(data, n_anchors).anchors if init is None else np.asarray(init, dtype=np.int64)
+    rows = data.take_rows(anchors)
+    gram = rows @ rows.T
+    cross = data.times(data.place(rows.T) if data.kind != "array" else rows.T)
+    fitted = nonnegative_least_squares(SharedGram(gram), cross)
+    F, G, Z = to_numpy(fitted), to_numpy(gram), to_numpy(cross)
+    whole = data.squared_norm()
+    error = max(whole - 2.0 * float(np.sum(F * Z)) + float(np.sum((F @ G) * F)), 0.0)
+    return (error + 1e-3 * whole) / float(spread[anchors].sum())
+
+
+class _Step:
+    # One iteration; called by the loop with the state.
+    def __init__(self, xp: Any, points: Array, weights: Array, prices: Array, target: float | None) -> None:
+        self.xp, self.points, self.weights, self.prices, self.target = xp, points, weights, prices, target
+        largest = float(xp.linalg.matrix_norm(points, ord=2)) ** 2
+        self.length = 1.0 / largest if largest > 0 else 1.0
+
+    def start(self, lam: float) -> GradientState:
+        xp, points = self.xp, self.points
+        n, m = points.shape
+        zero = xp.zeros((n, n), dtype=points.dtype, device=points.device)
+        nothing = xp.zeros((m, n), dtype=points.dtype, device=points.device)
+        error = 0.5 * float(as_data_matrix(points).squared_norm())
+        return GradientState(zero, zero, nothing, nothing, FIRST_MOMENTUM, lam, objective=error)
+
+    def __call__(self, state: GradientState) -> tuple[GradientState, Mapping[str, Any]]:
+        xp, points = self.xp, self.points
+        first = state.momentum
+        second = 0.5 * (math.sqrt(first**4 + 4.0 * first**2) - first**2)
+        pull = first * (1.0 - first) / (first**2 + second)
+        new = points @ (state.fitted_ahead - points.T)
+        new = state.ahead - self.length * new
+        new = self._less_price(new, self.length * state.lam)
+        new = onto_dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
+        fitted = points.T @ new
+        diagonal = xp.linalg.diagonal(new)
+        residual = xp.astype(fitted - points.T, xp.float64)
+        priced = float(xp.sum(xp.astype(self.prices * diagonal, xp.float64)))
+        objective = 0.5 * float(xp.sum(residual * residual)) + state.lam * priced
+        moved = xp.sum(xp.abs(diagonal - xp.linalg.diagonal(state.coefficients)))
+        trace = float(xp.sum(diagonal))
+        measures = {
+            "loss": objective,
+            "diagonal_change": float(moved) / trace if trace > 0 else math.inf,
+            "trace": trace,
+            "lam": state.lam,
+        }
+        # An uphill step drops the extrapolation, but not twice in a row.
+        if not state.restarted and objective > state.objective:
+            fresh = GradientState(
+                new, new, fitted, fitted, FIRST_MOMENTUM, state.lam, state.change, state.direction, objective,
+                restarted=True,
+            )  # fmt: skip
+            return self._adapted(fresh, trace), measures
+        ahead = new + pull * (new - state.coefficients)
+        fitted_ahead = fitted + pull * (fitted - state.fitted)
+        after = GradientState(
+            new, ahead, fitted, fitted_ahead, second, state.lam, state.change, state.direction, objective
+        )
+        return after, measures
+
+    def _less_price(self, matrix: Array, amount: float) -> Array:
+        if isinstance(matrix, np.ndarray):
+            np.einsum("ii->i", matrix)[...] -= amount * self.prices
+            return matrix
+        xp = self.xp
+        eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+        return matrix - amount * (eye * self.prices[:, None])
+
+    def _adapted(self, state: GradientState, trace: float) -> GradientState:
+        if self.target is None:
+            return state
+        direction = 1 if trace < self.target else -1
+        change = state.change / 2.0 if direction * state.direction < 0 else state.change
+        return replace(state, lam=(1.0 - direction * change) * state.lam, change=change, direction=direction)

@@ -1,0 +1,89 @@
+"""Successive projections after a linear map that makes the anchors all but orthogonal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy, truncated_svd
+from nonneg.exceptions import InvalidDataError, UnknownNameError
+from nonneg.separable.ellipsoid import smallest_ellipsoid
+from nonneg.separable.reduction import projected
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.spa import TIE_TOL, spa
+
+PRECONDITIONERS = ("ellipsoid", "whitening", "spa")
+
+
+def preconditioned_spa(
+    data: DataMatrix, n_anchors: int, *, preconditioner: str = "ellipsoid", tie_tol: float = TIE_TOL
+) -> SelectionResult:
+    """Reduce the points to their leading directions, precondition them, and run `spa`.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row; signs are free.
+    n_anchors : int
+        How many to pick.
+    preconditioner : {"ellipsoid", "whitening", "spa"}
+        The map: the one that turns the smallest ellipsoid about the points and the origin into a ball (Gillis
+        & Vavasis), the inverse singular values (whitening), or the inverse of the anchors that `spa` finds.
+    tie_tol : float
+        As in `spa`.
+
+    Returns
+    -------
+    SelectionResult
+        The scores are the norms of the residuals after the map. The fact "condition" is that of the map.
+
+    Notes
+    -----
+    The ellipsoid needs the reduced points, n_samples by n_anchors, in this process.
+
+    References
+    ----------
+    .. [1] Gillis & Vavasis (2015), SIAM J. Optimization 25(1).
+    .. [2] Gillis & Ma (2015), SIAM J. Imaging Sciences 8(2), for "whitening" and "spa".
+    """
+    if preconditioner not in PRECONDITIONERS:
+        raise UnknownNameError.of("preconditioner", preconditioner, PRECONDITIONERS)
+    k = n_anchors
+    if k > min(data.shape):
+        raise InvalidDataError(
+            f"Expected n_anchors at most the smaller side of X, {min(data.shape)}, got {k}: there are no more"
+            " directions to precondition. Ask for fewer anchors, or use method='snpa' or 'xray'."
+        )
+    svd = truncated_svd(data, k)
+    rank = int(np.sum(svd.s > 1e-12 * svd.s[0]))
+    if rank < k:
+        raise InvalidDataError(
+            f"X has rank {rank}, which is less than n_anchors={k}: there are no more directions to "
+            "precondition. Ask for fewer anchors, or use method='snpa' or 'xray'."
+        )
+    points = projected(data, svd.V)
+    if preconditioner == "whitening":
+        change = np.diag(svd.s[0] / svd.s)
+    elif preconditioner == "spa":
+        first = spa(points, k, tie_tol=tie_tol)
+        _, s, turned = np.linalg.svd(to_numpy(points.take_rows(first.anchors)))
+        change = turned.T * (s[0] / s)
+    else:
+        values, turned = np.linalg.eigh(smallest_ellipsoid(_gathered(points)))
+        change = turned * np.sqrt(values / values[-1])
+    condition = float(np.linalg.cond(change))
+    found = spa(projected(points, change), k, tie_tol=tie_tol)
+    facts: dict[str, Any] = {"preconditioner": preconditioner, "condition": condition}
+    return replace(found, method="preconditioned-spa", facts=facts)
+
+
+def _gathered(points: DataMatrix) -> Any:
+    _, (parts,) = points.row_pass(_rows, n_out=0)
+    return np.concatenate(parts, axis=0)
+
+
+def _rows(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
+    return (), ([to_numpy(block.dense_rows(0, block.shape[0]))],)

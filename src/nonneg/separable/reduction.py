@@ -1,0 +1,107 @@
+"""Points in fewer dimensions: products with leading singular vectors, held where the data are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.spectral import leading_vectors, to_numpy
+
+
+def mean_row(data: DataMatrix) -> Any:
+    """Return the mean of the data points.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    array of shape (n_features,)
+        Float64, on the host.
+    """
+    _, (total,) = data.row_pass(_sum_rows, n_out=0)
+    return to_numpy(total)[:, 0] / data.shape[0]
+
+
+def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:
+    xp = block.xp
+    ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=_device(block))
+    return (), (xp.astype(block.transposed_times(ones), xp.float64),)
+
+
+def _device(block: LocalMatrix) -> Any:
+    array = getattr(block, "array", None)
+    return array.device if block.kind == "array" and array is not None else None
+
+
+def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = None) -> DataMatrix:
+    """Return the points (x - offset) basis as a matrix of their own.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    basis : array of shape (n_features, k)
+        On the host.
+    offset : array of shape (n_features,), optional
+        Taken off every point.
+    scale : array of shape (k,), optional
+        Factors of the new coordinates.
+
+    Returns
+    -------
+    DataMatrix
+        Of k columns, dense, in the dtype of the data.
+    """
+    basis = np.asarray(basis, dtype=np.float64)
+    if scale is not None:
+        basis = basis * scale
+    shift = None if offset is None else data.place((offset @ basis)[None, :])
+    (points,), _ = data.row_pass(_reduced, basis=data.place(basis), shift=shift)
+    return as_data_matrix(points)
+
+
+def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[tuple[Array], tuple[()]]:
+    points = block.times(basis)
+    return (points if shift is None else points - shift,), ()
+
+
+def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:
+    """Return the leading directions of the points.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        How many.
+    centered : bool
+        Whether the mean is taken off first (PCA); otherwise the right singular vectors of the data.
+
+    Returns
+    -------
+    directions : array of shape (n_features, k)
+        Orthonormal (float64, on the host).
+    mean : array of shape (n_features,) or None
+        What was taken off.
+
+    Notes
+    -----
+    The centred data are never formed. Where the features are few the covariance is decomposed; elsewhere
+    the leading directions are looked for in the span of k + 1 leading singular vectors and the mean, within
+    which they lie wherever the data have no more than k + 1 dimensions.
+    """
+    if not centered:
+        return leading_vectors(data, k), None
+    mean = mean_row(data)
+    n, m = data.shape
+    span = leading_vectors(data, min(n, m, k + 1 if m > 500 else m))
+    wide = np.linalg.qr(np.column_stack([span, mean]))[0] if span.shape[1] < m else span
+    points = projected(data, wide, offset=mean)
+    inner = leading_vectors(points, min(k, *points.shape))
+    return wide @ inner, mean

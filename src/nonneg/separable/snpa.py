@@ -1,0 +1,96 @@
+"""Successive nonnegative projections: the longest residual outside the hull of the picks and the origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.descent.greedy import GreedyRule
+from nonneg.leastsquares.simplex import simplex_least_squares
+from nonneg.separable.greedy import pursue, relative_floor, settled
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.spa import TIE_TOL, squared_row_norms
+
+
+def snpa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
+    """Pick the points farthest from the convex hull of the picks and the origin, one after another.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row; signs are free.
+    n_anchors : int
+        How many to pick; may exceed the rank of the data, where the hull has more corners.
+    tie_tol : float
+        As in `spa`.
+
+    Returns
+    -------
+    SelectionResult
+        The scores are the norms of the residuals.
+
+    Notes
+    -----
+    One pass over the data an anchor, one product with a vector; then every point's weights, nonnegative with
+    a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a simplex).
+
+    References
+    ----------
+    .. [1] Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
+    """
+    return pursue(data, n_anchors, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data))
+
+
+def _rule(tie_tol: float) -> GreedyRule:
+    picked: list[Array] = []
+
+    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+        xp = array_namespace(row)
+        picked.append(xp.astype(row, xp.float64))
+        return {"corners": xp.stack(picked, axis=0), "tie_tol": tie_tol}
+
+    return GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=4, tie_break=(1, tie_tol))
+
+
+def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
+    # Kept: squared residual, squared norm, products with the picks, weights of the origin and the picks.
+    xp = block.xp
+    squares = squared_row_norms(block)
+    origin = xp.ones((block.shape[0], 1), dtype=block.dtype, device=squares.device)
+    products = xp.zeros((block.shape[0], 1), dtype=block.dtype, device=squares.device)
+    return (squares[:, None], squares[:, None], products, origin), squares
+
+
+def _advance(
+    block: LocalMatrix,
+    residual: Array,
+    original: Array,
+    products: Array,
+    weights: Array,
+    *,
+    corners: Array,
+    tie_tol: float,
+) -> tuple[tuple[Array, ...], Array]:
+    xp = block.xp
+    k = corners.shape[0]
+    new = block.times(xp.astype(corners[k - 1 :, :], block.dtype).T)
+    products = xp.concat([products, new], axis=1)
+    zero = xp.zeros((1, corners.shape[1]), dtype=xp.float64, device=corners.device)
+    hull = xp.concat([zero, corners], axis=0)
+    gram = hull @ hull.T
+    # The new corner joins the guess of the supports where it explains something.
+    guess = xp.concat([weights, xp.astype(new > 0, weights.dtype)], axis=1)
+    weights = simplex_least_squares(gram, products, start=guess)
+    wide, cross = xp.astype(weights, xp.float64), xp.astype(products, xp.float64)
+    left = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
+
+    def squares_of(rows: Array, places: Array) -> Array:
+        # In float32 the weights are as rough as the products: solved again for the few rows that count.
+        rows = rows - simplex_least_squares(gram, rows @ hull.T) @ hull
+        return xp.sum(rows * rows, axis=1)
+
+    left = settled(block, xp.clip(left, min=0.0), original[:, 0], tie_tol, squares_of)
+    return (left[:, None], original, products, weights), left

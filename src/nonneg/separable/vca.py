@@ -1,0 +1,127 @@
+"""Vertex component analysis: the extreme point along random directions orthogonal to the picks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._random import Seed, generator
+from nonneg._typing import Array
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.spectral import to_numpy
+from nonneg.descent.greedy import GreedyRule
+from nonneg.separable.greedy import pursue
+from nonneg.separable.reduction import mean_row, principal_directions, projected
+from nonneg.separable.result import SelectionResult
+
+
+def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed = None) -> SelectionResult:
+    """Pick extreme points along random directions orthogonal to the picks.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row; signs are free.
+    n_anchors : int
+        How many to pick.
+    snr : float, optional
+        The signal-to-noise ratio in dB; estimated from the data by default. Above 15 dB plus that of the
+        number of anchors the points are projected onto the leading singular vectors and scaled onto a plane,
+        below it onto the principal components.
+    rng : None, int, Generator, RandomState or SeedSequence
+        The directions.
+
+    Returns
+    -------
+    SelectionResult
+        The scores are the absolute products with the random directions.
+
+    Notes
+    -----
+    One pass over the reduced points an anchor.
+
+    References
+    ----------
+    .. [1] Nascimento & Dias (2005), IEEE Trans. Geosci. Remote Sens. 43(4), Algorithm 1.
+    """
+    k = n_anchors
+    draws = generator(rng)
+    estimate = _signal_to_noise(data, k) if snr is None else float(snr)
+    plane = estimate > 15.0 + 10.0 * math.log10(k)
+    points = _onto_plane(data, k) if plane else _with_constant(data, k)
+    picked: list[Any] = []
+
+    def direction() -> Any:
+        drawn = draws.standard_normal(points.shape[1])
+        if picked:
+            basis = np.linalg.qr(np.asarray(picked).T)[0]
+            for _ in range(2):
+                drawn = drawn - basis @ (basis.T @ drawn)
+        else:
+            # The method starts from the last unit vector in place of a pick.
+            drawn[-1] = 0.0 if len(drawn) > 1 else drawn[-1]
+        return drawn / np.linalg.norm(drawn)
+
+    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+        picked.append(to_numpy(row))
+        last = n_picks >= min(points.shape[1], k)
+        return {"along": np.zeros(points.shape[1]) if last else direction()}
+
+    rule = GreedyRule(begin=_along, advance=_along, facts=facts, n_kept=0, first_facts={"along": direction()})
+    details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
+    return pursue(points, k, rule, method="vca", squared=False, facts=details, finish=False)
+
+
+def _along(block: LocalMatrix, *, along: Any) -> tuple[tuple[()], Array]:
+    xp = block.xp
+    return (), xp.abs(xp.astype(block.times(block.place(along[:, None])), xp.float64)[:, 0])
+
+
+def _signal_to_noise(data: DataMatrix, k: int) -> float:
+    # Energy within k principal components, the mean included, against the rest (section III of the paper).
+    n, m = data.shape
+    directions, mean = principal_directions(data, min(k, n, m), centered=True)
+    inside = projected(data, directions, offset=mean).squared_norm() / n + float(mean @ mean)
+    whole = data.squared_norm() / n
+    if whole - inside <= 1e-12 * whole:
+        return math.inf
+    ratio = (inside - k / m * whole) / (whole - inside)
+    return 10.0 * math.log10(ratio) if ratio > 0 else -math.inf
+
+
+def _onto_plane(data: DataMatrix, k: int) -> DataMatrix:
+    directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
+    points = projected(data, directions)
+    mean = mean_row(points)
+    (scaled,), _ = points.row_pass(_scaled_to_plane, mean=points.place(mean[:, None]))
+    return as_data_matrix(scaled)
+
+
+def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], tuple[()]]:
+    # Points of zero stay where they are.
+    heights = block.times(mean)
+    xp = array_namespace(heights)
+    found = xp.abs(heights) > 0
+    rows = block.dense_rows(0, block.shape[0])
+    return (xp.where(found, rows / xp.where(found, heights, xp.ones_like(heights)), rows * 0.0),), ()
+
+
+def _with_constant(data: DataMatrix, k: int) -> DataMatrix:
+    directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
+    points = projected(data, directions, offset=mean)
+    _, (largest,) = points.row_pass(_largest_norm, n_out=0)
+    (wider,), _ = points.row_pass(_widened, constant=max(largest))
+    return as_data_matrix(wider)
+
+
+def _largest_norm(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
+    rows = block.dense_rows(0, block.shape[0])
+    return (), ([float(block.xp.max(block.xp.linalg.vector_norm(rows, axis=1)))],)
+
+
+def _widened(block: LocalMatrix, *, constant: float) -> tuple[tuple[Array], tuple[()]]:
+    rows = block.dense_rows(0, block.shape[0])
+    return (block.xp.concat([rows, rows[:, :1] * 0.0 + constant], axis=1),), ()
