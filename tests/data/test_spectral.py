@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nonneg.data import as_data_matrix
+from nonneg.data import singular_values as values_module
 from nonneg.data import spectral as spectral_module
 from nonneg.data.lanczos import block_lanczos
+from nonneg.data.singular_values import leading_singular_values
 from nonneg.data.spectral import (
-    leading_singular_values,
     leading_vectors,
     numerical_noise,
     singular_value_bounds,
@@ -54,6 +55,7 @@ def lanczos(monkeypatch):
     """Take the route of many columns, however few there are."""
     monkeypatch.setattr(spectral_module, "_DENSE_COLUMNS", 0)
     monkeypatch.setattr(spectral_module, "_DENSE_LIMIT", 0)
+    monkeypatch.setattr(values_module, "FORM_LIMIT", 0)
 
 
 @pytest.fixture
@@ -226,3 +228,32 @@ def test_to_numpy_takes_every_namespace(xp):
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("shape", [(30, 700), (700, 30), (260, 240)])
+@pytest.mark.parametrize("holder", ["numpy", "csr", "torch"])
+def test_singular_values_come_from_the_shorter_side(shape, holder, rng, monkeypatch):
+    X = np.where(rng.random(shape) < 0.4, rng.random(shape), 0.0)
+    orders = []
+    formed = values_module.gram_matrix
+    monkeypatch.setattr(
+        values_module, "gram_matrix", lambda data: orders.append(data.shape[1]) or formed(data)
+    )
+    found = leading_singular_values(as_data_matrix(HOLDERS[holder](X)), 20)
+    np.testing.assert_allclose(found, np.linalg.svd(X, compute_uv=False)[:20], rtol=1e-11)
+    assert orders in ([], [min(shape)])
+
+
+def test_the_gram_matrix_is_formed_only_where_it_is_the_cheaper_way(rng):
+    tall = as_data_matrix(rng.random((20_000, 300)))
+    assert values_module.gram_is_cheaper(tall, 65)
+    assert not values_module.gram_is_cheaper(as_data_matrix(rng.random((2000, 1500))), 2)
+    assert not values_module.gram_is_cheaper(as_data_matrix(sp.random_array((3000, 5000), rng=rng)), 65)
+
+
+def test_small_values_of_many_columns_are_as_exact_as_those_of_few(rng, lanczos):
+    left = np.linalg.qr(rng.standard_normal((120, 30)))[0]
+    right = np.linalg.qr(rng.standard_normal((90, 30)))[0]
+    true = np.geomspace(1.0, 1e-7, 30)
+    found = leading_singular_values(as_data_matrix((left * true) @ right.T), 30)
+    np.testing.assert_allclose(found, true, rtol=1e-4)

@@ -85,7 +85,7 @@ def block_lanczos(
         block = _next_block(directions, triangle, values[0])
         if block.shape[1] == 0:
             # The space is invariant: only fresh directions can find what is outside of it.
-            block = rng.standard_normal((order, width))
+            block = _outside(active, rng.standard_normal((order, width)))
         block = _outside(active, block)[:, : order - size]
         if size + block.shape[1] > limit:
             basis[:, :keep] = active @ rotation[:, :keep]
@@ -110,9 +110,7 @@ def _next_block(directions: Float64Array, triangle: Float64Array, scale: float) 
 
 
 def _outside(basis: Float64Array, block: Float64Array) -> Float64Array:
-    for _ in range(2):
-        block = np.linalg.qr(_split(basis, block)[1])[0]
-    return block
+    return np.linalg.qr(_split(basis, block)[1])[0]
 
 
 def _most_equal(values: Float64Array) -> int:

@@ -4,10 +4,6 @@ The right singular vectors are the eigenvectors of the Gram operator v -> X' dia
 row of weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few
 columns: the Gram matrix is formed in float64, block by block, and decomposed whole. Many: block Lanczos
 with full reorthogonalisation and thick restarts, from a start that depends on the number of columns alone.
-
-Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A
-second, smaller decomposition in the space of the small ones (`_resolve_small`) brings this to about
-eps^(3/4).
 """
 
 from __future__ import annotations
@@ -16,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import is_cupy_array, is_torch_array, to_device
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import LeftArray
+from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small
+from nonneg.data.gram_operator import to_numpy as to_numpy
 from nonneg.data.lanczos import Float64Array, block_lanczos
-from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
+from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
 
 _DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
@@ -84,24 +81,6 @@ class TruncatedSvd(NamedTuple):
     V: Float64Array
 
 
-def to_numpy(array: Array) -> Float64Array:
-    """Return a small array of any namespace as a NumPy array of float64.
-
-    Parameters
-    ----------
-    array : array
-        On any device.
-
-    Returns
-    -------
-    array
-        On the host.
-    """
-    if is_torch_array(array) or is_cupy_array(array):
-        array = to_device(array, "cpu")
-    return np.asarray(array, dtype=np.float64)
-
-
 def truncated_svd(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> TruncatedSvd:
@@ -131,8 +110,8 @@ def truncated_svd(
     -----
     Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
     """
-    _, V = _leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
-    V, s = _resolve_small(data, V)
+    _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    V, s = resolve_small(data, V)
     V *= _signs(V)
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
     (U,), _ = data.row_pass(_scaled_products, right=data.place(V), scale=data.place(inverse))
@@ -162,29 +141,8 @@ def leading_vectors(
     array of shape (n_columns, k)
         Orthonormal (float64, on the host); the largest entry of each column is positive.
     """
-    _, V = _leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     return V * _signs(V)
-
-
-def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float64Array:
-    """Return the k largest singular values in descending order.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        How many, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        See `truncated_svd`.
-
-    Returns
-    -------
-    array of shape (k,)
-        Exact to about eps^(3/4) of the largest one, eps being the precision of the data's type.
-    """
-    _, V = _leading_pairs(data, k, rng=rng)
-    return _resolve_small(data, V)[1]
 
 
 def numerical_noise(data: DataMatrix, largest: float) -> float:
@@ -202,7 +160,7 @@ def numerical_noise(data: DataMatrix, largest: float) -> float:
     float
         10 eps^(3/4) of the largest, or NumPy's max(shape) eps of it where that is more.
     """
-    eps = _precision(data)
+    eps = precision(data)
     return largest * max(10 * eps**0.75, max(data.shape) * eps)
 
 
@@ -229,12 +187,12 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
     each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
     orthogonal to a leading vector, which Gaussian vectors are with probability 0.
     """
-    _, V = _leading_pairs(data, k, rng=rng)
-    product = _apply(data, V)
+    _, V = leading_pairs(data, k, rng=rng)
+    product = apply_gram(data, V)
     squares = np.einsum("ij,ij->j", V, product)
     residuals = np.linalg.norm(product - V * squares, axis=0)
     # Errors of dot products of length m grow like sqrt(m) eps; 4 makes room for the sums over rows.
-    rounding = 4.0 * np.sqrt(data.shape[1]) * _precision(data) * squares[:1].max(initial=0.0)
+    rounding = 4.0 * np.sqrt(data.shape[1]) * precision(data) * squares[:1].max(initial=0.0)
     lower = np.sqrt(np.maximum(squares, 0.0))
     upper = np.sqrt(np.maximum(squares, 0.0) + residuals + rounding)
     return SingularValueBounds(lower, upper, data.squared_norm())
@@ -271,7 +229,7 @@ def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
     if k >= min(data.shape) or square == 0.0:
         return SvdFloor(0.0, 0.0, float(np.sqrt(square)))
     bounds = singular_value_bounds(data, k, rng)
-    rest = square - float(np.sum(bounds.upper**2)) - _precision(data) * square
+    rest = square - float(np.sum(bounds.upper**2)) - precision(data) * square
     estimate = square - float(np.sum(bounds.lower**2))
     return SvdFloor(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
 
@@ -280,97 +238,82 @@ def _root(value: float) -> float:
     return float(np.sqrt(max(value, 0.0)))
 
 
-def _precision(data: DataMatrix) -> float:
-    return float(data.xp.finfo(data.dtype).eps)
-
-
 def _noise_level(data: DataMatrix, s: Float64Array) -> float:
     return numerical_noise(data, float(s[0])) if s.size else 0.0
 
 
-def _leading_pairs(
-    data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
-) -> tuple[Float64Array, Float64Array]:
-    n_columns = data.shape[1]
+def check_count(data: DataMatrix, k: int) -> None:
+    """Refuse a number of singular values that the data do not have.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        How many are asked for.
+    """
     if not 1 <= k <= min(data.shape):
         raise InvalidParameterError(
             f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "
             f"{data.shape}, got {k}."
         )
+
+
+def leading_pairs(
+    data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
+) -> tuple[Float64Array, Float64Array]:
+    """Return the k largest eigenvalues of X'X and their vectors.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        How many.
+    rng, tol, max_passes : optional
+        See `truncated_svd`.
+
+    Returns
+    -------
+    tuple of array
+        Values, and vectors in columns.
+    """
+    n_columns = data.shape[1]
+    check_count(data, k)
     if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
-        return _dense_pairs(data, k)
+        return dense_pairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
-    tol = max(1e-12 if tol is None else tol, 100 * _precision(data))
-    return block_lanczos(lambda V: _apply(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
+    tol = max(1e-12 if tol is None else tol, 100 * precision(data))
+    return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
 
 
-def _dense_pairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
-    values, V = np.linalg.eigh(_gram_matrix(data))
+def dense_pairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
+    """Return the same as `leading_pairs`, from the whole Gram matrix.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k : int
+        How many.
+
+    Returns
+    -------
+    tuple of array
+        Values, and vectors in columns.
+    """
+    values, V = np.linalg.eigh(gram_matrix(data))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
-    if values[k - 1] < np.sqrt(_precision(data)) * values[0]:
+    if values[k - 1] < np.sqrt(precision(data)) * values[0]:
         # The small ones are mixed with those that were not asked for: all take part in telling them apart.
-        V, s = _resolve_small(data, V)
+        V, s = resolve_small(data, V)
         values = s**2
     return values[:k], np.ascontiguousarray(V[:, :k])
 
 
-def _gram_matrix(data: DataMatrix) -> Float64Array:
-    _, (gram,) = data.row_pass(_block_gram, n_out=0)
-    gram = to_numpy(gram)
-    return 0.5 * (gram + gram.T)
-
-
-def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    xp, gram = block.xp, 0.0
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
-        if block.weights is not None:
-            rows = rows * xp.sqrt(xp.astype(block.weights[start:stop], xp.float64))[:, None]
-        gram = gram + rows.T @ rows
-    return (), (gram,)
-
-
-def _apply(data: DataMatrix, V: Float64Array) -> Float64Array:
-    _, (product,) = data.row_pass(_gram_product, n_out=0, right=data.place(V))
-    return to_numpy(product)
-
-
-def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
-    return (), (block.transposed_times(block.times(right)),)
-
-
 def _scaled_products(block: LocalMatrix, *, right: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
     return (block.times(right) * scale[None, :],), ()
-
-
-def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
-    # Block by block: there may be as many vectors as columns, and X V would be as large as X.
-    xp, gram = block.xp, 0.0
-    step = block_rows(right.shape[1], 1 << 20)
-    for start in range(0, block.shape[0], step):
-        part = block.select(slice(start, min(start + step, block.shape[0])))
-        left = xp.astype(part.times(right), xp.float64)
-        if part.weights is not None:
-            left = left * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
-        gram = gram + left.T @ left
-    return (), (gram,)
-
-
-def _resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-    # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
-    # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.row_pass(_projected_gram, n_out=0, right=data.place(V))
-    gram = to_numpy(gram)
-    squares = np.diagonal(gram).copy()
-    V = V.copy()
-    small = np.flatnonzero(squares < np.sqrt(_precision(data)) * squares.max(initial=0.0))
-    if small.size:
-        values, rotation = np.linalg.eigh(gram[np.ix_(small, small)])
-        V[:, small] = V[:, small] @ rotation[:, ::-1]
-        squares[small] = values[::-1]
-    order = np.argsort(-squares, kind="stable")
-    return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
 
 
 def _signs(V: Float64Array) -> Float64Array:

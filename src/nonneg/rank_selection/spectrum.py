@@ -12,7 +12,8 @@ import numpy as np
 
 from nonneg._random import Seed
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.spectral import leading_singular_values, numerical_noise
+from nonneg.data.singular_values import leading_singular_values
+from nonneg.data.spectral import numerical_noise
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 DEFAULT_K_MAX = 64

@@ -1,0 +1,158 @@
+"""The Gram operator of the data, X' diag(weights) X: its matrix, its products, and what squaring lost.
+
+Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A
+second, smaller decomposition in the space of the small ones (`resolve_small`) brings this to about
+eps^(3/4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_cupy_array, is_torch_array, to_device
+
+from nonneg._threads import over_ranges
+from nonneg._typing import Array
+from nonneg.data.lanczos import Float64Array
+from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
+
+
+def to_numpy(array: Array) -> Float64Array:
+    """Return a small array of any namespace as a NumPy array of float64.
+
+    Parameters
+    ----------
+    array : array
+        On any device.
+
+    Returns
+    -------
+    array
+        On the host.
+    """
+    if is_torch_array(array) or is_cupy_array(array):
+        array = to_device(array, "cpu")
+    return np.asarray(array, dtype=np.float64)
+
+
+def precision(data: DataMatrix) -> float:
+    """Return the distance from 1 to the next number of the data's type.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    float
+        Such as 2.2e-16.
+    """
+    return float(data.xp.finfo(data.dtype).eps)
+
+
+def gram_matrix(data: DataMatrix) -> Float64Array:
+    """Return X' diag(weights) X.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    array of shape (n_columns, n_columns)
+        Summed in float64, on the host.
+    """
+    _, (gram,) = data.row_pass(_block_gram, n_out=0)
+    gram = to_numpy(gram)
+    return 0.5 * (gram + gram.T)
+
+
+def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
+    xp, (n_rows, n_columns) = block.xp, block.shape
+    step = block_rows(n_columns, 1 << 20)
+
+    def work(start: int, stop: int) -> Any:
+        gram: Any = 0.0
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            rows = xp.astype(block.dense_rows(first, last), xp.float64)
+            if block.weights is not None:
+                rows = rows * xp.sqrt(xp.astype(block.weights[first:last], xp.float64))[:, None]
+            gram = gram + rows.T @ rows
+        return gram
+
+    # Each thread holds a sum of its own: as many as fit in half a gigabyte.
+    most = max(1, (1 << 26) // n_columns**2)
+    grain = step * -(-n_rows // (step * most))
+    on_threads = isinstance(block.place(np.zeros(1)), np.ndarray)
+    small = 0.1 * n_rows * n_columns**2 if on_threads else 0.0
+    return (), (sum(over_ranges(work, n_rows, grain=grain, operations=small)),)
+
+
+def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
+    """Return X' diag(weights) X V.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    V : array of shape (n_columns, b)
+        Vectors in columns.
+
+    Returns
+    -------
+    array of shape (n_columns, b)
+        On the host.
+    """
+    _, (product,) = data.row_pass(_gram_product, n_out=0, right=data.place(V))
+    return to_numpy(product)
+
+
+def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
+    return (), (block.transposed_times(block.times(right)),)
+
+
+def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Turn the vectors of small singular values among themselves, so that their values are exact.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    V : array of shape (n_columns, k)
+        Leading right singular vectors.
+
+    Returns
+    -------
+    tuple of array
+        The vectors, and the singular values in descending order.
+    """
+    # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
+    # exact to eps of *their* size: decomposing it again wins back what squaring lost.
+    _, (gram,) = data.row_pass(_projected_gram, n_out=0, right=data.place(V))
+    gram = to_numpy(gram)
+    squares = np.diagonal(gram).copy()
+    V = V.copy()
+    small = np.flatnonzero(squares < np.sqrt(precision(data)) * squares.max(initial=0.0))
+    if small.size:
+        values, rotation = np.linalg.eigh(gram[np.ix_(small, small)])
+        V[:, small] = V[:, small] @ rotation[:, ::-1]
+        squares[small] = values[::-1]
+    order = np.argsort(-squares, kind="stable")
+    return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
+
+
+def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
+    # Block by block: there may be as many vectors as columns, and X V would be as large as X.
+    xp, gram = block.xp, 0.0
+    step = block_rows(right.shape[1], 1 << 20)
+    for start in range(0, block.shape[0], step):
+        part = block.select(slice(start, min(start + step, block.shape[0])))
+        left = xp.astype(part.times(right), xp.float64)
+        if part.weights is not None:
+            left = left * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
+        gram = gram + left.T @ left
+    return (), (gram,)
