@@ -12,14 +12,16 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
-    from nonneg.estimators import NMF, load
+    from nonneg.estimators import NMF, ConeNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.rank_selection import estimate_rank
+    from nonneg.separable import select_anchors
     from nonneg.solvers import factorize
 
 # Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
 # one in `__all__` and one in the block above, and a test compares the three.
 _HOME = {
+    "ConeNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
     "cone_rank_one": "nonneg.initializers.cone_rank_one",
     "datasets": "nonneg.datasets",
@@ -28,10 +30,12 @@ _HOME = {
     "factorize": "nonneg.solvers",
     "load": "nonneg.estimators",
     "metrics": "nonneg.metrics",
+    "select_anchors": "nonneg.separable",
 }
 
 __all__ = [
     "NMF",
+    "ConeNMF",
     "__version__",
     "cone_rank_one",
     "datasets",
@@ -40,6 +44,7 @@ __all__ = [
     "factorize",
     "load",
     "metrics",
+    "select_anchors",
 ]
 
 

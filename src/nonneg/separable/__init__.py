@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from nonneg.separable.registry import METHODS, Method
 from nonneg.separable.result import SelectionResult
+from nonneg.separable.select import select_anchors
 
-__all__ = ["METHODS", "Method", "SelectionResult"]
+__all__ = ["METHODS", "Method", "SelectionResult", "select_anchors"]

@@ -179,8 +179,8 @@ def _check_memory(data: DataMatrix, limit: float) -> None:
     if needed > limit:
         raise UnsupportedInputError(
             f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} points ({SQUARE_ARRAYS} arrays of "
-            f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is linear "
-            "in the points, cluster near-duplicates first, or raise memory_limit."
+            f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
+            "linear in the points, merge near-duplicates first, or raise memory_limit."
         )
 
 
@@ -214,7 +214,7 @@ def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -
     anchors = spa(data, n_anchors).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
     gram = rows @ rows.T
-    cross = data.times(data.place(rows.T) if data.kind != "array" else rows.T)
+    cross = data.times(data.place(rows.T))
     fitted = nonnegative_least_squares(SharedGram(gram), cross)
     F, G, Z = to_numpy(fitted), to_numpy(gram), to_numpy(cross)
     whole = data.squared_norm()

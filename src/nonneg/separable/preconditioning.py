@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data import DataMatrix
 from nonneg.data.spectral import to_numpy, truncated_svd
 from nonneg.exceptions import InvalidDataError, UnknownNameError
 from nonneg.separable.ellipsoid import smallest_ellipsoid
+from nonneg.separable.preprocessing import gathered
 from nonneg.separable.reduction import projected
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL, spa
@@ -72,18 +73,9 @@ def preconditioned_spa(
         _, s, turned = np.linalg.svd(to_numpy(points.take_rows(first.anchors)))
         change = turned.T * (s[0] / s)
     else:
-        values, turned = np.linalg.eigh(smallest_ellipsoid(_gathered(points)))
+        values, turned = np.linalg.eigh(smallest_ellipsoid(gathered(points)))
         change = turned * np.sqrt(values / values[-1])
     condition = float(np.linalg.cond(change))
     found = spa(projected(points, change), k, tie_tol=tie_tol)
     facts: dict[str, Any] = {"preconditioner": preconditioner, "condition": condition}
     return replace(found, method="preconditioned-spa", facts=facts)
-
-
-def _gathered(points: DataMatrix) -> Any:
-    _, (parts,) = points.row_pass(_rows, n_out=0)
-    return np.concatenate(parts, axis=0)
-
-
-def _rows(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_numpy(block.dense_rows(0, block.shape[0]))],)

@@ -10,7 +10,6 @@ from typing import Any
 from nonneg.exceptions import UnknownNameError
 
 EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
-LOCAL = frozenset({"dense", "sparse", "array"})
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,13 @@ class Method:
         Whether the number of anchors must be given.
     simplex : bool
         Whether it is made for points whose weights sum to one; others look for a cone.
+    centered : bool
+        Whether the points may be shifted: a method that looks at them from the origin does not find the
+        corners of centred points.
     seeded : bool
         Whether `rng` matters.
+    in_process : bool
+        Whether it needs the points in this process: chunked data are reduced and gathered first.
     options : frozenset of str
         The keywords it takes beside `rng`.
     aliases : tuple of str
@@ -48,7 +52,9 @@ class Method:
     inputs: frozenset[str] = EVERYWHERE
     needs_n_anchors: bool = True
     simplex: bool = True
+    centered: bool = False
     seeded: bool = False
+    in_process: bool = False
     options: frozenset[str] = frozenset()
     aliases: tuple[str, ...] = ()
 
@@ -69,14 +75,17 @@ METHODS: dict[str, Method] = {
         "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, memory linear in the points",
         kind="convex",
         needs_n_anchors=False,
+        centered=True,
+        in_process=True,
         options=CONVEX | {"lam", "mu", "init", "checkpoint"},
     ),
     "fast-gradient": Method(
         _later("fast_gradient", "fast_gradient"),
         "accelerated gradient on the self-dictionary problem with the trace as the penalty, quadratic memory",
         kind="convex",
+        needs_n_anchors=False,
         seeded=True,
-        inputs=LOCAL,
+        in_process=True,
         options=CONVEX | {"lam", "init", "memory_limit"},
         aliases=("fastgradient", "fgnsr"),
     ),
@@ -89,6 +98,7 @@ METHODS: dict[str, Method] = {
     "snpa": Method(
         _later("snpa", "snpa"),
         "successive nonnegative projections: the longest residual outside the hull of picks and origin",
+        centered=True,
         options=frozenset({"tie_tol"}),
     ),
     "xray": Method(
@@ -102,6 +112,7 @@ METHODS: dict[str, Method] = {
     "fast-anchor": Method(
         _later("fast_anchor", "fast_anchor"),
         "the farthest point from the affine span of the picks, then a round that checks each pick",
+        centered=True,
         options=frozenset({"tie_tol", "clean_up"}),
         aliases=("fastanchor", "fast-anchor-words"),
     ),

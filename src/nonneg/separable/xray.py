@@ -15,6 +15,7 @@ from nonneg.exceptions import UnknownNameError
 from nonneg.kernels import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.greedy import pursue, relative_floor, settled
+from nonneg.separable.reduction import mean_row
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import squared_row_norms
 
@@ -28,7 +29,8 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     Parameters
     ----------
     data : DataMatrix
-        The data, one point a row, nonnegative; points need not sum to one.
+        The data, one point a row; points need not sum to one. Nonnegative, or their projections (points on
+        the far side of the plane across the mean are no candidates).
     n_anchors : int
         How many to pick.
     variant : {"max", "rand"}
@@ -45,9 +47,9 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     Notes
     -----
     With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the point
-    x of largest ``(r'x) / (1'x)``. Two passes over the data an anchor: one finds the ray, one updates the
-    fits, exactly and in Gram form. The paper's third variant ("dist") compares all pairs of points, and is
-    left out for that reason.
+    x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are negative). Two
+    passes over the data an anchor: one finds the ray, one updates the fits, exactly and in Gram form. The
+    paper's third variant ("dist") compares all pairs of points, and is left out for that reason.
 
     References
     ----------
@@ -57,6 +59,7 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
         raise UnknownNameError.of("variant", variant, VARIANTS)
     picked: list[Array] = []
     draws = generator(rng) if variant == "rand" else None
+    heights = _heights(data)
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
@@ -72,7 +75,7 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
                 if _length(drawn) > 1e-6 * longest:
                     direction = drawn
                     break
-        return _extreme_ray(matrix, direction)
+        return _extreme_ray(matrix, direction, heights)
 
     rule = GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=3, refine=refine)
     return pursue(data, n_anchors, rule, method="xray", relative_floor=relative_floor(data))
@@ -92,8 +95,14 @@ def _residual(data: DataMatrix, index: int, picked: list[Array]) -> Array:
     return point[0, :]
 
 
-def _extreme_ray(data: DataMatrix, direction: Array) -> int:
-    facts = {"direction": direction}
+def _heights(data: DataMatrix) -> Any:
+    # Rays are compared where they meet a plane: that of sum one for nonnegative points, else (projected
+    # points) the one across the mean.
+    return mean_row(data) if data.extremes()[0] < 0 else np.ones(data.shape[1])
+
+
+def _extreme_ray(data: DataMatrix, direction: Array, heights: Any) -> int:
+    facts = {"direction": direction, "heights": heights}
     rule = GreedyRule(begin=_ratios, advance=_ratios, facts=_nothing, n_kept=0, first_facts=facts)
     return int(greedy_selection(data, 1, rule, floor=-np.inf, finish=False).indices[0])
 
@@ -102,10 +111,10 @@ def _nothing(row: Array, n_picks: int) -> dict[str, Any]:
     return {}
 
 
-def _ratios(block: LocalMatrix, *, direction: Array) -> tuple[tuple[()], Array]:
+def _ratios(block: LocalMatrix, *, direction: Array, heights: Any) -> tuple[tuple[()], Array]:
     xp = block.xp
-    both = xp.stack([direction, xp.ones_like(direction)], axis=1)
-    products = xp.astype(block.times(xp.astype(both, block.dtype)), xp.float64)
+    both = xp.stack([xp.astype(direction, block.dtype), block.place(heights)], axis=1)
+    products = xp.astype(block.times(both), xp.float64)
     sums = products[:, 1]
     safe = xp.where(sums > 0, sums, xp.ones_like(sums))
     return (), xp.where(sums > 0, products[:, 0] / safe, xp.full_like(sums, -float("inf")))

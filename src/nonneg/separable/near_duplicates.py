@@ -1,0 +1,89 @@
+"""Points that are all but equal, each group with one representative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import IntArray
+
+_PAIR_ENTRIES = 1 << 22
+
+
+def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
+    """Choose points such that every other one is within a radius of a chosen one, and no two chosen are.
+
+    Parameters
+    ----------
+    points : array of shape (n, m)
+        The points, of few dimensions, on the host.
+    radius : float
+        The distance within which points count as equal.
+
+    Returns
+    -------
+    chosen : array of int
+        Indices of the representatives, rising. Longer points come first in the choice: corners stay.
+    labels : array of int of shape (n,)
+        The position in `chosen` of each point's representative.
+
+    Notes
+    -----
+    Close points are close along any direction: pairs are looked for among neighbours in the order along the
+    direction of largest spread, so that no table of all pairs exists. The choice among the pairs is made in
+    rounds, in each of which the points that outrank all their undecided neighbours are chosen.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    first, second = _close_pairs(points, radius)
+    n = len(points)
+    norms = np.einsum("ij,ij->i", points, points)
+    rank = np.empty(n, dtype=np.int64)
+    rank[np.lexsort((np.arange(n), -norms))] = np.arange(n)  # 0 is the longest
+    leader = np.full(n, -1, dtype=np.int64)
+    open_points = np.ones(n, dtype=bool)
+    while open_points.any():
+        alive = open_points[first] & open_points[second]
+        first, second = first[alive], second[alive]
+        best = np.where(open_points, rank, n)
+        np.minimum.at(best, first, rank[second])
+        np.minimum.at(best, second, rank[first])
+        winners = open_points & (best == rank)
+        leader[winners] = np.flatnonzero(winners)
+        # A neighbour of several winners goes to the longest of them.
+        taken = np.full(n, n, dtype=np.int64)
+        for mine, other in ((first, second), (second, first)):
+            won = winners[other] & ~winners[mine]
+            np.minimum.at(taken, mine[won], rank[other[won]])
+        joined = taken < n
+        by_rank = np.argsort(rank)
+        leader[joined] = by_rank[taken[joined]]
+        open_points &= ~(winners | joined)
+    chosen = np.unique(leader)
+    return chosen, np.searchsorted(chosen, leader)
+
+
+def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
+    n, m = points.shape
+    centred = points - points.mean(axis=0)
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1] if m > 1 else np.ones(1)
+    along = points @ direction
+    order = np.argsort(along, kind="stable")
+    along, sorted_points = along[order], points[order]
+    firsts, seconds = [], []
+    slack = radius + 1e-12 * float(np.abs(along).max(initial=0.0))
+    offset = 1
+    while offset < n:
+        near = np.flatnonzero(along[offset:] - along[:-offset] <= slack)
+        if not near.size:
+            break
+        step = max(1, _PAIR_ENTRIES // m)
+        for start in range(0, len(near), step):
+            some = near[start : start + step]
+            gap = sorted_points[some + offset] - sorted_points[some]
+            close = some[np.einsum("ij,ij->i", gap, gap) <= radius**2]
+            firsts.append(order[close])
+            seconds.append(order[close + offset])
+        offset += 1
+    nothing = np.empty(0, dtype=np.int64)
+    return np.concatenate([nothing, *firsts]), np.concatenate([nothing, *seconds])

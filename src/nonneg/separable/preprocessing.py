@@ -1,0 +1,241 @@
+"""What is done to the points before anchors are chosen: named steps that say which points they kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import IntArray
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.row_norms import normalized_rows
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.separable.near_duplicates import representatives
+from nonneg.separable.reduction import principal_directions, projected
+from nonneg.separable.spa import squared_row_norms
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Points ready for a method, and where they came from.
+
+    Attributes
+    ----------
+    data : DataMatrix
+        The points.
+    kept : array of int or None
+        The row of X that each point is; None where all are there.
+    facts : dict
+        What each step did, by name.
+    """
+
+    data: DataMatrix
+    kept: IntArray | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def with_rows(self, rows: IntArray, **facts: Any) -> Prepared:
+        """Return the same with some of the points.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their positions among the present ones, rising.
+        **facts : Any
+            What was done.
+
+        Returns
+        -------
+        Prepared
+            All points are kept without a copy.
+        """
+        if len(rows) == self.data.shape[0]:
+            return Prepared(self.data, self.kept, self.facts | facts)
+        kept = rows if self.kept is None else self.kept[rows]
+        return Prepared(_rows_of(self.data, rows), kept, self.facts | facts)
+
+
+def prepared(
+    data: DataMatrix,
+    *,
+    energy: float | None = None,
+    normalize: str | None = None,
+    reduce: int | None = None,
+    centered: bool = False,
+    merge: float | None = None,
+) -> Prepared:
+    """Run the steps that were asked for, in this order.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row.
+    energy : float, optional
+        Keep the longest points that together hold this share of the squared norm.
+    normalize : {"l1"}, optional
+        Divide every point by its l1 norm; points of zeros are left out.
+    reduce : int, optional
+        Project the points onto so many leading directions.
+    centered : bool
+        Whether the mean is taken off before the projection (PCA); otherwise the directions are those of the
+        SVD.
+    merge : float, optional
+        Of points that are within this share of the largest norm of one another, keep one.
+
+    Returns
+    -------
+    Prepared
+        The points.
+    """
+    points = Prepared(data)
+    if energy is not None:
+        points = keep_energy(points, energy)
+    if normalize is not None:
+        points = normalize_points(points, normalize)
+    if reduce is not None:
+        points = reduce_dimension(points, reduce, centered=centered)
+    if merge is not None:
+        points = merge_near_duplicates(points, merge)
+    return points
+
+
+def keep_energy(points: Prepared, share: float) -> Prepared:
+    """Keep the longest points that together hold a share of the squared norm.
+
+    Parameters
+    ----------
+    points : Prepared
+        The points.
+    share : float
+        Above 0 and at most 1; 0.99 for community detection.
+
+    Returns
+    -------
+    Prepared
+        In the order of X.
+    """
+    if not 0 < share <= 1:
+        raise InvalidParameterError(f"energy must be above 0 and at most 1, for example 0.99. Got {share!r}.")
+    squares = _squares(points.data)
+    order = np.argsort(-squares, kind="stable")
+    sums = np.cumsum(squares[order])
+    n_kept = int(np.searchsorted(sums, share * sums[-1] * (1.0 - 1e-12))) + 1
+    rows = np.sort(order[: min(n_kept, len(order))])
+    return points.with_rows(rows, energy={"share": share, "n_kept": len(rows)})
+
+
+def normalize_points(points: Prepared, norm: str) -> Prepared:
+    """Divide every point by its l1 norm.
+
+    Parameters
+    ----------
+    points : Prepared
+        The points.
+    norm : {"l1"}
+        Which norm becomes 1.
+
+    Returns
+    -------
+    Prepared
+        Without the points of zeros, which no division brings onto the simplex.
+    """
+    if norm != "l1":
+        raise InvalidParameterError(f"normalize must be None or 'l1', got {norm!r}.")
+    filled = np.flatnonzero(_squares(points.data) > 0)
+    if not len(filled):
+        raise InvalidDataError("All points are zero: nothing can be normalised. Check X.")
+    facts = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
+    points = points.with_rows(filled, normalize=facts)
+    return Prepared(normalized_rows(points.data, norm), points.kept, points.facts)
+
+
+def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = False) -> Prepared:
+    """Project the points onto their leading directions.
+
+    Parameters
+    ----------
+    points : Prepared
+        The points.
+    n_dimensions : int
+        How many directions; at least as many as there are anchors, in the topic experiments twice as many.
+    centered : bool
+        Whether the mean is taken off first. Convex combinations survive it, cones do not.
+
+    Returns
+    -------
+    Prepared
+        Dense points of signed coordinates.
+    """
+    largest = min(points.data.shape)
+    if not isinstance(n_dimensions, int | np.integer) or not 1 <= n_dimensions <= largest:
+        raise InvalidParameterError(
+            f"reduce must be an integer from 1 to {largest}, the smaller side of the points. Got "
+            f"{n_dimensions!r}."
+        )
+    directions, mean = principal_directions(points.data, int(n_dimensions), centered=centered)
+    reduced = projected(points.data, directions, offset=mean)
+    facts = {"n_dimensions": directions.shape[1], "centered": centered}
+    return Prepared(reduced, points.kept, points.facts | {"reduce": facts})
+
+
+def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
+    """Keep one of the points that are all but equal.
+
+    Parameters
+    ----------
+    points : Prepared
+        The points, in this process.
+    share : float
+        Points within this share of the largest norm of one another count as equal; above 0.
+
+    Returns
+    -------
+    Prepared
+        The longest point of every group.
+    """
+    if not share > 0:
+        raise InvalidParameterError(f"merge must be above 0, for example 0.001. Got {share!r}.")
+    host = gathered(points.data)
+    radius = share * float(np.sqrt(np.max(np.einsum("ij,ij->i", host, host))))
+    chosen, labels = representatives(host, radius)
+    facts = {"share": share, "n_kept": len(chosen), "labels": labels}
+    return points.with_rows(chosen, merge=facts)
+
+
+def gathered(data: DataMatrix) -> Any:
+    """Return all points as one dense array of float64 on the host.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        Of few columns.
+
+    Returns
+    -------
+    array of shape (n_samples, n_features)
+        A copy.
+    """
+    _, (parts,) = data.row_pass(_dense_block, n_out=0)
+    return np.concatenate(parts, axis=0)
+
+
+def _dense_block(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
+    return (), ([to_numpy(block.dense_rows(0, block.shape[0]))],)
+
+
+def _squares(data: DataMatrix) -> Any:
+    _, (parts,) = data.row_pass(_block_squares, n_out=0)
+    return np.concatenate(parts)
+
+
+def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
+    return (), ([to_numpy(squared_row_norms(block))],)
+
+
+def _rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
+    if isinstance(data, LocalMatrix):
+        return as_data_matrix(data.take_rows(rows)) if data.kind in ("dense", "array") else data.select(rows)
+    array = getattr(data, "array", None)
+    # A view of chunks has no array of its own: its rows come home.
+    return as_data_matrix(data.take_rows(rows) if array is None else array[rows])

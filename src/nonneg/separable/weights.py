@@ -1,0 +1,81 @@
+"""The weights with which the anchors make up every point: exact, all points at once, in Gram form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.leastsquares.simplex import simplex_least_squares
+
+SUM_TOL = 1e-6
+
+
+def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> LeftArray:
+    """Return the weights W >= 0 that bring W H closest to the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row.
+    components : array of shape (k, n_features)
+        The anchors H, in any namespace.
+    sum_to_one : bool
+        Whether the weights of a point sum to one; otherwise they are only nonnegative.
+
+    Returns
+    -------
+    left-like array of shape (n_samples, k)
+        Held where the data are. Each row solves its own problem and depends on no other.
+    """
+    host = to_numpy(components)
+    if not sum_to_one:
+        (weights,), _ = data.row_pass(_nonnegative, right=data.place(host.T))
+        return weights
+    # Seen from their mean, points far from the origin keep their digits.
+    mean = host.mean(axis=0)
+    shifted = host - mean
+    (weights,), _ = data.row_pass(
+        _on_simplex,
+        right=data.place(shifted.T),
+        offset=data.place((shifted @ mean)[None, :]),
+        gram=shifted @ shifted.T,
+    )
+    return weights
+
+
+def _nonnegative(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (nonnegative_least_squares(SharedGram(right.T @ right), block.times(right)),), ()
+
+
+def _on_simplex(
+    block: LocalMatrix, *, right: Array, offset: Array, gram: Any
+) -> tuple[tuple[Array], tuple[()]]:
+    return (simplex_least_squares(gram, block.times(right) - offset),), ()
+
+
+def rows_sum_to_one(data: DataMatrix) -> bool:
+    """Tell whether the entries of every point sum to one.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    bool
+        True if all sums are within 1e-6 of one.
+    """
+    _, (worst,) = data.row_pass(_worst_sum, n_out=0)
+    return max(worst) <= SUM_TOL
+
+
+def _worst_sum(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
+    xp = block.xp
+    ones = block.place(to_numpy(block.take_rows([0]))).T * 0.0 + 1.0
+    sums = xp.astype(block.times(ones), xp.float64)
+    return (), ([float(xp.max(xp.abs(sums - 1.0)))],)
