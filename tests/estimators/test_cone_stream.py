@@ -57,7 +57,7 @@ def test_one_point_at_a_time_is_the_rule_written_down(seed):
     X = np.random.default_rng(seed).gamma(0.4, size=(60, 6)) + 1e-9
     angles = np.arccos(np.clip(unit(X) @ unit(X).T, -1, 1))
     state = streamed(X, 5, range(1, 60))
-    centres, radii, counts = [], [], []
+    centres, radii, counts, widest = [], [], [], 0.0
     for at in range(60):
         centres.append(at)
         radii.append(0.0)
@@ -68,13 +68,15 @@ def test_one_point_at_a_time_is_the_rule_written_down(seed):
         angle, i, j = min(pairs)
         reach = [max(radii[i], angle + radii[j]), max(radii[j], angle + radii[i])]
         stays, goes = (i, j) if reach[0] <= reach[1] else (j, i)
-        radii[stays] = min(reach)
+        radii[stays] = min(*reach, np.pi / 2)
         counts[stays] += counts[goes]
+        widest = max(widest, angle)
         del centres[goes], radii[goes], counts[goes]
     order = np.argsort(state.numbers)
     np.testing.assert_array_equal(state.numbers[order], centres)
     np.testing.assert_array_equal(state.counts[order], counts)
     np.testing.assert_allclose(state.radii[order], radii, atol=1e-7)
+    assert state.widest_join == pytest.approx(widest)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(4, 8), st.integers(1, 8))
@@ -141,7 +143,7 @@ def test_single_precision_and_one_cone(rng):
     X = rng.random((50, 8)).astype(np.float32)
     state = streamed(X, 1, [13])
     assert state.counts[0] == 50
-    assert state.widest_join == 0
+    assert state.widest_join == state.radii[0] > 0
     scaled = np.concatenate([X[:3] * np.float32(factor) for factor in (1, 3, 0.1)])
     np.testing.assert_array_equal(np.sort(streamed(scaled, 5, [4]).counts), [0, 0, 3, 3, 3])
 

@@ -150,7 +150,7 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"class": "Popen"}, r"class 'Popen', which nonneg .* does not have. It has \['NMF'\]"),
+        ({"class": "Popen"}, r"class 'Popen', which nonneg .* does not have. It has \[.*'NMF'"),
         ({"class": "__import__('os').system"}, "does not have"),
         ({"format": "other"}, "its format is 'other'"),
         ({"format_version": 99}, "written by a newer nonneg.*Upgrade"),

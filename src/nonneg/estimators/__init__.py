@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from nonneg.estimators.cone_nmf import ConeNMF
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import load
 
-__all__ = ["NMF", "load"]
+__all__ = ["NMF", "ConeNMF", "load"]

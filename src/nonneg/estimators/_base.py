@@ -18,7 +18,7 @@ from nonneg.certificates.error_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
 from nonneg.data.checks import checked_data
 from nonneg.data.spectral import to_numpy
-from nonneg.exceptions import DataTypeError, InvalidParameterError, ShapeError
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, ShapeError
 from nonneg.losses.penalties import Penalties
 
 
@@ -84,6 +84,15 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         from nonneg.estimators.saving import save_model
 
         save_model(self, path)
+
+    def _fitted_arrays(self) -> dict[str, Any]:
+        """Return what a saved model holds beside the components: NumPy arrays by name."""
+        return {}
+
+    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
+        """Set what `_fitted_arrays` gave, after checking it: the file may come from anywhere."""
+        if arrays:
+            raise FileFormatError(f"{path}: holds arrays that {type(self).__name__} does not have.")
 
 
 def is_foreign(X: Any) -> bool:

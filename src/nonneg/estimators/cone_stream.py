@@ -49,7 +49,7 @@ class ConeStream:
     radii : array of shape (K,)
         No point put into a cone is at a larger angle to its centroid.
     sketches : array of shape (K, SKETCH_ROWS, n_features)
-        Sketches of the points put into each cone.
+        Sketches of the points put into each cone; one row each where they come from a fit.
     squared_norms : array of shape (K,)
         The sums of their squared entries, weighted.
     counts : array of int of shape (K,)
@@ -57,7 +57,8 @@ class ConeStream:
     n_found : int
         How many cones there are so far.
     widest_join : float
-        The largest angle at which two centroids were joined; 0 before the first join.
+        The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a
+        rule; 0 before the first join.
     n_seen : int
         How many points there were, rows of zeros included.
     """
@@ -103,16 +104,18 @@ class ConeStream:
         return len(self.radii)
 
     def copy(self) -> ConeStream:
-        """Return a memory that shares nothing with this one.
+        """Return a memory that shares nothing with this one and has room for whole sketches.
 
         Returns
         -------
         ConeStream
-            Equal to it.
+            Equal to it but for rows of zeros.
         """
         arrays: dict[str, Any] = {
             name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
+        room = SKETCH_ROWS - self.sketches.shape[1]
+        arrays["sketches"] = np.pad(self.sketches, ((0, 0), (0, room), (0, 0)))
         return replace(self, **arrays)
 
     def directions(self) -> tuple[FloatArray, FloatArray]:
@@ -161,7 +164,10 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
         nearest = cosines.max(axis=1)
         near = nearest >= _joining_cosine(state, block)
         owners[rows[near]] = cosines[near].argmax(axis=1)
-        np.maximum.at(state.radii, owners[rows[near]], np.arccos(np.clip(nearest[near], -1.0, 1.0)))
+        angles = np.arccos(np.clip(nearest[near], -1.0, 1.0))
+        np.maximum.at(state.radii, owners[rows[near]], angles)
+        if state.n_found == state.n_cones:
+            state.widest_join = max(state.widest_join, float(angles.max(initial=0.0)))
         if near.any():
             left = np.flatnonzero(~near)
             pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
@@ -180,34 +186,6 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
     _add_rows(state, block, owners)
     state.n_seen += block.shape[0]
     return state
-
-
-def nearest_centroids(block: LocalMatrix, centroids: Any) -> tuple[Any, Any]:
-    """Return the cone of each point by the largest cosine with a centroid.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        Of any namespace.
-    centroids : array of shape (k, n_features)
-        Unit rows, placed where the block is.
-
-    Returns
-    -------
-    labels : array of int of shape (n_rows, 1)
-        The lowest of equally good ones; -1 for rows of zeros.
-    products : array of shape (n_rows, k)
-        The inner products with the centroids.
-    """
-    xp = block.xp
-    products = block.times(centroids.T)
-    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)
-    empty = xp.max(products, axis=1) <= 0
-    if bool(xp.any(empty)):
-        # A product of zero is that of a row of zeros, or of one that shares no feature with any centroid.
-        zeros = block.squared_row_norms() == 0
-        labels = xp.where(zeros, xp.full_like(labels, -1), labels)
-    return labels[:, None], products
 
 
 def _cosines(block: LocalMatrix, centroids: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -246,7 +224,8 @@ def _join(state: ConeStream, owners: IntArray) -> int:
     state.sketches[stays] = joined_sketch(state.sketches[stays], state.sketches[goes])
     state.squared_norms[stays] += state.squared_norms[goes]
     state.counts[stays] += state.counts[goes]
-    state.radii[stays], state.radii[goes] = min(reach), 0.0
+    # Nonnegative points are never farther apart than a right angle.
+    state.radii[stays], state.radii[goes] = min(*reach, np.pi / 2), 0.0
     state.sketches[goes] = 0.0
     state.squared_norms[goes], state.counts[goes] = 0.0, 0
     owners[owners == goes] = stays

@@ -33,9 +33,10 @@ NOT_STORED = ("callback", "checkpoint")
 
 
 def _classes() -> dict[str, Any]:
+    from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.nmf import NMF
 
-    return {"NMF": NMF}
+    return {"NMF": NMF, "ConeNMF": ConeNMF}
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -77,6 +78,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
                 on_host(online.numerator),
                 on_host(online.denominator),
             )
+    arrays |= {f"fitted.{name}": array for name, array in model._fitted_arrays().items()}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     _write(Path(path), arrays)
     if notes:
@@ -217,6 +219,8 @@ def _restore_fit(model: Any, header: dict[str, Any], arrays: dict[str, Any], pat
         model.history_ = History(header["history"])
     if "certificate" in header:
         model.certificate_ = Certificate.from_dict(header["certificate"])
+    fitted = {name.removeprefix("fitted."): arrays[name] for name in arrays if name.startswith("fitted.")}
+    model._restore_arrays(fitted, path)
     if "online" in header:
         model._online = _online_state(header["online"], arrays, components.shape, path)
 

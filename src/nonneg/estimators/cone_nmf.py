@@ -1,0 +1,338 @@
+"""ConeNMF: clusters of directions and one component a cluster, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed, generator
+from nonneg._threads import threads
+from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.error_bound import relative_frobenius_error, svd_floor_statement
+from nonneg.data import DataMatrix
+from nonneg.estimators._base import input_data, placed, reconstruction_error
+from nonneg.estimators.cone_encoding import coefficients_of, cones_of, unit_rows
+from nonneg.estimators.cone_online import OnlineConeEstimator, memory_of_a_fit
+from nonneg.initializers.cone_clustering import SEEDINGS
+from nonneg.initializers.cone_rank_one import ConeResult, cone_rank_one
+from nonneg.losses.penalties import Penalties
+from nonneg.rank_selection import estimate_rank
+from nonneg.solvers.certify import certify
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+class ConeNMF(OnlineConeEstimator):
+    r"""Clusters of directions and one component a cluster: the method cr1-nmf of Liu and Tan.
+
+    Samples are clustered by the angles between them: centroids are samples picked greedily, each the farthest
+    from those before it, and a sample belongs to the nearest. The component of a cluster is its leading
+    singular vector, which is nonnegative. Nothing is iterated between the two, so that a fit costs little
+    more than `n_components` products with the data.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        The number of cones, at most the number of distinct directions among the samples. "auto" estimates it
+        by `nonneg.estimate_rank`.
+    first : int, "random" or None
+        The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
+        `random_state` is.
+    seeding : {"farthest", "plus-plus"}
+        The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
+        a probability in proportion to one minus its largest cosine to them.
+    n_starts : int
+        From how many first centroids to begin; the clusters of the smallest error are kept. Beside the first
+        start, these are random ones.
+    random_state : int, RandomState, Generator or None
+        For random first centroids, and for the seeding that draws.
+    bounds : bool
+        Whether `fit` also finds the smallest cones about the clusters, and with them bounds on the error
+        (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
+        `certify` does it later.
+    n_jobs : int or None
+        Threads of the kernels; None takes all cores.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The direction of each cone: unit rows. After `partial_fit`, zeros for cones that have not been seen.
+    n_components_ : int
+        The number of cones.
+    labels_ : array of int of shape (n_samples,)
+        The cone of each sample of the fit, or of the last batch; -1 for samples of zeros.
+    centroids_ : array of shape (n_components, n_features)
+        The directions of the centroids, by which the cone of a sample is chosen.
+    centroid_indices_ : array of int of shape (n_components,)
+        The samples that are the centroids, counted over all batches; -1 for cones that have not been seen.
+    basis_ : array of shape (n_components, n_features)
+        The axes of the smallest cones about the clusters (with `bounds`); after `partial_fit` the centroids.
+    size_angles_ : array of shape (n_components,)
+        The size angles of these cones, in radians: no sample of a cluster is farther from its axis. After
+        `partial_fit` they are upper bounds, because samples are not kept.
+    reconstruction_err_ : float
+        The Frobenius norm of X - W H, weighted where samples are. After `partial_fit` an upper bound of it
+        for all samples so far.
+    certificate_ : Certificate
+        What is known about clusters and error; see `certify`.
+    result_ : ConeResult
+        Labels, W, H and what the function `nonneg.cone_rank_one` returns beside them, without the data.
+    n_steps_ : int
+        Batches seen by `partial_fit`.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of str
+        Their names, where X had any.
+
+    See Also
+    --------
+    nonneg.cone_rank_one : The function behind it.
+    nonneg.NMF : With ``init="cone"`` it begins here and goes on to a local optimum.
+
+    Notes
+    -----
+    `transform` gives each sample one entry, in the column of its cone: the projection on that direction.
+    `fit_transform(X)` equals `fit(X).transform(X)`, and `predict(X)` equals `labels_`.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), Rank-one NMF-based initialization for NMF and relative error bounds under a
+       geometric assumption, IEEE Trans. Signal Processing 65(18), 4717-4731.
+
+    Examples
+    --------
+    >>> from nonneg import ConeNMF
+    >>> from nonneg.datasets import circular_cones
+    >>> planted = circular_cones(300, 50, 4, size_angle=0.2, rng=0)
+    >>> model = ConeNMF(n_components=4).fit(planted.X)
+    >>> model.certificate_["geometric-assumption"].holds
+    True
+    """
+
+    # NaN is an error: a direction with a missing entry is none.
+    missing = "error"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [*COUNT, StrOptions({"auto"})],
+        "first": [Interval(Integral, 0, None, closed="left"), StrOptions({"random"}), None],
+        "seeding": [StrOptions(set(SEEDINGS))],
+        "n_starts": COUNT,
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "bounds": ["boolean"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        first: int | str | None = None,
+        seeding: str = "farthest",
+        n_starts: int = 1,
+        random_state: Seed = None,
+        bounds: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.first = first
+        self.seeding = seeding
+        self.n_starts = n_starts
+        self.random_state = random_state
+        self.bounds = bounds
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> ConeNMF:
+        """Find the cones and their directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            Nonnegative data; never changed.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
+
+        Returns
+        -------
+        ConeNMF
+            Itself.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Find the cones and return the coefficients of the same data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            Nonnegative data; never changed.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, of the kind of X.
+        """
+        data = self._fit(X, sample_weight)
+        with threads(self.n_jobs):
+            return coefficients_of(data, placed(data, self.centroids_), placed(data, self.components_))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Find the cones and return the cone of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            Nonnegative data; never changed.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
+
+        Returns
+        -------
+        array of int of shape (n_samples,)
+            `labels_`.
+        """
+        self._fit(X, sample_weight)
+        return self.labels_
+
+    def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
+        data = input_data(self, X, reset=True, sample_weight=sample_weight)
+        k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
+        result = self._best_start(data, k)
+        B = result.H.T
+        objective = 0.5 * result.relative_error**2 * data.squared_norm()
+        with threads(self.n_jobs):
+            statements = certify(data, result.W, B, beta=2.0, penalties=Penalties(), free=None)
+            self.centroids_ = unit_rows(data, result.centroid_indices)
+            self.reconstruction_err_ = reconstruction_error(
+                data, result.W, B, beta=2.0, penalties=Penalties(), objective=objective
+            )
+            self.certificate_ = Certificate(tuple(statements))
+            self.__dict__.pop("basis_", None)
+            self.__dict__.pop("size_angles_", None)
+            if self.bounds:
+                self._add_cones(result)
+            self._stream = memory_of_a_fit(
+                data,
+                result,
+                self.centroids_,
+                getattr(self, "basis_", None),
+                getattr(self, "size_angles_", None),
+            )
+        self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
+        self.n_components_ = k
+        self.labels_ = result.labels
+        self.centroid_indices_ = result.centroid_indices
+        self.__dict__.pop("n_steps_", None)
+        # The data would otherwise travel with every copy of the model.
+        self.result_ = replace(result, data=None, _labels=None)
+        return data
+
+    def _best_start(self, data: DataMatrix, k: int) -> ConeResult:
+        options: dict[str, Any] = {"seeding": self.seeding, "n_jobs": self.n_jobs}
+        # A start that is not drawn comes first, so that more starts never give a larger error.
+        fixed = self.first is None and self.seeding == "farthest"
+        results = [cone_rank_one(data, k, **options)] if fixed else []
+        if (drawn := self.n_starts - len(results)) > 0:
+            first = None if self.first is None or self.first == "random" else int(self.first)
+            results.append(
+                cone_rank_one(
+                    data, k, first=first, rng=generator(self.random_state), n_starts=drawn, **options
+                )
+            )
+        return min(results, key=lambda result: result.relative_error)
+
+    def _add_cones(self, result: ConeResult) -> None:
+        self.basis_, self.size_angles_ = result.basis, result.size_angles
+        self.certificate_ = self.certificate_.with_statements(result.certificate)
+
+    def predict(self, X: Any) -> Any:
+        """Return the cone of each sample: the one whose centroid is at the smallest angle.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            Nonnegative data; never changed.
+
+        Returns
+        -------
+        array of int of shape (n_samples,)
+            From 0; -1 for samples of zeros. A dask array for dask data.
+        """
+        check_is_fitted(self)
+        data = input_data(self, X, reset=False)
+        with threads(self.n_jobs):
+            return cones_of(data, placed(data, self.centroids_))[:, 0]
+
+    def transform(self, X: Any) -> Any:
+        """Return the coefficients of data: each sample's projection on the direction of its cone.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            Nonnegative data; never changed.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, of the kind of X, with at most one entry a row that is not zero.
+        """
+        check_is_fitted(self)
+        data = input_data(self, X, reset=False)
+        with threads(self.n_jobs):
+            return coefficients_of(data, placed(data, self.centroids_), placed(data, self.components_))
+
+    def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
+        """Add to `certificate_` the cones about the clusters, and the least error of any rank-k matrix.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data of the fit.
+        sample_weight : array of shape (n_samples,), optional
+            Those of the fit.
+
+        Returns
+        -------
+        Certificate
+            With the statement "svd-floor", and those of the smallest cones where they are missing. Sets
+            `basis_` and `size_angles_` then.
+        """
+        check_is_fitted(self)
+        data = input_data(self, X, reset=False, sample_weight=sample_weight)
+        B, centroids = placed(data, self.components_.T), placed(data, self.centroids_)
+        with threads(self.n_jobs):
+            W = coefficients_of(data, centroids, B.T)
+            if "geometric-assumption" not in self.certificate_:
+                labels = cones_of(data, centroids)
+                self._add_cones(
+                    ConeResult(
+                        labels=labels[:, 0],
+                        W=W,
+                        H=B.T,
+                        centroid_indices=self.centroid_indices_,
+                        relative_error=relative_frobenius_error(data, W, B),
+                        squared_singular_values=np.zeros(self.n_components_),
+                        data=data,
+                        _labels=labels,
+                    )
+                )
+            statement = svd_floor_statement(data, W, B)
+        self.certificate_ = self.certificate_.with_statements([statement])
+        return self.certificate_

@@ -1,0 +1,197 @@
+"""The part of `ConeNMF` that learns from one batch after the other, and what it keeps on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+
+from nonneg._threads import threads
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.cone_stream import stream_statements
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.local import local_matrix
+from nonneg.data.spectral import to_numpy
+from nonneg.estimators._base import FactorizingEstimator, input_data, on_host
+from nonneg.estimators.cone_encoding import cones_of, sums_by_cone
+from nonneg.estimators.cone_stream import SKETCH_ROWS, ConeStream, take_in
+from nonneg.exceptions import FileFormatError
+from nonneg.geometry import angles_between
+from nonneg.initializers.cone_rank_one import ConeResult
+from nonneg.rank_selection import estimate_rank
+
+
+def memory_of_a_fit(
+    data: DataMatrix, result: ConeResult, centroids: Array, basis: Any, size_angles: Any
+) -> ConeStream:
+    """Return what `partial_fit` goes on from after a fit: the past is remembered by one row a cone.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data of the fit.
+    result : ConeResult
+        Its result.
+    centroids : array of shape (k, n_features)
+        The directions of the centroids.
+    basis, size_angles : array or None
+        Cones that hold the clusters, where they are known.
+
+    Returns
+    -------
+    ConeStream
+        With the rank-one part of each cluster for a sketch.
+    """
+    k = len(result.centroid_indices)
+    counts, squared_norms = (to_numpy(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
+    rows, radii = to_numpy(centroids), np.full(k, np.pi / 2)
+    if basis is not None:
+        # A cone about another axis that holds the same samples is a cone about the centroid too.
+        apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, basis, strict=True)]
+        radii = np.minimum(radii, np.asarray(apart) + size_angles)
+    return ConeStream(
+        rows,
+        np.asarray(result.centroid_indices, dtype=np.intp),
+        radii,
+        (np.sqrt(result.squared_singular_values)[:, None] * to_numpy(result.H))[:, None, :],
+        squared_norms,
+        counts.astype(np.intp),
+        n_found=k,
+        n_seen=data.shape[0],
+    )
+
+
+class OnlineConeEstimator(FactorizingEstimator):
+    """An estimator that also learns the cones of a stream."""
+
+    n_components: int | str
+    n_jobs: int | None
+    labels_: Any
+    centroids_: Array
+    centroid_indices_: IntArray
+    basis_: FloatArray
+    size_angles_: FloatArray
+    certificate_: Certificate
+    _stream: ConeStream
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Take in one batch of samples, none of which is kept.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The batch; never changed. It may be as small as one sample.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
+
+        Returns
+        -------
+        ConeNMF
+            Itself, with all attributes but `result_`.
+
+        Notes
+        -----
+        A sample becomes a centroid, and when there is one too many the two nearest are joined. If all samples
+        lie in at most `n_components` cones that satisfy the paper's assumption (2), no cone is ever mixed
+        with another, whatever the order of the samples, and once all cones have shown up the clusters are
+        these cones. For any samples, the statements of `certificate_` are true: they bound the error, the
+        angles of all samples to their centroids, and what any other clustering could reach.
+
+        Of each cone a centroid and eight rows are kept; the squared error of its direction is at most 9/8 of
+        the best for the samples put into it (17/8 where the past is that of a `fit`). `first`, `seeding`,
+        `n_starts`, `random_state` and `bounds` do not matter here.
+        """
+        first = not hasattr(self, "components_")
+        data = input_data(self, X, reset=first, sample_weight=sample_weight)
+        with threads(self.n_jobs):
+            if first:
+                k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
+                state = ConeStream.empty(k, data.shape[1])
+            else:
+                state = self._stream
+            for block in _host_blocks(data):
+                state = take_in(state, block)
+            self._take_over(data, state)
+            self.labels_ = cones_of(data, self.centroids_)[:, 0]
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        return self
+
+    def _take_over(self, data: DataMatrix, state: ConeStream) -> None:
+        directions, explained = state.directions()
+        seen = slice(0, state.n_found)
+        self.__dict__.pop("result_", None)  # it speaks of a fit, and no longer of the model
+        self._stream = state
+        self.components_ = data.place(directions)
+        self.n_components_ = state.n_cones
+        self.centroids_ = data.place(state.centroids)
+        self.centroid_indices_ = state.numbers.copy()
+        self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
+        left = float(np.sum(state.squared_norms) - np.sum(explained))
+        self.reconstruction_err_ = max(left, 0.0) ** 0.5
+        statements = stream_statements(
+            centroids=state.centroids[seen],
+            radii=state.radii[seen],
+            squared_norms=state.squared_norms[seen],
+            explained=explained[seen],
+            widest_join=state.widest_join,
+            n_cones=state.n_cones,
+        )
+        self.certificate_ = Certificate(tuple(statements))
+
+    def _fitted_arrays(self) -> dict[str, Any]:
+        arrays = {
+            name: np.asarray(on_host(value) if name == "centroids_" else value)
+            for name in ("labels_", "centroids_", "centroid_indices_", "basis_", "size_angles_")
+            if (value := getattr(self, name, None)) is not None
+        }
+        arrays |= {f"stream_{name}": value for name, value in vars(self._stream).items()}
+        return {name: np.asarray(value) for name, value in arrays.items()}
+
+    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
+        k, n_features = self.components_.shape
+        shapes = {
+            "labels_": (len(arrays["labels_"]),),
+            "centroids_": (k, n_features),
+            "centroid_indices_": (k,),
+            "basis_": (k, n_features),
+            "size_angles_": (k,),
+            "stream_centroids": (k, n_features),
+            "stream_numbers": (k,),
+            "stream_radii": (k,),
+            "stream_sketches": (k, min(arrays["stream_sketches"].shape[1], SKETCH_ROWS), n_features),
+            "stream_squared_norms": (k,),
+            "stream_counts": (k,),
+            "stream_n_found": (),
+            "stream_widest_join": (),
+            "stream_n_seen": (),
+        }
+        whole = {"labels_", "centroid_indices_", "stream_numbers", "stream_counts"}
+        for name, array in arrays.items():
+            kinds = "i" if name in whole else "if"
+            if name not in shapes or array.shape != shapes[name] or array.dtype.kind not in kinds:
+                raise FileFormatError(
+                    f"{path}: expected {name} of shape {shapes.get(name)}, got {array.dtype} of shape "
+                    f"{array.shape}. The file is damaged."
+                )
+            if not name.startswith("stream_"):
+                setattr(self, name, array)
+        memory = {name[7:]: array for name, array in arrays.items() if name.startswith("stream_")}
+        for name in ("n_found", "n_seen"):
+            memory[name] = int(memory[name])
+        self._stream = ConeStream(**memory | {"widest_join": float(memory["widest_join"])})
+
+
+def _host_blocks(data: DataMatrix) -> Iterator[LocalMatrix]:
+    """Yield the rows of a batch as NumPy or SciPy ones, chunk by chunk."""
+    blocks: Any = [data] if isinstance(data, LocalMatrix) else data.local_blocks()  # type: ignore[attr-defined]
+    for block in blocks:
+        if block.kind == "array":
+            weights = None if block.weights is None else on_host(block.weights)
+            block = local_matrix(on_host(block.array), weights=weights)
+        yield block

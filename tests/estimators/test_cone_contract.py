@@ -1,0 +1,18 @@
+"""scikit-learn's own checks of ConeNMF."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nonneg import ConeNMF
+
+ESTIMATORS = [
+    ConeNMF(),
+    ConeNMF(n_components=2, bounds=False),
+    ConeNMF(n_components=2, seeding="plus-plus", n_starts=3, random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_follows_the_scikit_learn_contract(estimator, check):
+    check(estimator)
