@@ -36,11 +36,14 @@ from nonneg.datasets.real import (
 from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
 from nonneg.datasets.synthetic import (
     PlantedData,
+    SeparableData,
     circular_cones,
     equiangular_directions,
     faces_like,
     low_rank_plus_noise,
+    middle_points,
     scene_like,
+    separable_dirichlet,
     text_like,
 )
 from nonneg.datasets.weighting import tfidf
@@ -50,6 +53,7 @@ __all__ = [
     "DatasetNotFoundError",
     "PlantedData",
     "Recording",
+    "SeparableData",
     "circular_cones",
     "equiangular_directions",
     "faces_like",
@@ -80,7 +84,9 @@ __all__ = [
     "load_tdt2",
     "load_yale_b",
     "low_rank_plus_noise",
+    "middle_points",
     "scene_like",
+    "separable_dirichlet",
     "text_like",
     "tfidf",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.metrics.angles import mean_removed_angles, mean_removed_spectral_angle
 from nonneg.metrics.clustering import (
     clustering_accuracy,
     dice_coefficient,
@@ -11,15 +12,21 @@ from nonneg.metrics.clustering import (
 )
 from nonneg.metrics.matching import Matching, match_components
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
+from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
 
 __all__ = [
     "Matching",
+    "anchors_found",
     "beta_divergence",
     "clustering_accuracy",
     "dice_coefficient",
     "match_components",
+    "mean_removed_angles",
+    "mean_removed_spectral_angle",
     "normalized_mutual_information",
     "pair_dice",
     "purity",
+    "relative_approximation",
     "relative_error",
+    "success_rate",
 ]

@@ -7,14 +7,18 @@ from nonneg.datasets.synthetic.faces import faces_like
 from nonneg.datasets.synthetic.low_rank import low_rank_plus_noise
 from nonneg.datasets.synthetic.planted import PlantedData
 from nonneg.datasets.synthetic.scene import scene_like
+from nonneg.datasets.synthetic.separable import SeparableData, middle_points, separable_dirichlet
 from nonneg.datasets.synthetic.text import text_like
 
 __all__ = [
     "PlantedData",
+    "SeparableData",
     "circular_cones",
     "equiangular_directions",
     "faces_like",
     "low_rank_plus_noise",
+    "middle_points",
     "scene_like",
+    "separable_dirichlet",
     "text_like",
 ]
