@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from nonneg.experiments.experiment import Experiment
 
 TITLES: dict[str, str] = {
+    "cr1/figure-2": "Rank-one factorization of cones: its error beside its bounds and other algorithms",
+    "cr1/table-1": "Time until other algorithms reach the error of the rank-one factorization of cones",
     "cr1/figure-3": "The number of cones, estimated from the singular values of noisy data",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
