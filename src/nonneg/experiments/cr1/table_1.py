@@ -8,6 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.experiments.cr1.cone_draws import FULL, QUICK, draw_cones
 from nonneg.experiments.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_start
@@ -66,9 +70,13 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     list of dict
         One an algorithm: its seconds, whether it reached the target, and the error that it ended with.
     """
-    n, k = setting["n"], setting["n_cones"]
     X, _, rng = draw_cones(setting)
-    X = X[:n].copy()
+    with threads(setting["threads"]):
+        return _races(X[: setting["n"]].copy(), setting, rng)
+
+
+def _races(X: FloatArray, setting: Setting, rng: np.random.Generator) -> list[dict[str, Any]]:
+    n, k = X.shape[0], setting["n_cones"]
     first = int(rng.integers(n))
     seconds = []
     for _ in range(4):  # the first one loads compiled code and does not count
