@@ -1,0 +1,102 @@
+"""Frank-Wolfe: move towards the vertex that a linear model prefers; the oracle and the step are arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from nonneg.iteration import Checkpoint, Progress, Run, StopReason, iterate
+from nonneg.iteration.loop import Stalled
+from nonneg.iteration.progress import Reporter
+from nonneg.iteration.stopping import StoppingRule
+
+State = TypeVar("State")
+
+
+def open_loop_step(t: int) -> float:
+    """Return the step of iteration t that asks nothing of the objective.
+
+    Parameters
+    ----------
+    t : int
+        Counted from 0.
+
+    Returns
+    -------
+    float
+        2 / (t + 2): the first step forgets the start.
+    """
+    return 2.0 / (t + 2)
+
+
+def frank_wolfe(
+    start: State,
+    *,
+    oracle: Callable[[State], tuple[State, Mapping[str, Any]]],
+    step_rule: Callable[[State], Any],
+    move: Callable[[State, Any], State],
+    answered: Callable[[State], bool],
+    max_iter: int,
+    enough: Callable[[State], bool] | None = None,
+    stop: StoppingRule | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run[State]:
+    """Minimise a smooth convex function over the hull of some vertices.
+
+    Parameters
+    ----------
+    start : State
+        A feasible point, or one that the first step forgets. A dataclass where a checkpoint is wanted.
+    oracle : callable
+        ``oracle(state)`` returns the state with its answer (the vertex with the smallest inner product with
+        the gradient there) and the measures at this very point, the duality gap among them.
+    step_rule : callable
+        ``step_rule(state)`` returns the size of the step from an answered state: a number, one a block, or
+        whatever `move` understands. It may raise `Stalled`.
+    move : callable
+        ``move(state, size)`` returns the next point, not answered yet.
+    answered : callable
+        Whether the oracle has seen a state.
+    max_iter : int
+        At most so many steps.
+    enough : callable, optional
+        ``enough(state)`` says of an answered state whether it is good enough: the run ends there, before
+        another step is taken.
+    stop : callable, optional
+        A rule over the history.
+    callback, progress, checkpoint : optional
+        As in `nonneg.iteration.iterate`.
+
+    Returns
+    -------
+    Run
+        Its state is answered: what was measured, the gap included, was measured at the point that is
+        returned. `n_iter` steps took `n_iter + 1` calls of the oracle.
+    """
+
+    def step(state: State) -> tuple[State, Mapping[str, Any]]:
+        if not answered(state):
+            state, _ = oracle(state)
+        if enough is not None and enough(state):
+            raise Stalled
+        return oracle(move(state, step_rule(state)))
+
+    run = iterate(
+        step,
+        start,
+        max_iter=max_iter,
+        stop=stop,
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
+    state = run.state
+    if not answered(state):
+        state, _ = oracle(state)
+    reason = run.stop_reason
+    if enough is not None and reason in (StopReason.STALLED, StopReason.MAX_ITER) and enough(state):
+        reason = StopReason.CONVERGED
+    return replace(run, state=state, stop_reason=reason)

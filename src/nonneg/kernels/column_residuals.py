@@ -1,0 +1,161 @@
+"""Residuals XC - X of a self-dictionary problem, one row a column of C, kept up to date as C moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._threads import over_ranges
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.host_views import is_host_tensor, shared
+from nonneg.kernels.portable import column_residuals as portable
+from nonneg.kernels.self_dictionary import Dictionary
+from nonneg.kernels.sparse_columns import SparseColumns
+
+GRAIN = 256
+# Rows of a sparse matrix that are dense at a time: about a million entries.
+ENTRIES = 1 << 20
+
+
+def column_products(
+    dictionary: Dictionary, residual: Array, chosen: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return r'(r + x - a) and r'r for every column, with x its data point and a the chosen one.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r.
+    chosen : array of int of shape (n_points,)
+        Which data point a is.
+
+    Returns
+    -------
+    fit : array of float64 of shape (n_points,)
+        The gradient of 0.5 r'r along the way from the chosen point back to the column: its part of the gap.
+    square : array of float64 of shape (n_points,)
+        The squared norms.
+    """
+    if not dictionary.on_host:
+        return portable.column_products(dictionary.points, residual, chosen)
+    from nonneg.kernels.compiled import self_dictionary as compiled
+
+    residual = _on_host(residual)
+    fit, square = np.empty(len(chosen)), np.empty(len(chosen))
+
+    def work(start: int, stop: int) -> None:
+        for first, last in _steps(dictionary, start, stop):
+            own, source, (places,) = _rows(dictionary, first, last, chosen)
+            part = slice(first, last)
+            compiled.column_products(own, source, places, residual[part], fit[part], square[part])
+
+    over_ranges(work, len(chosen), grain=GRAIN, operations=4.0 * residual.size)
+    return fit, square
+
+
+def advance_residuals(
+    dictionary: Dictionary,
+    residual: Array,
+    entering: IntArray,
+    *,
+    keep: Any,
+    gain: Any,
+    leaving: IntArray | None = None,
+    cut: Any = 0.0,
+) -> Array:
+    """Return the residuals after every column kept a share, gained a point and lost a part of another.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The residuals before; not changed.
+    entering : array of int of shape (n_points,)
+        The points that are gained.
+    keep, gain, cut : number or array of shape (n_points,)
+        The shares; keep + gain - cut is 1.
+    leaving : array of int of shape (n_points,), optional
+        The points that are lost; -1 for none.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        keep r + gain (x_entering - x) - cut (x_leaving - x).
+    """
+    n = len(entering)
+    shares = [
+        np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))) for value in (keep, gain, cut)
+    ]
+    if not dictionary.on_host:
+        return portable.advance_residuals(dictionary.points, residual, entering, leaving, *shares)
+    from nonneg.kernels.compiled import self_dictionary as compiled
+
+    residual = _on_host(residual)
+    out = np.empty_like(residual)
+    leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        for first, last in _steps(dictionary, start, stop):
+            own, source, (enter, leave) = _rows(dictionary, first, last, entering, leaves)
+            part = slice(first, last)
+            parts = (share[part] for share in shares)
+            compiled.advance_residuals(own, source, enter, leave, *parts, residual[part], out[part])
+
+    over_ranges(work, n, grain=GRAIN, operations=4.0 * residual.size)
+    return out
+
+
+def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
+    """Compute the residuals anew.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    columns : SparseColumns
+        The coefficients C.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        The rows of (XC - X)', where the points are.
+    """
+    points = dictionary.points
+    if not dictionary.on_host:
+        return portable.residuals_of(points, columns)
+    if not columns.nnz:
+        return -(points.toarray() if sp.issparse(points) else points).astype(np.float64)
+    turned = columns.as_csc().T.tocsr()
+    if not sp.issparse(points):
+        return turned @ points.astype(np.float64, copy=False) - points
+    out = np.empty(points.shape)
+    for start, stop in _steps(dictionary, 0, points.shape[0]):
+        out[start:stop] = (turned[start:stop] @ points).toarray() - points[start:stop].toarray()
+    return out
+
+
+def _on_host(residual: Array) -> FloatArray:
+    return np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
+
+
+def _steps(dictionary: Dictionary, start: int, stop: int) -> Any:
+    points = dictionary.points
+    step = max(1, ENTRIES // points.shape[1]) if sp.issparse(points) else stop - start
+    for first in range(start, stop, max(1, step)):
+        yield first, min(first + step, stop)
+
+
+def _rows(dictionary: Dictionary, start: int, stop: int, *indices: IntArray) -> Any:
+    # The points of the columns, and where to find the points that are asked for.
+    points = dictionary.points
+    wanted = [np.ascontiguousarray(index[start:stop], dtype=np.int64) for index in indices]
+    if not sp.issparse(points):
+        return points[start:stop], points, wanted
+    named = np.unique(np.concatenate([index[index >= 0] for index in wanted]))
+    places = [np.where(index >= 0, np.searchsorted(named, index), -1) for index in wanted]
+    return points[start:stop].toarray(), points[named].toarray(), places

@@ -1,0 +1,205 @@
+"""The scan for the best data point of every column of a self-dictionary problem (compiled).
+
+A block of scores is made by one float32 product and read once while it is in the cache; what is too close
+to call is decided in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.compiled.jit import jit
+
+
+@jit(error_model="numpy")
+def fill_dense_tile(points, centre, inverse, base, base_inverse, start, stop, tile):
+    """Write centred, scaled points with their share of the penalty as the last feature."""
+    m = points.shape[1]
+    for n in range(start, stop):
+        for k in range(m):
+            tile[n - start, k] = (points[n, k] - centre[k]) * inverse
+        tile[n - start, m] = base[n] * base_inverse
+
+
+@jit(error_model="numpy")
+def fill_sparse_tile(indptr, indices, data, centre, inverse, base, base_inverse, start, stop, tile):
+    """Do the same for rows of a CSR matrix."""
+    m = centre.shape[0]
+    for n in range(start, stop):
+        for k in range(m):
+            tile[n - start, k] = -centre[k] * inverse
+        for p in range(indptr[n], indptr[n + 1]):
+            k = indices[p]
+            tile[n - start, k] = (data[p] - centre[k]) * inverse
+        tile[n - start, m] = base[n] * base_inverse
+
+
+@jit(error_model="numpy")
+def fill_columns(residual, columns, radius, base_scale, out, sizes):
+    """Write the residuals of some columns, scaled so that no score exceeds 1; `sizes` gets the scales."""
+    m = residual.shape[1]
+    for c in range(columns.shape[0]):
+        row = residual[columns[c]]
+        square = 0.0
+        for k in range(m):
+            square += row[k] * row[k]
+        size = radius * np.sqrt(square) + base_scale
+        sizes[c] = size
+        inverse = 1.0 / size if size > 0.0 else 0.0
+        for k in range(m):
+            out[c, k] = row[k] * (radius * inverse)
+        out[c, m] = base_scale * inverse
+
+
+@jit(error_model="numpy")
+def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
+    """Add what the penalty's slope has beyond its base at the listed entries of these rows and columns."""
+    for c in range(columns.shape[0]):
+        column = columns[c]
+        for p in range(indptr[column], indptr[column + 1]):
+            n = rows[p] - first_row
+            if 0 <= n < n_rows and sizes[c] > 0.0:
+                scores[n, c] += extra[p] / sizes[c]
+
+
+@jit(error_model="numpy")
+def lowest_two(scores, first_row, best, second, index):
+    """Take the rows of a block of scores into the running minimum, its index and the second lowest value."""
+    n_rows, n_columns = scores.shape
+    whole = n_rows // 4 * 4
+    # Four rows at a time, so that the running values are read and written a quarter as often; selections
+    # instead of branches, so that the loop over columns runs on vectors.
+    for n in range(0, whole, 4):
+        for c in range(n_columns):
+            low, high, at = best[c], second[c], index[c]
+            value = scores[n, c]
+            less = value < low
+            other = low if less else value
+            low = value if less else low
+            at = np.int32(first_row + n) if less else at
+            lower = other < high
+            high = other if lower else high
+            value = scores[n + 1, c]
+            less = value < low
+            other = low if less else value
+            low = value if less else low
+            at = np.int32(first_row + n + 1) if less else at
+            lower = other < high
+            high = other if lower else high
+            value = scores[n + 2, c]
+            less = value < low
+            other = low if less else value
+            low = value if less else low
+            at = np.int32(first_row + n + 2) if less else at
+            lower = other < high
+            high = other if lower else high
+            value = scores[n + 3, c]
+            less = value < low
+            other = low if less else value
+            low = value if less else low
+            at = np.int32(first_row + n + 3) if less else at
+            lower = other < high
+            high = other if lower else high
+            best[c], second[c], index[c] = low, high, at
+    for n in range(whole, n_rows):
+        for c in range(n_columns):
+            low, high, at = best[c], second[c], index[c]
+            value = scores[n, c]
+            less = value < low
+            other = low if less else value
+            low = value if less else low
+            at = np.int32(first_row + n) if less else at
+            lower = other < high
+            high = other if lower else high
+            best[c], second[c], index[c] = low, high, at
+
+
+@jit(error_model="numpy")
+def _extra_at(indptr, rows, extra, column, n):
+    for p in range(indptr[column], indptr[column + 1]):
+        if rows[p] == n:
+            return extra[p]
+    return 0.0
+
+
+# Summed in one order for every row, so that equal points have equal scores and the first of them wins.
+@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+def _centred_dot(row, centre, other):
+    total = 0.0
+    for k in range(row.shape[0]):
+        total += (row[k] - centre[k]) * other[k]
+    return total
+
+
+@jit(error_model="numpy")
+def settle_dense(
+    scores, first_row, threshold, points, centre, residual, columns, base, indptr, rows, extra, exact, index
+):
+    """Evaluate in float64 every score that may be the lowest, and keep the lowest of them."""
+    for n in range(scores.shape[0]):
+        for c in range(scores.shape[1]):
+            if scores[n, c] <= threshold[c]:
+                at, column = first_row + n, columns[c]
+                value = _centred_dot(points[at], centre, residual[column]) + base[at]
+                value += _extra_at(indptr, rows, extra, column, at)
+                if value < exact[c]:
+                    exact[c], index[c] = value, at
+
+
+@jit(error_model="numpy")
+def settle_sparse(
+    scores,
+    first_row,
+    threshold,
+    point_starts,
+    point_features,
+    point_values,
+    residual,
+    columns,
+    base,
+    indptr,
+    rows,
+    extra,
+    exact,
+    index,
+):
+    """Do the same with points in CSR."""
+    for n in range(scores.shape[0]):
+        for c in range(scores.shape[1]):
+            if scores[n, c] <= threshold[c]:
+                at, column = first_row + n, columns[c]
+                value = 0.0
+                for p in range(point_starts[at], point_starts[at + 1]):
+                    value += point_values[p] * residual[column, point_features[p]]
+                value += base[at]
+                value += _extra_at(indptr, rows, extra, column, at)
+                if value < exact[c]:
+                    exact[c], index[c] = value, at
+
+
+@jit(error_model="numpy")
+def column_products(own, source, places, residual, fit, square):
+    """Write r'(r + x - a) and r'r of every column, where x is its point and a its chosen one."""
+    m = residual.shape[1]
+    for c in range(residual.shape[0]):
+        atom = source[places[c]]
+        total, norm = 0.0, 0.0
+        for k in range(m):
+            r = residual[c, k]
+            total += r * (r + (np.float64(own[c, k]) - np.float64(atom[k])))
+            norm += r * r
+        fit[c], square[c] = total, norm
+
+
+@jit(error_model="numpy")
+def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual, out):
+    """Write the residuals after every column kept a share, gained a point and lost a part of another."""
+    m = residual.shape[1]
+    for c in range(residual.shape[0]):
+        atom = source[entering[c]]
+        for k in range(m):
+            out[c, k] = keep[c] * residual[c, k] + gain[c] * (np.float64(atom[k]) - np.float64(own[c, k]))
+        if leaving[c] >= 0:
+            atom = source[leaving[c]]
+            for k in range(m):
+                out[c, k] -= cut[c] * (np.float64(atom[k]) - np.float64(own[c, k]))

@@ -1,0 +1,117 @@
+"""Columns with few entries, each a short list of rows and weights (compiled)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.compiled.jit import jit
+
+
+@jit(error_model="numpy")
+def move_columns(
+    rows,
+    weights,
+    counts,
+    entering,
+    leaving,
+    keep,
+    gain,
+    cut,
+    new_rows,
+    new_weights,
+    new_counts,
+    reached,
+    start,
+    stop,
+):
+    """Write columns start to stop after a move; see `kernels.sparse_columns.move_columns`."""
+    for column in range(start, stop):
+        enters, leaves, share = entering[column], leaving[column], keep[column]
+        n, found = 0, False
+        for p in range(counts[column]):
+            row = rows[column, p]
+            weight = weights[column, p] * share
+            if row == enters:
+                weight += gain[column]
+                found = True
+                reached[column] = weight
+            if row == leaves:
+                weight -= cut[column]
+            if weight > 0:
+                new_rows[column, n] = row
+                new_weights[column, n] = weight
+                n += 1
+        if not found and gain[column] > 0:
+            new_rows[column, n] = enters
+            new_weights[column, n] = gain[column]
+            reached[column] = gain[column]
+            n += 1
+        new_counts[column] = n
+
+
+@jit(error_model="numpy")
+def raise_row_facts(entering, reached, fresh, row_max, row_count):
+    """Bring the largest weight and the number of entries of the rows up to date after columns gained."""
+    for column in range(entering.shape[0]):
+        row = entering[column]
+        if reached[column] > row_max[row]:
+            row_max[row] = reached[column]
+        if fresh[column]:
+            row_count[row] += 1
+
+
+@jit(error_model="numpy")
+def row_facts(rows, weights, counts, row_max, row_count):
+    """Find the largest weight and the number of entries of every row."""
+    for column in range(rows.shape[0]):
+        for p in range(counts[column]):
+            row = rows[column, p]
+            row_count[row] += 1
+            if weights[column, p] > row_max[row]:
+                row_max[row] = weights[column, p]
+
+
+@jit(error_model="numpy")
+def count_near(rows, weights, counts, row_max, reach, found, start, stop):
+    """Count the entries of every column that lie within `reach` of their row's largest."""
+    for column in range(start, stop):
+        n = 0
+        for p in range(counts[column]):
+            if row_max[rows[column, p]] - weights[column, p] <= reach:
+                n += 1
+        found[column] = n
+
+
+@jit(error_model="numpy")
+def fill_near(
+    rows, weights, counts, row_max, reach, scale, indptr, near_rows, near_weights, values, start, stop
+):
+    """List these entries with exp((weight - largest) * scale)."""
+    for column in range(start, stop):
+        at = indptr[column]
+        for p in range(counts[column]):
+            row = rows[column, p]
+            below = row_max[row] - weights[column, p]
+            if below <= reach:
+                near_rows[at] = row
+                near_weights[at] = weights[column, p]
+                values[at] = 1.0 if below == 0 else np.exp(-below * scale)
+                at += 1
+
+
+@jit(error_model="numpy")
+def add_by_row(rows, values, sums):
+    """Add every value to the sum of its row, in their order."""
+    for p in range(rows.shape[0]):
+        sums[rows[p]] += values[p]
+
+
+@jit(error_model="numpy")
+def value_at(indptr, rows, values, places, otherwise, out):
+    """Write the listed value of column c at row places[c], or otherwise[places[c]] where it is not listed."""
+    for column in range(places.shape[0]):
+        found = otherwise[places[column]]
+        for p in range(indptr[column], indptr[column + 1]):
+            if rows[p] == places[column]:
+                found = values[p]
+        out[column] = found

@@ -1,0 +1,128 @@
+"""Residuals of a self-dictionary problem, for arrays of any namespace (portable)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from nonneg.kernels.sparse_columns import SparseColumns
+
+
+def _placed(points: Array, array: Any) -> Array:
+    xp = array_namespace(points)
+    return xp.asarray(np.ascontiguousarray(array), device=points.device)
+
+
+def _rows(points: Array, index: IntArray) -> Array:
+    xp = array_namespace(points)
+    return xp.astype(xp.take(points, _placed(points, np.asarray(index, dtype=np.int64)), axis=0), xp.float64)
+
+
+def to_numpy(array: Any) -> Any:
+    """Bring an array home.
+
+    Parameters
+    ----------
+    array : array
+        Of any namespace.
+
+    Returns
+    -------
+    numpy.ndarray
+        Its entries.
+    """
+    if hasattr(array, "cpu"):
+        return array.cpu().numpy()
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def column_products(points: Array, residual: Array, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return r'(r + x - a) and r'r of every column; see `kernels.column_residuals.column_products`.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r.
+    chosen : array of int of shape (n_points,)
+        In NumPy.
+
+    Returns
+    -------
+    tuple of arrays of shape (n_points,)
+        In NumPy.
+    """
+    xp = array_namespace(points)
+    apart = xp.astype(points, xp.float64) - _rows(points, chosen)
+    fit = xp.sum(residual * (residual + apart), axis=1)
+    return to_numpy(fit), to_numpy(xp.sum(residual * residual, axis=1))
+
+
+def advance_residuals(
+    points: Array,
+    residual: Array,
+    entering: IntArray,
+    leaving: IntArray | None,
+    keep: FloatArray,
+    gain: FloatArray,
+    cut: FloatArray,
+) -> Array:
+    """Return the residuals after a move; see `kernels.column_residuals.advance_residuals`.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The residuals before.
+    entering : array of int of shape (n_points,)
+        In NumPy.
+    leaving : array of int of shape (n_points,) or None
+        In NumPy; -1 for none.
+    keep, gain, cut : array of shape (n_points,)
+        In NumPy.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        Where the points are.
+    """
+    xp = array_namespace(points)
+    own = xp.astype(points, xp.float64)
+    share = [_placed(points, value)[:, None] for value in (keep, gain, cut)]
+    out = share[0] * residual + share[1] * (_rows(points, entering) - own)
+    if leaving is not None:
+        out = out - share[2] * (_rows(points, np.maximum(leaving, 0)) - own)
+    return out
+
+
+def residuals_of(points: Array, columns: SparseColumns) -> Array:
+    """Compute the residuals anew; see `kernels.column_residuals.residuals_of`.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The data points.
+    columns : SparseColumns
+        The coefficients.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        Where the points are.
+    """
+    xp = array_namespace(points)
+    out = -xp.astype(points, xp.float64)
+    # One place of all lists at a time: as many passes as the longest list has entries.
+    for place in range(int(columns.counts.max(initial=0))):
+        used = columns.counts > place
+        share = np.where(used, columns.weights[:, place], 0) / (columns.total or 1.0)
+        rows = np.where(used, columns.rows[:, place], 0)
+        out = out + _placed(points, share)[:, None] * _rows(points, rows)
+    return out

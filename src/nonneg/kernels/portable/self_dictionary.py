@@ -1,0 +1,224 @@
+"""The scan for the best data point of every column, for arrays of any namespace (portable)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_cupy_namespace, is_numpy_namespace, is_torch_namespace
+
+from nonneg._typing import Array, IntArray
+from nonneg.kernels.portable.column_residuals import to_numpy
+
+if TYPE_CHECKING:
+    from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope
+
+# Scores that exist at a time: 256 MB in float32.
+ENTRIES = 1 << 26
+
+
+def centre_and_radius(points: Array) -> tuple[Array, float]:
+    """Return the mean of the points and the largest distance from it.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        One data point a row.
+
+    Returns
+    -------
+    centre : array of float64 of shape (n_features,)
+        Where the points are.
+    radius : float
+        Not below the true one.
+    """
+    xp = array_namespace(points)
+    centre = xp.mean(xp.astype(points, xp.float64), axis=0)
+    apart = xp.astype(points, xp.float64) - centre[None, :]
+    return centre, float(xp.sqrt(xp.max(xp.sum(apart * apart, axis=1)))) * (1.0 + 1e-12)
+
+
+def best_atoms(
+    dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
+) -> IntArray:
+    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r_l, where the points are.
+    slope : PenaltySlope
+        The penalty's part, in NumPy.
+    columns : array of int, optional
+        The columns wanted; all by default.
+
+    Returns
+    -------
+    array of int64 of shape (n_columns,)
+        In NumPy.
+    """
+    scan = Scan(dictionary, residual, slope)
+    wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
+    step = max(1, ENTRIES // len(slope.base))
+    parts = []
+    for start in range(0, len(wanted), step):
+        part = wanted[start : start + step]
+        index, close = scan.in_float32(part)
+        doubtful = np.flatnonzero(close)
+        if len(doubtful):
+            index[doubtful] = scan.in_float64(part[doubtful])
+        parts.append(index)
+    return np.concatenate(parts)
+
+
+class Scan:
+    """One scan, with the points and the penalty brought where they are needed.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r_l.
+    slope : PenaltySlope
+        The penalty's part, in NumPy.
+    """
+
+    def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltySlope) -> None:
+        self.xp: Any = array_namespace(residual)
+        self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
+        self.residual, self.slope = residual, slope
+        self.base_scale = slope.base_scale
+        self.base = self.placed(slope.base)
+        self.centred = self.xp.astype(self.points, self.xp.float64) - self.centre[None, :]
+
+    def placed(self, array: Any, kind: Any = None) -> Array:
+        """Bring a NumPy array to the residuals.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Any array.
+        kind : dtype, optional
+            Of the namespace.
+
+        Returns
+        -------
+        array
+            There.
+        """
+        return self.xp.asarray(np.ascontiguousarray(array), dtype=kind, device=self.residual.device)
+
+    def scaled_columns(self, wanted: IntArray) -> tuple[Array, Array]:
+        """Return residuals scaled so that no score exceeds 1, and the scales.
+
+        Parameters
+        ----------
+        wanted : array of int
+            The columns.
+
+        Returns
+        -------
+        columns : array of shape (n_wanted, n_features + 1)
+            In float64, the factor of the penalty's base last.
+        sizes : array of shape (n_wanted,)
+            What the scores were divided by; 1 where all of them are zero.
+        """
+        xp = self.xp
+        rows = xp.take(self.residual, self.placed(wanted), axis=0)
+        sizes = self.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
+        sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        factor = xp.full_like(sizes, self.base_scale) / sizes
+        return xp.concat([rows * (self.radius / sizes)[:, None], factor[:, None]], axis=1), sizes
+
+    def scaled_points(self) -> Array:
+        """Return the centred points within the unit ball, the scaled base of the penalty last.
+
+        Returns
+        -------
+        array of float64 of shape (n_points, n_features + 1)
+            Where the points are.
+        """
+        xp = self.xp
+        scaled = self.centred * (1.0 / self.radius if self.radius > 0 else 0.0)
+        base = self.base * (1.0 / self.base_scale if self.base_scale > 0 else 0.0)
+        return xp.concat([scaled, base[:, None]], axis=1)
+
+    def in_float32(self, wanted: IntArray) -> tuple[IntArray, Any]:
+        """Return the best points by float32 scores, and which of them are too close to call.
+
+        Parameters
+        ----------
+        wanted : array of int
+            The columns.
+
+        Returns
+        -------
+        index : array of int64
+            In NumPy.
+        close : array of bool
+            In NumPy.
+        """
+        from nonneg.kernels.self_dictionary import near_tie
+
+        xp = self.xp
+        kind, unit = (xp.float32, 2.0**-24) if self._plain_float32() else (xp.float64, 2.0**-53)
+        right, sizes = self.scaled_columns(wanted)
+        scores = xp.astype(self.scaled_points(), kind) @ xp.astype(right, kind).T
+        scores = self._with_listed(scores, wanted, sizes)
+        lowest = xp.min(scores, axis=0)
+        tol = near_tie(self.residual.shape[1], unit)
+        near = xp.sum(xp.astype(scores <= (lowest + tol)[None, :], xp.int64), axis=0)
+        return to_numpy(xp.argmin(scores, axis=0)), to_numpy(near) > 1
+
+    def in_float64(self, wanted: IntArray) -> IntArray:
+        """Return the best points by float64 scores.
+
+        Parameters
+        ----------
+        wanted : array of int
+            The columns.
+
+        Returns
+        -------
+        array of int64
+            In NumPy; of equal scores the lowest index.
+        """
+        xp = self.xp
+        parts = []
+        step = max(1, ENTRIES // (4 * len(self.slope.base)))
+        for start in range(0, len(wanted), step):
+            part = wanted[start : start + step]
+            rows = xp.take(self.residual, self.placed(part), axis=0)
+            scores = self.centred @ rows.T + self.base[:, None]
+            scores = self._with_listed(scores, part, xp.ones_like(rows[:, 0]))
+            parts.append(to_numpy(xp.argmin(scores, axis=0)))
+        return np.concatenate(parts).astype(np.int64)
+
+    def _plain_float32(self) -> bool:
+        # PyTorch may be told to shorten float32 products on a GPU to TF32, whose errors are far larger.
+        if not is_torch_namespace(self.xp):
+            return True
+        import torch
+
+        return bool(torch.get_float32_matmul_precision() == "highest")
+
+    def _with_listed(self, scores: Array, wanted: IntArray, sizes: Array) -> Array:
+        slope, xp = self.slope, self.xp
+        counts = slope.indptr[wanted + 1] - slope.indptr[wanted]
+        if not counts.sum():
+            return scores
+        column = np.repeat(np.arange(len(wanted)), counts)
+        begin = np.repeat(slope.indptr[wanted] - np.cumsum(counts) + counts, counts)
+        place = begin + np.arange(len(column))
+        row = slope.rows[place].astype(np.int64)
+        if not (is_torch_namespace(xp) or is_cupy_namespace(xp) or is_numpy_namespace(xp)):
+            # The standard has no assignment to listed places.
+            dense = to_numpy(scores).copy()
+            dense[row, column] += (slope.extra[place] / to_numpy(sizes)[column]).astype(dense.dtype)
+            return self.placed(dense)
+        at, of = self.placed(row), self.placed(column)
+        scores[at, of] += xp.astype(self.placed(slope.extra[place]) / sizes[of], scores.dtype)
+        return scores

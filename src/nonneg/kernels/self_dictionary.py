@@ -1,0 +1,242 @@
+"""Which data point every column of a self-dictionary problem moves to: product and minimum in one pass.
+
+The scores of column l are x_n'r_l + base_n (+ something at the few listed entries of the column), over all
+data points n. They are made block by block in float32, centred and scaled so that none exceeds 1, and never
+kept. A bound on the error of such a product says which columns are too close to call; those are decided in
+float64, the lowest index first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._threads import over_ranges
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.host_views import is_host_tensor, shared
+from nonneg.kernels.portable import self_dictionary as portable
+
+# A block of scores (256 KB) and the points and residuals that make it stay in a core's second-level cache.
+ROWS = 256
+COLUMNS = 256
+# Roundings in one score beside those of its sum: of the point, of the residual, of the scales, of what is
+# added at listed entries.
+ROUNDINGS = 8
+
+
+@dataclass(frozen=True)
+class PenaltySlope:
+    """The slope of a penalty on the coefficients.
+
+    Attributes
+    ----------
+    base : array of float64 of shape (n_points,)
+        At entries that are not listed; not negative.
+    indptr, rows : array
+        The listed entries, column by column.
+    extra : array of float64
+        What the slope is at a listed entry beyond the base of its row; not negative.
+    """
+
+    base: FloatArray
+    indptr: IntArray
+    rows: IntArray
+    extra: FloatArray
+
+    @property
+    def base_scale(self) -> float:
+        """The largest base; 0 where its inverse would overflow, which float64 scores alone can tell."""
+        largest = float(self.base.max(initial=0.0))
+        return largest if largest > 1e-290 else 0.0
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Data points with what the scan needs to know of them.
+
+    Attributes
+    ----------
+    points : array or scipy.sparse CSR array of shape (n_points, n_features)
+        One data point a row.
+    centre : array of shape (n_features,)
+        Taken from every point before it is rounded to float32; the choice does not depend on it.
+    radius : float
+        The largest distance of a point from the centre.
+    """
+
+    points: Any
+    centre: Array
+    radius: float
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the compiled kernels see the points."""
+        return isinstance(self.points, np.ndarray) or sp.issparse(self.points)
+
+
+def dictionary_of(points: Any) -> Dictionary:
+    """Find the centre and the radius of data points.
+
+    Parameters
+    ----------
+    points : array or scipy.sparse CSR array of shape (n_points, n_features)
+        One data point a row; host tensors are seen as NumPy arrays.
+
+    Returns
+    -------
+    Dictionary
+        Ready for `best_atoms`.
+    """
+    if is_host_tensor(points):
+        points = shared(points)
+    if sp.issparse(points):
+        centre = np.asarray(points.sum(axis=0), dtype=np.float64).reshape(-1) / points.shape[0]
+        squares = points.copy()
+        squares.data = squares.data.astype(np.float64) ** 2
+        norms = np.asarray(squares.sum(axis=1)).reshape(-1) - 2.0 * (points @ centre) + centre @ centre
+        # A difference of squares: what rounding took off is given back.
+        slack = 1e-12 * float(np.max(np.abs(norms)) + centre @ centre)
+        return Dictionary(points, centre, float(np.sqrt(max(norms.max() + slack, 0.0))))
+    if not isinstance(points, np.ndarray):
+        return Dictionary(points, *portable.centre_and_radius(points))
+    points = np.ascontiguousarray(points)
+    centre = points.mean(axis=0, dtype=np.float64)
+    furthest = 0.0
+    for start in range(0, len(points), 1 << 12):
+        apart = points[start : start + (1 << 12)] - centre
+        furthest = max(furthest, float(np.einsum("ij,ij->i", apart, apart).max()))
+    return Dictionary(points, centre, float(np.sqrt(furthest)) * (1.0 + 1e-12))
+
+
+def near_tie(n_features: int, unit: float = 2.0**-24) -> float:
+    """Return the distance within which two scaled float32 scores may be in the wrong order.
+
+    Parameters
+    ----------
+    n_features : int
+        The length of a point.
+    unit : float
+        The largest relative error of one operation.
+
+    Returns
+    -------
+    float
+        Twice the bound on the error of a score that is at most 1: (n_features + some) roundings.
+    """
+    return 2.02 * (n_features + 1 + ROUNDINGS) * unit
+
+
+def best_atoms(
+    dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
+) -> IntArray:
+    """Return, for every column l, the data point n with the lowest x_n'r_l + slope.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r_l, where the points are.
+    slope : PenaltySlope
+        The penalty's part.
+    columns : array of int, optional
+        The columns wanted; all by default.
+
+    Returns
+    -------
+    array of int64 of shape (n_columns,)
+        In NumPy. Of equal scores, in float64, the lowest index wins.
+
+    Notes
+    -----
+    Costs 2 n_points n_features operations a column; the memory is that of one block a thread.
+    """
+    if not dictionary.on_host:
+        return portable.best_atoms(dictionary, residual, slope, columns)
+    wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
+    residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
+    scan = _HostScan(dictionary, residual, slope)
+    n_points, m = residual.shape
+    parts = over_ranges(
+        lambda start, stop: scan.columns(wanted[start:stop]),
+        len(wanted),
+        grain=COLUMNS if len(wanted) > 4 * COLUMNS else 64,
+        operations=0.2 * 2.0 * n_points * m * len(wanted),
+    )
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+class _HostScan:
+    """One scan of the compiled kernels over dense or sparse points."""
+
+    def __init__(self, dictionary: Dictionary, residual: FloatArray, slope: PenaltySlope) -> None:
+        self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
+        self.residual, self.slope = residual, slope
+        self.sparse = sp.issparse(self.points)
+        self.inverse = 1.0 / self.radius if self.radius > 0 else 0.0
+        self.base_scale = slope.base_scale
+        self.base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
+        self.tol = near_tie(residual.shape[1])
+
+    def columns(self, wanted: IntArray) -> IntArray:
+        """Return the best points of some columns."""
+        from nonneg.kernels.compiled.self_dictionary import lowest_two
+
+        index = np.zeros(len(wanted), dtype=np.int32)
+        best = np.full(len(wanted), np.inf, dtype=np.float32)
+        second = best.copy()
+        for start in range(0, len(wanted), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            for first, scores in self._blocks(wanted[part]):
+                lowest_two(scores, first, best[part], second[part], index[part])
+        close = np.flatnonzero(~(second - best > self.tol))
+        out = index.astype(np.int64)
+        for start in range(0, len(close), COLUMNS):
+            doubtful = close[start : start + COLUMNS]
+            out[doubtful] = self._settled(wanted[doubtful], best[doubtful] + np.float32(self.tol))
+        return out
+
+    def _blocks(self, wanted: IntArray) -> Any:
+        from nonneg.kernels.compiled import self_dictionary as compiled
+
+        n_points, m = self.residual.shape
+        right = np.empty((len(wanted), m + 1), dtype=np.float32)
+        sizes = np.empty(len(wanted))
+        compiled.fill_columns(self.residual, wanted, self.radius, self.base_scale, right, sizes)
+        tile = np.empty((ROWS, m + 1), dtype=np.float32)
+        room = np.empty((ROWS, len(wanted)), dtype=np.float32)
+        scaling = (self.centre, self.inverse, self.slope.base, self.base_inverse)
+        listed = (self.slope.indptr, self.slope.rows, self.slope.extra)
+        for start in range(0, n_points, ROWS):
+            stop = min(start + ROWS, n_points)
+            if self.sparse:
+                csr = self.points
+                compiled.fill_sparse_tile(csr.indptr, csr.indices, csr.data, *scaling, start, stop, tile)
+            else:
+                compiled.fill_dense_tile(self.points, *scaling, start, stop, tile)
+            scores = room[: stop - start]
+            np.matmul(tile[: stop - start], right.T, out=scores)
+            compiled.add_listed(scores, start, stop - start, wanted, *listed, sizes)
+            yield start, scores
+
+    def _settled(self, wanted: IntArray, threshold: Any) -> IntArray:
+        from nonneg.kernels.compiled import self_dictionary as compiled
+
+        exact = np.full(len(wanted), np.inf)
+        index = np.zeros(len(wanted), dtype=np.int64)
+        facts = (self.residual, wanted, self.slope.base)
+        listed = (self.slope.indptr, self.slope.rows, self.slope.extra)
+        for first, scores in self._blocks(wanted):
+            if self.sparse:
+                csr = self.points
+                compiled.settle_sparse(
+                    scores, first, threshold, csr.indptr, csr.indices, csr.data, *facts, *listed, exact, index
+                )
+            else:
+                compiled.settle_dense(
+                    scores, first, threshold, self.points, self.centre, *facts, *listed, exact, index
+                )
+        return index
