@@ -69,7 +69,7 @@ def cone_statements(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
     """
     angles = np.asarray(angles, dtype=np.float64)
     found = np.asarray(counts) > 0

@@ -33,7 +33,7 @@ def mean_squared_sine(angle: Any) -> Any:
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equation (26) and Lemma 11.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (26) and Lemma 11.
     """
     angle = np.asarray(angle, dtype=np.float64)
     square = angle * angle
@@ -77,7 +77,7 @@ def cluster_bound(angles: Any, squared_norms: Any) -> float:
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorem 4, equation (12).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
     """
     angles, shares = _shares(angles, squared_norms)
     sines = np.sin(np.minimum(angles, np.pi / 2))
@@ -121,7 +121,7 @@ def expected_error(angles: Any, squared_norms: Any) -> float:
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorems 6 and 8, Remark 1.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorems 6 and 8, Remark 1.
     """
     angles, shares = _shares(angles, squared_norms)
     return float(np.sqrt(np.sum(shares * mean_squared_sine(angles))))

@@ -96,7 +96,7 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equations (2) and (3), Lemma 1.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (2) and (3), Lemma 1.
     """
     axes = _checked_axes(axes)
     angles = np.asarray(angles, dtype=np.float64)
@@ -135,7 +135,7 @@ def largest_angles_in_orthant(axes: Any) -> FloatArray:
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Lemma 10.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
     """
     smallest = _checked_axes(axes).min(axis=1)
     return np.arcsin(np.clip(smallest, 0.0, 1.0))

@@ -106,7 +106,7 @@ def predicted_spectrum(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equations (87) to (91).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (87) to (91).
     """
     if not (n_features >= 2 and 1 <= n_cones <= n_features):
         raise InvalidParameterError(
@@ -146,7 +146,7 @@ def second_moments(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Lemma 14, equation (78).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 14, equation (78).
     """
     axes = np.asarray(axes, dtype=np.float64)
     k, n_features = axes.shape
@@ -211,7 +211,7 @@ def ratio_condition(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorem 9, equations (87) to (92).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9, equations (87) to (92).
     """
     values = np.asarray(singular_values, dtype=np.float64) ** 2 / n_samples
     if not 2 <= k < len(values):

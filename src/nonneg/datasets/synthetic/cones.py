@@ -155,7 +155,7 @@ def circular_cones(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, Theorem 6 and section VI-A.
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
     """
     sizes = _one_each("size_angle", size_angle, n_cones)
     means = _one_each(
