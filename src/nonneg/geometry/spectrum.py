@@ -211,7 +211,8 @@ def ratio_condition(
 
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9, equations (87) to (92).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731,
+       Theorem 9, equations (87) to (92).
     """
     values = np.asarray(singular_values, dtype=np.float64) ** 2 / n_samples
     if not 2 <= k < len(values):
