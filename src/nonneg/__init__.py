@@ -12,7 +12,7 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
-    from nonneg.estimators import NMF, ConeNMF, load
+    from nonneg.estimators import NMF, ConeNMF, SeparableNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.rank_selection import estimate_rank
     from nonneg.separable import select_anchors
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConeNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
+    "SeparableNMF": "nonneg.estimators",
     "cone_rank_one": "nonneg.initializers.cone_rank_one",
     "datasets": "nonneg.datasets",
     "estimate_rank": "nonneg.rank_selection",
@@ -36,6 +37,7 @@ _HOME = {
 __all__ = [
     "NMF",
     "ConeNMF",
+    "SeparableNMF",
     "__version__",
     "cone_rank_one",
     "datasets",

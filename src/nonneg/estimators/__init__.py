@@ -5,5 +5,6 @@ from __future__ import annotations
 from nonneg.estimators.cone_nmf import ConeNMF
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import load
+from nonneg.estimators.separable_nmf import SeparableNMF
 
-__all__ = ["NMF", "ConeNMF", "load"]
+__all__ = ["NMF", "ConeNMF", "SeparableNMF", "load"]

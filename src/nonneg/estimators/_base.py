@@ -27,6 +27,8 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     components_: Array
     missing: str
+    # Whether components may have negative entries, as data points of signed data do.
+    signed_components = False
 
     def _validate_params(self) -> None:
         # scikit-learn's words, in an error that is also one of ours.
@@ -119,6 +121,7 @@ def input_data(
     sample_weight: Any = None,
     mask: Any = None,
     positive: bool = False,
+    signed: bool = False,
 ) -> DataMatrix:
     """Check the input as scikit-learn does, and wrap it.
 
@@ -134,6 +137,8 @@ def input_data(
         As in `checked_data`.
     positive : bool
         Whether the loss is infinite at zero entries.
+    signed : bool
+        Whether negative entries are allowed.
 
     Returns
     -------
@@ -156,7 +161,13 @@ def input_data(
             ensure_all_finite=False,
         )
     return checked_data(
-        X, sample_weight=sample_weight, mask=mask, missing=estimator.missing, positive=positive, who=name
+        X,
+        sample_weight=sample_weight,
+        mask=mask,
+        missing=estimator.missing,
+        positive=positive,
+        signed=signed,
+        who=name,
     )
 
 

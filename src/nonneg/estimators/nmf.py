@@ -25,6 +25,7 @@ from nonneg.estimators.preparation import (
     given_factors,
     penalties_of,
     rank_of,
+    start_of,
     warn_unless_converged,
 )
 from nonneg.iteration import Progress
@@ -54,10 +55,10 @@ class NMF(OnlineEstimator):
         The number of components. "auto" takes that of given factors, or else estimates it by
         `nonneg.estimate_rank`: the one difference from scikit-learn. None keeps the number of features.
     init : str, optional
-        The start: "random", "nndsvd", "nndsvda", "nndsvdar", "spherical-kmeans", "cone" (clusters of samples
-        by direction and the leading direction of each; alias "cr1"), or "custom" for the W and H given to
-        `fit`. None stands for given factors, else for "nndsvda" where `n_components` is at most the smaller
-        side of X, else for "random".
+        The start: "random", "nndsvd", "nndsvda", "nndsvdar", "spherical-kmeans", "cone" (leading directions
+        of clusters; alias "cr1"), "anchors" (samples found by successive projections), or "custom"
+        for the W and H given to `fit`. None stands for given factors, else for "nndsvda" where `n_components`
+        is at most the smaller side of X, else for "random".
     solver : str
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" or "mu", or "auto", which looks at loss,
         shape and kind of the data.
@@ -304,12 +305,14 @@ class NMF(OnlineEstimator):
         beta = beta_loss_of(self)
         W, H = given_factors(self, W, H, frozen=frozen is not None and len(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
+        k = rank_of(self, data, W, H)
+        init, W, H = start_of(self, data, k, W, H)
         result = factorize(
             data,
-            rank_of(self, data, W, H),
+            k,
             loss=beta,
             solver=self.solver,
-            init=self.init,
+            init=init,
             W=W,
             H=H,
             max_iter=self.max_iter,

@@ -12,15 +12,20 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.error_bound import DEFAULT_FACTOR, svd_floor_statement
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import placed
-from nonneg.exceptions import UnknownNameError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.initializers.from_anchors import start_from_anchors
 from nonneg.initializers.registry import find_start
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import estimate_rank
+from nonneg.separable.spa import spa
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorization import scaled_penalties
 from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
+
+ANCHORS = "anchors"
+"""The start that the registry of starts cannot hold, because it lies above them: successive projections."""
 
 
 def beta_loss_of(model: Any) -> float:
@@ -80,7 +85,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
         raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
     if model.init is None:
         return W, H
-    start = find_start(model.init)
+    takes_factors = model.init != ANCHORS and find_start(model.init).takes_factors
     if model.solver in SOLVERS and SOLVERS[model.solver].positive_start and model.init == "nndsvd":
         warnings.warn(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
@@ -89,7 +94,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             UserWarning,
             stacklevel=5,
         )
-    if start.takes_factors or (W is None and H is None):
+    if takes_factors or (W is None and H is None):
         return W, H
     if W is not None or not frozen:
         warnings.warn(
@@ -99,6 +104,37 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             stacklevel=5,
         )
     return None, H if frozen else None
+
+
+def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:
+    """Return the start that a solver is told of: "anchors" becomes given factors, other names stay.
+
+    Parameters
+    ----------
+    model : NMF
+        Its parameter `init` counts.
+    data : DataMatrix
+        The data.
+    k : int
+        The number of components.
+    W, H : array or None
+        Given factors.
+
+    Returns
+    -------
+    tuple
+        Name, W and H.
+    """
+    if model.init != ANCHORS or H is not None:
+        return (None if model.init == ANCHORS else model.init), W, H
+    found = spa(data, k)
+    if found.n_anchors < k:
+        raise InvalidParameterError(
+            f"init='anchors' found {found.n_anchors} samples that tell all others, and n_components={k} were "
+            "asked for. Ask for fewer, or use another init."
+        )
+    W, B = start_from_anchors(data, found.anchors)
+    return "custom", W, B.T
 
 
 def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:

@@ -35,8 +35,9 @@ NOT_STORED = ("callback", "checkpoint")
 def _classes() -> dict[str, Any]:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.nmf import NMF
+    from nonneg.estimators.separable_nmf import SeparableNMF
 
-    return {"NMF": NMF, "ConeNMF": ConeNMF}
+    return {"NMF": NMF, "ConeNMF": ConeNMF, "SeparableNMF": SeparableNMF}
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -200,9 +201,11 @@ def _restore_fit(model: Any, header: dict[str, Any], arrays: dict[str, Any], pat
     numbers = {name: value for name, value in header["numbers"].items() if name in NUMBERS}
     expected = (numbers["n_components_"], numbers["n_features_in_"])
     good = components.dtype in (np.float32, np.float64) and components.shape == expected
-    if not good or not np.isfinite(components).all() or (components < 0).any():
+    good = good and bool(np.isfinite(components).all())
+    if not good or not (model.signed_components or (components >= 0).all()):
+        what = "components" if model.signed_components else "nonnegative components"
         raise FileFormatError(
-            f"{path}: expected nonnegative components of shape {expected}, got {components.dtype} of shape "
+            f"{path}: expected {what} of shape {expected}, got {components.dtype} of shape "
             f"{components.shape}. The file is damaged."
         )
     model.components_ = components

@@ -1,0 +1,312 @@
+"""SeparableNMF: the components are data points, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import LeftArray
+from nonneg.certificates.error_bound import relative_frobenius_error
+from nonneg.data import DataMatrix
+from nonneg.estimators._base import FactorizingEstimator, input_data, placed
+from nonneg.estimators.anchor_arrays import anchor_arrays, restore_anchor_arrays
+from nonneg.iteration import Progress
+from nonneg.separable.registry import find_method, method_name
+from nonneg.separable.select import select_anchors
+from nonneg.separable.weights import anchor_weights, rows_sum_to_one
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+class SeparableNMF(FactorizingEstimator):
+    r"""Separable factorization, X ~ W H with rows of X as rows of H: pure pixels, anchor words, pure nodes.
+
+    Parameters
+    ----------
+    n_components : int or None
+        The number of anchors. None takes the largest drop of the sorted row maxima, for methods that can
+        ("merit").
+    method : str
+        A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
+        (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
+        "preconditioned-spa", "vca".
+    lam : float or "auto"
+        Convex methods: the weight of the row sparsity.
+    mu : float
+        "merit": the smoothing of the row sparsity.
+    max_iter : int
+        Convex methods: at most so many iterations.
+    tol : float or None
+        Convex methods: when to stop; None stands for the method's own rule and value.
+    init : str, array of int or None
+        Convex methods: anchors to start from, or the name of a method that finds them.
+    sum_to_one : bool or "auto"
+        Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
+        where the features of every sample sum to one.
+    energy : float or None
+        Look for anchors among the longest samples that hold this share of the squared norm.
+    normalize : {"l1"} or None
+        Look for anchors among samples divided by their l1 norms.
+    reduce : int or None
+        Look for anchors in so many leading directions.
+    centered : bool
+        Whether the mean is taken off before that.
+    merge : float or None
+        Of samples within this share of the largest norm of one another look at one.
+    method_options : dict or None
+        Further options of the method.
+    random_state : int, RandomState, Generator or None
+        For methods that draw.
+    verbose : int
+        1 shows a line with objective, rate and time left.
+    n_jobs : int or None
+        Threads of the kernels; None takes all cores.
+    callback : callable, optional
+        Convex methods: called with a `Progress` after each iteration; True stops.
+    checkpoint : str or path, optional
+        "merit": a folder in which the run is saved and from which it is taken up again.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The anchors: rows of X as they came.
+    n_components_ : int
+        The number of anchors.
+    anchor_indices_ : array of int of shape (n_components,)
+        Which samples they are.
+    coefficients_ : sparse array of shape (n_samples, n_samples) or None
+        The C of the convex methods, in the paper's orientation: column l makes up sample l.
+    duality_gap_ : float or None
+        The objective at `coefficients_` is within it of the optimum.
+    sum_to_one_ : bool
+        Whether weights sum to one.
+    reconstruction_err_ : float
+        The Frobenius norm of X - W H.
+    n_iter_ : int
+        Iterations, or picks of a greedy method.
+    history_ : History
+        What was measured after each iteration or pick.
+    certificate_ : Certificate
+        What is known about the answer.
+    result_ : SelectionResult
+        All of it, row maxima and scores included.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of str
+        Their names, where X had any.
+
+    See Also
+    --------
+    nonneg.select_anchors : The function behind it.
+
+    Notes
+    -----
+    `transform` solves each sample's least-squares problem exactly, and `fit_transform(X)` equals
+    `fit(X).transform(X)`. Methods that take signed data say so in the registry.
+
+    References
+    ----------
+    .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70 (MERIT).
+
+    Examples
+    --------
+    >>> from nonneg import SeparableNMF
+    >>> from nonneg.datasets import separable_dirichlet
+    >>> planted = separable_dirichlet(100, 20, 5, rng=0)
+    >>> model = SeparableNMF(5, method="spa").fit(planted.X)
+    >>> sorted(model.anchor_indices_) == sorted(planted.anchors)
+    True
+    """
+
+    missing = "error"
+    signed_components = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [*COUNT, None],
+        # Names are looked up in the registry, which knows the near ones.
+        "method": [str],
+        "lam": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": COUNT,
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "init": [str, "array-like", None],
+        "sum_to_one": ["boolean", StrOptions({"auto"})],
+        "energy": [Interval(Real, 0, 1, closed="right"), None],
+        "normalize": [StrOptions({"l1"}), None],
+        "reduce": [*COUNT, None],
+        "centered": ["boolean"],
+        "merge": [Interval(Real, 0, None, closed="neither"), None],
+        "method_options": [dict, None],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "verbose": ["verbose"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        method: str = "merit",
+        lam: float | str = "auto",
+        mu: float = 1e-5,
+        max_iter: int = 100,
+        tol: float | None = None,
+        init: Any = None,
+        sum_to_one: bool | str = "auto",
+        energy: float | None = None,
+        normalize: str | None = None,
+        reduce: int | None = None,
+        centered: bool = False,
+        merge: float | None = None,
+        method_options: Mapping[str, Any] | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.lam = lam
+        self.mu = mu
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.sum_to_one = sum_to_one
+        self.energy = energy
+        self.normalize = normalize
+        self.reduce = reduce
+        self.centered = centered
+        self.merge = merge
+        self.method_options = method_options
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = not self._takes_signed()
+        return tags
+
+    def _takes_signed(self) -> bool:
+        return bool(find_method(method_name(self.method)).signed)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> SeparableNMF:
+        """Find the anchors.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never changed.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        SeparableNMF
+            Itself.
+        """
+        self._fit(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Find the anchors and return the weights of the same data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never changed.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, of the kind of X.
+        """
+        return self._fit(X)
+
+    def _fit(self, X: Any) -> LeftArray:
+        signed = self._takes_signed()
+        data = input_data(self, X, reset=True, signed=signed)
+        # What belongs to other methods stays at its default unless the user moved it.
+        result = select_anchors(
+            data,
+            None if self.n_components is None else int(self.n_components),
+            method=self.method,
+            lam=self.lam,
+            mu=self.mu,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            init=self.init,
+            energy=self.energy,
+            normalize=self.normalize,
+            reduce=self.reduce,
+            centered=self.centered,
+            merge=self.merge,
+            rng=self.random_state,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            **dict(self.method_options or {}),
+        )
+        with threads(self.n_jobs):
+            components = data.take_rows(result.anchors)
+            together = rows_sum_to_one(data) if self.sum_to_one == "auto" else bool(self.sum_to_one)
+            W = anchor_weights(data, components, sum_to_one=together)
+            error = relative_frobenius_error(data, W, placed(data, components).T)
+            self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
+        self.components_ = (
+            np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components
+        )
+        self.n_components_ = result.n_anchors
+        self.anchor_indices_ = result.anchors
+        self.coefficients_ = result.coefficients
+        self.duality_gap_ = result.gap
+        self.sum_to_one_ = together
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.certificate_ = result.certificate
+        self.result_ = result
+        return W
+
+    def transform(self, X: Any) -> Any:
+        """Return the weights of data: the best W for the anchors, each row on its own.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never changed.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, of the kind of X.
+        """
+        check_is_fitted(self)
+        data: DataMatrix = input_data(self, X, reset=False, signed=self._takes_signed())
+        with threads(self.n_jobs):
+            return anchor_weights(data, self.components_, sum_to_one=self.sum_to_one_)
+
+    def _fitted_arrays(self) -> dict[str, Any]:
+        return anchor_arrays(self)
+
+    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
+        restore_anchor_arrays(self, arrays, path)
