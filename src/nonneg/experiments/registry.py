@@ -14,6 +14,13 @@ TITLES: dict[str, str] = {
     "cr1/figure-2": "Rank-one factorization of cones: its error beside its bounds and other algorithms",
     "cr1/table-1": "Time until other algorithms reach the error of the rank-one factorization of cones",
     "cr1/figure-3": "The number of cones, estimated from the singular values of noisy data",
+    "cr1/table-3": "Time that starts take on real sets",
+    "cr1/table-4": "Time that starts take, in iterations of the algorithms that follow",
+    "cr1/table-5": "Time until alternating least squares reaches an error, from four starts on real sets",
+    "cr1/figure-4": "Error against iterations from four starts on real sets",
+    "cr1/figure-6": "Basis pictures of faces from four starts",
+    "cr1/table-6": "Clusters of pictures by factorizations from four starts",
+    "cr1/table-7": "Clusters of documents by factorizations from four starts",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
 

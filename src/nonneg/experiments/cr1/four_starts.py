@@ -95,7 +95,9 @@ def seeded(kind: str, run: int) -> np.random.Generator:
     return np.random.default_rng([run, *kind.encode()])
 
 
-def make_start(kind: str, samples: Samples, k: int, rng: np.random.Generator) -> Start:
+def make_start(
+    kind: str, samples: Samples, k: int, rng: np.random.Generator, *, first: int | None = None
+) -> Start:
     """Make one of the four starts.
 
     Parameters
@@ -108,6 +110,8 @@ def make_start(kind: str, samples: Samples, k: int, rng: np.random.Generator) ->
         The number of components.
     rng : Generator
         For what is drawn: uniform entries, the first point of the clusters, the first centres.
+    first : int, optional
+        The first point of cr1-nmf, in the place of a random one.
 
     Returns
     -------
@@ -127,7 +131,7 @@ def make_start(kind: str, samples: Samples, k: int, rng: np.random.Generator) ->
         W, B = uniform_start(samples.rows.shape, k, rng)
         return Start(W, B, time.perf_counter() - started)
     if kind == "cr1-nmf":
-        first = int(rng.integers(n_samples))
+        first = int(rng.integers(n_samples)) if first is None else first
         started = time.perf_counter()
         found = cone_rank_one(samples.X, k, first=first, bounds=False)
         seconds = time.perf_counter() - started
@@ -138,7 +142,12 @@ def make_start(kind: str, samples: Samples, k: int, rng: np.random.Generator) ->
         chosen = rng.permutation(n_samples)[:k]
         started = time.perf_counter()
         B = spherical_kmeans(
-            samples.rows, k, rng=rng, max_passes=SPKM_PASSES, tol=-np.inf, first=unit_rows(samples.X, chosen).T
+            samples.rows,
+            k,
+            rng=rng,
+            max_passes=SPKM_PASSES,
+            tol=-np.inf,
+            first=unit_rows(samples.X, chosen).T,
         )
         seconds = time.perf_counter() - started
         return Start(rng.random((n_samples, k)), B, seconds)

@@ -41,8 +41,7 @@ PICTURES: dict[str, tuple[str, int]] = {
     "yaleB_32x32": ("load_yale_b", 38),
     "coil20": ("load_coil20", 20),
 }
-"""Folder -> loader and K: the number of people or things; for CK+, which names expressions and not people, the
-paper's K for the CK set."""
+"""Folder -> loader and K: the number of people or things; for CK+, whose people are not named, that of CK."""
 SCENES: dict[str, tuple[str, int]] = {
     "indian_pines": ("load_indian_pines", 16),
     "paviaU_sub50": ("load_pavia_u_crop", 9),

@@ -1,0 +1,179 @@
+"""Tables of scores of the fourteen ways to cluster, and what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nonneg.experiments.cr1.clustering_methods import MEASURES, METHODS
+from nonneg.experiments.cr1.four_starts import DETERMINISTIC, STARTS
+from nonneg.experiments.cr1.runs_from_starts import ALGORITHMS
+from nonneg.experiments.exhibits import Measured, Table, Verdict
+from nonneg.experiments.experiment import Record
+from nonneg.experiments.grouping import grouped, mean_and_spread
+
+Printed = Mapping[str, Mapping[str, float]]
+HEADINGS = {"nmi": "nmi", "dice": "Dice", "purity": "purity"}
+WITHIN, WITHIN_DETERMINISTIC = 2.0, 0.02
+"""Means are to lie within so many printed standard deviations; deterministic rows within this difference."""
+
+
+def printed_rows(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Arrange a printed table by method and column.
+
+    Parameters
+    ----------
+    table : mapping
+        With ``columns`` and ``rows``, as in the published numbers.
+
+    Returns
+    -------
+    dict
+        Method -> column -> number.
+    """
+    columns = table["columns"][1:]
+    return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in table["rows"]}
+
+
+def by_method(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+    """Gather records by method.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Of one set.
+
+    Returns
+    -------
+    dict
+        Method -> its records, in the paper's order; methods without any are left out.
+    """
+    groups = {method: group for (method,), group in grouped(records, "method").items()}
+    return {method: groups[method] for method in METHODS if method in groups}
+
+
+def scores_table(caption: str, records: Sequence[Record], printed: Printed | None = None) -> Table:
+    """Lay out the scores of one set.
+
+    Parameters
+    ----------
+    caption : str
+        What it shows.
+    records : sequence of mapping
+        One a method and run.
+    printed : mapping, optional
+        What the paper prints for this set, by method.
+
+    Returns
+    -------
+    Table
+        Mean and standard deviation over the runs, beside the printed ones.
+    """
+    rows = []
+    for method, group in by_method(records).items():
+        row: dict[str, Any] = {"method": method, "runs": len(group)}
+        beside = (printed or {}).get(method, {})
+        for measure in MEASURES:
+            mean, spread = mean_and_spread([record[measure] for record in group])
+            row[measure] = Measured(mean, spread, beside.get(measure), beside.get(f"{measure}_std"))
+        if "n_iter" in group[0]:
+            row["n_iter"] = round(mean_and_spread([record["n_iter"] for record in group])[0] or 0)
+            row["error"] = mean_and_spread([record["error"] for record in group])[0]
+        rows.append(row)
+    columns = {"method": "method", "runs": "runs"} | HEADINGS
+    columns |= {"n_iter": "iterations", "error": "relative error"}
+    return Table(caption, columns, rows, digits=3)
+
+
+def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
+    """Compare the means of a set with the printed ones.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        One a method and run.
+    printed : mapping
+        Method -> column -> number, with standard deviations.
+
+    Returns
+    -------
+    list of Verdict
+        One on the rows that are drawn, one on the deterministic rows.
+    """
+    drawn, fixed, n_drawn, n_fixed = [], [], 0, 0
+    largest = ("", 0.0)
+    for method, group in by_method(records).items():
+        for measure in MEASURES:
+            mean = mean_and_spread([record[measure] for record in group])[0] or 0.0
+            target, spread = printed[method][measure], printed[method][f"{measure}_std"]
+            apart = abs(mean - target)
+            what = f"{method} {measure} {mean:.3f} against {target:.3f}"
+            if method.split("+")[0] in DETERMINISTIC:
+                n_fixed += 1
+                fixed += [what] if apart > WITHIN_DETERMINISTIC else []
+                continue
+            n_drawn += 1
+            drawn += [f"{what} ± {spread:.3f}"] if apart > WITHIN * spread else []
+            if apart / spread > largest[1]:
+                largest = (what, apart / spread)
+    return [
+        Verdict(
+            f"the {n_drawn} means of the rows that are drawn lie within two printed standard deviations",
+            None if n_drawn == 0 else not drawn,
+            "; ".join(drawn)
+            or f"the largest difference is {largest[1]:.2f} standard deviations: {largest[0]}",
+        ),
+        Verdict(
+            f"the {n_fixed} scores of the deterministic rows (nndsvd) lie within 0.02",
+            None if n_fixed == 0 else not fixed,
+            "; ".join(fixed),
+        ),
+    ]
+
+
+def best_starts(records: Sequence[Record], measure: str = "nmi") -> dict[str, str]:
+    """Return the start with the best mean score for each algorithm.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Of one set.
+    measure : str
+        By which score.
+
+    Returns
+    -------
+    dict
+        Algorithm -> start; algorithms whose four starts are not all there are left out.
+    """
+    groups = by_method(records)
+    found = {}
+    for algorithm in ALGORITHMS:
+        means = {
+            start: mean_and_spread([record[measure] for record in groups[f"{start}+{algorithm}"]])[0] or 0.0
+            for start in STARTS
+            if f"{start}+{algorithm}" in groups
+        }
+        if len(means) == len(STARTS):
+            found[algorithm] = max(means, key=lambda start: means[start])
+    return found
+
+
+def start_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
+    """Say on how many sets and algorithms each start has the best nmi.
+
+    Parameters
+    ----------
+    sets : mapping of str to sequence of mapping
+        Set -> its records.
+
+    Returns
+    -------
+    Verdict
+        The paper's claim, that cr1-nmf almost always comes first.
+    """
+    winners = [best for records in sets.values() for best in best_starts(records).values()]
+    counts = {start: winners.count(start) for start in STARTS}
+    claim = "cr1-nmf is the best start by nmi for most sets and algorithms, as the paper says of its sets"
+    detail = f"of {len(winners)}: " + ", ".join(f"{start} {count}" for start, count in counts.items())
+    return Verdict(claim, counts["cr1-nmf"] > len(winners) / 2 if winners else None, detail)

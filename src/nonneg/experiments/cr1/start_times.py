@@ -1,0 +1,206 @@
+"""What starts and iterations take on the real sets, and how many iterations a start is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nonneg.experiments.cr1.four_starts import STARTS, Samples, make_start, seeded
+from nonneg.experiments.cr1.real_sets import QUICK, TIMED, RealSet, load_set
+from nonneg.experiments.cr1.runs_from_starts import run_from
+from nonneg.experiments.experiment import Record
+from nonneg.experiments.grouping import grouped, mean_and_spread
+
+TIMED_STARTS = tuple(kind for kind in STARTS if kind != "rand")
+SHIFTED = ("mult", "hals")
+"""The algorithms whose iterations all take about the same time."""
+SET_NAMES = {
+    "olivetti_64x64": "Olivetti",
+    "ckplus48": "CK+",
+    "yaleB_32x32": "Yale B",
+    "coil20": "COIL-20",
+    "indian_pines": "Indian Pines",
+    "paviaU_sub50": "PaviaU crop",
+    QUICK: "made-up cones",
+}
+SETS_USED = (
+    "The paper's sets CK, faces94 and Georgia Tech are not at hand, and of PaviaU only a crop of 50 x 50 "
+    "pixels. In their places stand Olivetti, CK+, Extended Yale B and COIL-20, and the crop of PaviaU and"
+    " Indian Pines with pixels as features and bands as samples, as in the paper. K is the number of "
+    "people, things or covers; for CK+, whose people are not named, it is 97 as for the paper's CK set."
+)
+
+
+def timed_starts(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
+    """Measure what the starts take.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data.
+    k : int
+        The number of components.
+    n_repeats : int
+        How often each is made, from different random numbers; one more before that loads compiled code and
+        does not count.
+
+    Returns
+    -------
+    dict
+        Start -> seconds of each repetition.
+    """
+    return {
+        kind: [make_start(kind, samples, k, seeded(kind, i)).seconds for i in (0, *range(n_repeats))][1:]
+        for kind in TIMED_STARTS
+    }
+
+
+def timed_iterations(samples: Samples, k: int, n_iter: int) -> dict[str, float]:
+    """Measure what an iteration takes, from a random start.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data.
+    k : int
+        The number of components.
+    n_iter : int
+        So many iterations are timed together, after one that loads compiled code.
+
+    Returns
+    -------
+    dict
+        Algorithm -> seconds an iteration.
+    """
+    found = {}
+    for algorithm in SHIFTED:
+        start = make_start("rand", samples, k, seeded("rand", 0))
+        run_from(algorithm, samples, start, max_iter=1)
+        found[algorithm] = run_from(algorithm, samples, start, max_iter=n_iter).seconds[-1] / n_iter
+    return found
+
+
+def shift(start_seconds: float, iteration_seconds: float) -> int:
+    """Return how many iterations could have been done while the start was made.
+
+    Parameters
+    ----------
+    start_seconds : float
+        The mean time of the start.
+    iteration_seconds : float
+        The mean time of an iteration of the algorithm that follows.
+
+    Returns
+    -------
+    int
+        Their ratio, rounded down.
+    """
+    return math.floor(start_seconds / iteration_seconds)
+
+
+def shape_columns(name: str, records: Sequence[Record]) -> dict[str, Any]:
+    """Return the columns that say what a set is.
+
+    Parameters
+    ----------
+    name : str
+        The set.
+    records : sequence of mapping
+        With the paper's F, N and K as ``n_features``, ``n_samples`` and ``k``.
+
+    Returns
+    -------
+    dict
+        Entries of a row.
+    """
+    record = records[0]
+    return {"set": SET_NAMES[name], "F": record["n_features"], "N": record["n_samples"], "K": record["k"]}
+
+
+def shape_record(real: RealSet) -> dict[str, int]:
+    """Return what `shape_columns` needs.
+
+    Parameters
+    ----------
+    real : RealSet
+        The set.
+
+    Returns
+    -------
+    dict
+        Entries of a record.
+    """
+    return {"n_samples": real.X.shape[0], "n_features": real.X.shape[1], "k": real.k}
+
+
+def set_trials(quick: bool, **more: Any) -> list[dict[str, Any]]:
+    """Return one setting a set; one thread, so that times mean the same everywhere.
+
+    Parameters
+    ----------
+    quick : bool
+        A made-up set alone.
+    **more : Any
+        Entries of every setting.
+
+    Returns
+    -------
+    list of dict
+        The settings.
+    """
+    return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else TIMED)]
+
+
+def mean_times(records: Sequence[Record]) -> dict[str, float]:
+    """Return the mean seconds of each start in the records of a set.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        With ``start`` and ``start seconds``, a number or a list.
+
+    Returns
+    -------
+    dict
+        Start -> seconds.
+    """
+    found = {}
+    for (kind,), group in grouped(records, "start").items():
+        values = [value for record in group for value in as_list(record["start seconds"])]
+        mean, _ = mean_and_spread(values)
+        found[kind] = mean or 0.0
+    return found
+
+
+def as_list(value: Any) -> list[float]:
+    """Return a number, or a list of numbers, as a list.
+
+    Parameters
+    ----------
+    value : float or list of float
+        What a record holds.
+
+    Returns
+    -------
+    list of float
+        One or several.
+    """
+    return list(value) if isinstance(value, list) else [float(value)]
+
+
+def loaded(setting: Mapping[str, Any]) -> tuple[RealSet, Samples]:
+    """Load the set of a setting in both orientations.
+
+    Parameters
+    ----------
+    setting : mapping
+        With ``set``.
+
+    Returns
+    -------
+    tuple
+        The set and its samples.
+    """
+    real = load_set(setting["set"])
+    return real, Samples.of(real.X)
