@@ -1,0 +1,133 @@
+"""Quick settings of Tables III to V and Figures 4 and 6 of Liu & Tan (2017)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.papers.quick_runs import exhibits, quick_records, verdicts
+
+from nonneg.experiments.cr1.figure_6 import packed, unpacked
+from nonneg.experiments.cr1.four_starts import STARTS
+from nonneg.experiments.cr1.start_times import TIMED_STARTS, shift
+from nonneg.experiments.cr1.table_5 import first_time
+from nonneg.experiments.exhibits import Figure, Pictures, Table
+
+
+def test_every_start_is_timed_and_the_ratios_are_those_of_the_means():
+    records = quick_records("cr1/table-3")
+    assert [record["start"] for record in records] == list(TIMED_STARTS)
+    assert all(len(record["start seconds"]) == 2 for record in records)
+    ours, theirs = exhibits("cr1/table-3", records, Table)
+    row = ours.rows[0]
+    assert row["spkm ratio"] == pytest.approx(row["spkm"].value / row["cr1-nmf"].value)
+    assert [theirs.rows[0][start] for start in TIMED_STARTS] == [3.30, 6.68, 9.45]
+    assert theirs.rows[0]["spkm ratio"] == pytest.approx(6.68 / 3.30)
+
+
+def timed(name, seconds):
+    return [
+        {"set": name, "start": start, "start seconds": [value], "n_features": 1, "n_samples": 1, "k": 1}
+        for start, value in zip(TIMED_STARTS, seconds, strict=True)
+    ]
+
+
+def test_the_fastest_start_is_told():
+    (verdict,) = verdicts("cr1/table-3", timed("coil20", (1.0, 2.0, 3.0))).values()
+    assert verdict.met
+    (verdict,) = verdicts("cr1/table-3", timed("coil20", (1.0, 0.5, 3.0))).values()
+    assert not verdict.met
+    assert "COIL-20: spkm" in verdict.detail
+
+
+def test_a_shift_is_the_whole_iterations_that_a_start_takes():
+    assert shift(0.35, 0.1) == 3
+    assert shift(0.05, 0.1) == 0
+    records = [
+        record | {"iteration seconds": {"mult": 0.1, "hals": 0.5}}
+        for record in timed("coil20", (0.25, 0.65, 1.05))
+    ]
+    shifts, _, printed = exhibits("cr1/table-4", records, Table)
+    assert [row["coil20"] for row in shifts.rows] == [2, 6, 10, 0, 1, 2]
+    assert [row["CK"] for row in printed.rows] == [3, 6, 8, 2, 5, 7]
+
+
+def test_shifts_of_the_quick_setting_follow_from_its_times():
+    records = quick_records("cr1/table-4")
+    shifts, times, _ = exhibits("cr1/table-4", records, Table)
+    expected = [
+        int(times.rows[0][start] / times.rows[0][algorithm])
+        for algorithm in ("mult", "hals")
+        for start in TIMED_STARTS
+    ]
+    assert [row["quick"] for row in shifts.rows] == expected
+
+
+def test_the_time_of_a_start_counts_until_an_error_is_reached():
+    record = {"start seconds": 1.0, "errors": [0.5, 0.3, 0.2], "seconds": [0.1, 0.2, 0.3]}
+    assert first_time(record, 0.3) == pytest.approx(1.2)
+    assert first_time(record, 0.1) is None
+
+
+def test_errors_to_reach_come_from_the_best_run():
+    records = quick_records("cr1/table-5")
+    best = min(error for record in records for error in record["errors"])
+    ours, theirs = exhibits("cr1/table-5", records, Table)
+    levels, *rows = ours.rows
+    assert levels["0"] == pytest.approx(1.05 * best)
+    assert levels["2"] == pytest.approx(1.01 * best)
+    assert [row["start"] for row in rows] == list(STARTS)
+    for row, record in zip(rows, records, strict=True):
+        assert row["0"].value == first_time(record, 1.05 * best)
+        assert (row["0"].value is None) == (row["0"].remark != "")
+    assert theirs.rows[1]["2"] is None
+    assert [theirs.rows[2][key] for key in ("0", "1", "2")] == [40.27, 71.77, 129.62]
+
+
+def test_error_curves_fall_and_have_three_panels_a_set():
+    records = quick_records("cr1/figure-4")
+    for record in records:
+        assert len(record["errors"]) == 12
+        assert np.all(np.diff(record["errors"]) <= 2e-6)
+    (figure,) = exhibits("cr1/figure-4", records, Figure)
+    assert [panel.title.split(": ")[1] for panel in figure.panels] == ["mult", "nnlsb", "hals"]
+    nnlsb = figure.panels[1]
+    assert all(series.x[0] == 1 for series in nnlsb.series)
+
+
+def test_curves_are_shifted_by_their_start():
+    records = [
+        {
+            "set": "coil20",
+            "run": 0,
+            "algorithm": "hals",
+            "start": start,
+            "start seconds": seconds,
+            "seconds": 1.0,
+            "errors": [0.5 - 0.01 * i for i in range(10)],
+        }
+        for start, seconds in zip(STARTS, (0.0, 0.35, 0.1, 5.0), strict=True)
+    ]
+    (figure,) = exhibits("cr1/figure-4", records, Figure)
+    assert [series.x[0] if series.x else None for series in figure.panels[0].series] == [1, 4, 2, None]
+    (table,) = exhibits("cr1/figure-4", records, Table)
+    row = table.rows[0]
+    assert row["rand"] == pytest.approx(0.41)
+    assert row["cr1-nmf"] == pytest.approx(0.44)
+    assert row["nndsvd"] is None
+    assert row["best"] == "rand"
+
+
+def test_basis_pictures_are_those_of_the_people():
+    records = quick_records("cr1/figure-6")
+    assert [record["start"] for record in records] == list(STARTS)
+    assert all(0 < record["cosine"] <= 1 and 0 < record["share"] <= 1 for record in records)
+    (pictures,) = exhibits("cr1/figure-6", records, Pictures)
+    assert [len(row) for row in pictures.images] == [3, 3, 3, 3]
+    assert all(image.shape == (8, 8) and image.max() == 1.0 for row in pictures.images for image in row)
+
+
+def test_pictures_survive_being_written_as_text():
+    picture = np.random.default_rng(0).random(12)
+    found = unpacked(packed(picture), (3, 4))
+    np.testing.assert_allclose(found.ravel(), picture / picture.max(), atol=0.5 / 255)
+    assert not unpacked(packed(np.zeros(4)), (2, 2)).any()
