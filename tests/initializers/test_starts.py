@@ -134,7 +134,7 @@ def test_missing_entries_are_allowed(name, matrix, rng):
 
 
 # Not where zeros are filled with the mean: scikit-learn's rule does not scale like a factor.
-@pytest.mark.parametrize("name", ["random", "nndsvd", "spherical-kmeans"])
+@pytest.mark.parametrize("name", ["random", "nndsvd", "spherical-kmeans", "cone"])
 @given(power=st.integers(-8, 8))
 @settings(max_examples=8, deadline=None)
 def test_starts_scale_with_the_data(name, power):

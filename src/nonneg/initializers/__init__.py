@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nonneg.initializers.cone_start import cone_start
+from nonneg.initializers.from_cones import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start

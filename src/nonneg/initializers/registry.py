@@ -9,7 +9,7 @@ from typing import Any
 
 from nonneg._typing import Array, LeftArray
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers.cone_start import cone_start
+from nonneg.initializers.from_cones import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start

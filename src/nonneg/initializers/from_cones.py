@@ -11,7 +11,7 @@ from nonneg.initializers.cluster_directions import leading_directions
 from nonneg.initializers.cone_clustering import cone_clusters
 from nonneg.kernels.portable.cones import own_columns
 
-_FILL_LEFT = 0.01  # of a row's own entry, in the other columns of W
+_FILL_LEFT = 0.1  # of a row's own entry, in the other columns of W: less, and updates take long to leave
 _FILL_RIGHT = 0.01  # of a direction's mean entry, in the place of its zeros
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
@@ -37,12 +37,12 @@ def cone_start(
     Returns
     -------
     W : left-like array of shape (n_rows, k)
-        The projection of each row on the direction of its cluster, and a hundredth of it in the other columns
+        The projection of each row on the direction of its cluster, and a tenth of it in the other columns
         (zeros if not `positive`). Rows of zeros stay.
     B : array of shape (n_columns, k)
         The directions, unit columns; zeros are filled with a hundredth of the column's mean if `positive`.
-        Where the data have fewer than k directions, the further columns are the mean of those found, with a
-        hundredth of the own entries in W, or zeros.
+        Where the data have fewer than k directions, which is no error here, the further columns are the mean
+        of those found.
 
     References
     ----------
@@ -67,7 +67,12 @@ def cone_start(
 def _left(
     block: LocalMatrix, labels: Array, products: Array, *, k: int, share: float
 ) -> tuple[tuple[Array], tuple[()]]:
+    xp = block.xp
     W = own_columns(labels, products, k)
     if share:
-        W = block.xp.where(W > 0, W, share * products)
+        lost = xp.logical_and(labels >= 0, products <= 0)
+        if bool(xp.any(lost)):
+            # Rows that share no feature with the direction of their cluster: their norm stands for the rest.
+            products = xp.where(lost, xp.sqrt(block.squared_row_norms())[:, None], products)
+        W = xp.where(W > 0, W, share * products)
     return (W,), ()

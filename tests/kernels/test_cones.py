@@ -1,0 +1,156 @@
+"""Compiled kernels for clusters of directions against their portable twins and against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg._threads import threads
+from nonneg.kernels.cones import compare_rows, own_products
+from nonneg.kernels.portable.cones import nearest_cosines, own_columns
+
+
+@pytest.fixture(params=["dense", "csr"])
+def form(request):
+    """Turn a dense array into what the kernels read."""
+    if request.param == "dense":
+        return np.ascontiguousarray
+
+    def to_csr(X):
+        csr = sp.csr_array(X)
+        return csr.indptr, csr.indices, csr.data
+
+    return to_csr
+
+
+def sparse_rows(rng, n_rows=400, n_columns=30, dtype=np.float64):
+    """Rows of unequal length, half of the entries zero, no row of zeros."""
+    X = rng.gamma(1.0, size=(n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.5)
+    X[np.arange(n_rows), np.arange(n_rows) % n_columns] += 0.1
+    return (X * rng.gamma(1.0, size=(n_rows, 1))).astype(dtype)
+
+
+def search(rows, X, n_picks, *, rates=None, shift=0.0):
+    """Run the whole farthest-first search with the compiled kernel; return the picks and the comparisons."""
+    inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    nearest, seen = np.full((len(X), 1), -1.0), np.zeros((len(X), 1), dtype=np.int64)
+    picks = [3]
+    for step in range(1, n_picks):
+        rate = None if rates is None else rates[step]
+        nearest, seen = compare_rows(
+            rows, inverse, X[picks] * inverse[picks], nearest, seen, rates=rate, shift=shift
+        )
+        gains = shift - nearest[:, 0] if rate is None else rate[:, 0] * (shift - nearest[:, 0])
+        picks.append(int(np.argmax(gains)))
+    return picks, seen
+
+
+def full_search(X, n_picks, *, rates=None, shift=0.0):
+    """The same with all products."""
+    inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    nearest = np.full((len(X), 1), -1.0)
+    picks = [3]
+    for step in range(1, n_picks):
+        unit = X[picks[-1]] * inverse[picks[-1]]
+        nearest = nearest_cosines((X @ unit)[:, None], inverse.astype(X.dtype), nearest)
+        rate = 1.0 if rates is None else rates[step][:, 0]
+        picks.append(int(np.argmax(rate * (shift - nearest[:, 0]))))
+    return picks
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_comparisons_put_off_do_not_change_the_picks(form, n_threads, drawn, rng, monkeypatch):
+    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
+    X = sparse_rows(rng)
+    rates = 1.0 / rng.exponential(size=(25, 400, 1)) if drawn else None
+    shift = 1.0 if drawn else 0.0
+    with threads(n_threads):
+        picks, seen = search(form(X), X, 25, rates=rates, shift=shift)
+    assert picks == full_search(X, 25, rates=rates, shift=shift)
+    # And many comparisons were put off for good: 24 would be all of them.
+    assert seen.mean() < 16
+
+
+def test_float32_rows_are_compared(form, rng):
+    X = sparse_rows(rng, dtype=np.float32)
+    assert search(form(X), X, 12)[0] == full_search(X, 12)
+
+
+def test_of_equal_rows_the_first_wins(form, rng):
+    X = np.tile(sparse_rows(rng, n_rows=30), (4, 1))[rng.permutation(120)]
+    picks, _ = search(form(X), X, 12)
+    for pick in picks[1:]:
+        assert pick == np.flatnonzero((X[pick] == X).all(axis=1))[0]
+
+
+def test_rows_that_are_out_are_never_picked(form, rng):
+    X = sparse_rows(rng, n_rows=20)
+    inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    nearest, seen = np.full((20, 1), -1.0), np.zeros((20, 1), dtype=np.int64)
+    nearest[::2], seen[::2] = 3.0, 2**62
+    before = nearest.copy(), seen.copy()
+    found, counts = compare_rows(form(X), inverse, X[:1] * inverse[0], nearest, seen, shift=0.0)
+    np.testing.assert_array_equal(nearest, before[0])
+    np.testing.assert_array_equal(seen, before[1])
+    assert (found[::2] == 3.0).all()
+    assert (counts[::2] == 2**62).all()
+    assert int(np.argmin(found)) % 2 == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_with_the_own_vector_equal_the_portable_twin(form, dtype, weighted, rng):
+    X = sparse_rows(rng, dtype=dtype)
+    labels = rng.integers(-1, 6, size=400)
+    vectors = rng.random((6, 30)).astype(dtype)
+    weights = rng.random(400).astype(dtype) if weighted else None
+    active = np.array([True, True, False, True, True, True])
+    products, sums = own_products(form(X), labels, vectors, weights, active)
+    assert products.dtype == sums.dtype == dtype
+    own = own_columns(labels[:, None], X @ vectors.T, 6)
+    own[:, 2] = 0.0
+    tolerance = {"rtol": 1e-4 if dtype == np.float32 else 1e-12, "atol": 1e-6}
+    np.testing.assert_allclose(products, own.sum(axis=1), **tolerance)
+    wanted = (own if weights is None else own * weights[:, None]).T @ X
+    np.testing.assert_allclose(sums, wanted, **tolerance)
+
+
+def test_sums_do_not_depend_on_the_threads(form, rng, monkeypatch):
+    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
+    X, labels, vectors = sparse_rows(rng), rng.integers(0, 3, size=400), rng.random((3, 30))
+    found = []
+    for n_threads in (1, 2, 5):
+        with threads(n_threads):
+            found.append(own_products(form(X), labels, vectors, None, np.ones(3, dtype=bool)))
+    for products, sums in found[1:]:
+        np.testing.assert_array_equal(products, found[0][0])
+        np.testing.assert_array_equal(sums, found[0][1])
+
+
+def test_no_active_cluster_is_no_work(form, rng):
+    X = sparse_rows(rng, n_rows=10)
+    products, sums = own_products(
+        form(X), np.zeros(10, dtype=int), np.ones((1, 30)), None, np.zeros(1, dtype=bool)
+    )
+    assert not products.any()
+    assert not sums.any()
+
+
+def test_own_columns_take_one_entry_for_whatever_cluster(xp):
+    labels = xp.asarray([[1], [-1], [0]])
+    found = own_columns(labels, xp.asarray([[5.0], [6.0], [7.0]]), 3)
+    np.testing.assert_array_equal(np.asarray(found), [[0, 5, 0], [0, 0, 0], [7, 0, 0]])
+
+
+def test_tensors_in_host_memory_are_served_by_the_compiled_kernel(rng, torch):
+    X = sparse_rows(rng, n_rows=50)
+    inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    nearest, seen = np.full((50, 1), -1.0), np.zeros((50, 1), dtype=np.int64)
+    arrays = (inverse, X[:2] * inverse[:2], nearest, seen)
+    wanted = compare_rows(X, *arrays, shift=0.0)
+    found = compare_rows(X, *(torch.asarray(array) for array in arrays), shift=0.0)
+    for tensor, array in zip(found, wanted, strict=True):
+        assert isinstance(tensor, torch.Tensor)
+        np.testing.assert_array_equal(tensor.numpy(), array)
