@@ -38,8 +38,9 @@ cr1-nmf is the first to get there on every set, two to thirty times sooner than 
 
 The paper does not say how it chose its errors. The rule here: {LEVELS[0]:g}, {LEVELS[1]:g} and
 {LEVELS[2]:g} times the smallest error that any run on the set reached, from whatever start. A run ends
-after {MAX_ITER} iterations or {LIMIT:g} s. Mean ± standard deviation over {N_RUNS} runs, on one thread;
-where only some runs got there, the mean is over those.
+after {MAX_ITER} iterations or {min(LIMITS.values()):g} to {max(LIMITS.values()):g} s, depending on the set.
+Mean ± standard deviation over {N_RUNS} runs, one of nndsvd, which draws nothing; on one thread. Where only
+some runs got there, the mean is over those.
 """
 
 
