@@ -136,12 +136,12 @@ class ScaledMatrix(LocalMatrix):
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows, scaled and dense."""
         rows = self.base.dense_rows(start, stop)
-        rows = rows if self.row_scale is None else rows * self.row_scale[start:stop]
+        rows = rows if self.row_scale is None else rows * self.row_scale[start:stop, :]
         return rows if self.column_scale is None else rows * self.column_scale[None, :]
 
     def select(self, rows: Any) -> ScaledMatrix:
         """Return a view of some rows."""
-        scale = None if self.row_scale is None else self.row_scale[rows]
+        scale = None if self.row_scale is None else self.row_scale[rows, :]
         return ScaledMatrix(self.base.select(rows), row_scale=scale, column_scale=self.column_scale)
 
 

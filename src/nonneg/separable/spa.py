@@ -26,7 +26,7 @@ def spa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> Select
         How many to pick.
     tie_tol : float
         Points whose squared residual is within this share of the largest count as tied; the one with the
-        largest norm wins, of equal ones the lowest index. 0 takes the longest residual whatever the norms.
+        largest norm wins, of equal ones the lowest index. 0 leaves ties to residuals that are equal.
 
     Returns
     -------

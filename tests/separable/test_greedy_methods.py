@@ -1,0 +1,154 @@
+"""The greedy methods: exact on separable data, on every holder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.holders import FORMS, bring
+
+from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.separable import METHODS, select_anchors
+
+GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
+
+
+def found(X, k, name, **options):
+    return select_anchors(X, k, method=name, rng=0, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", GREEDY)
+def test_anchors_are_found_exactly_on_every_holder(name, form, clean):
+    result = found(bring(clean.X, form), 6, name)
+    assert set(result.anchors) == set(clean.anchors)
+    if name != "preconditioned-spa":  # whose points are all equally long: rounding decides their order
+        assert list(result.anchors) == list(found(clean.X, 6, name).anchors)
+    assert result.n_iter == len(result.history) == 6
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_single_precision_finds_the_same(name, clean):
+    result = found(clean.X.astype(np.float32), 6, name)
+    assert set(result.anchors) == set(clean.anchors)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_the_data_are_not_changed(name, clean):
+    X = clean.X.copy()
+    found(X, 6, name)
+    np.testing.assert_array_equal(X, clean.X)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_scale_does_not_matter(name, noisy):
+    expected = found(np.abs(noisy.X), 6, name).anchors
+    for factor in (1e-6, 1e6):
+        assert set(found(np.abs(noisy.X) * factor, 6, name).anchors) == set(expected)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_copies_of_points_are_not_picked_twice(name, clean):
+    X = np.concatenate([clean.X, clean.X])
+    picks = found(X, 6, name).anchors
+    assert set(picks % 90) == set(clean.anchors)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_points_of_zeros_are_no_anchors(name, clean):
+    X = np.concatenate([clean.X, np.zeros((5, 20))])
+    # Seen without an origin, a point of zeros is a corner like any other: it has to be left out.
+    options = {"normalize": "l1"} if name == "fast-anchor" else {}
+    result = found(X, 6, name, **options)
+    assert set(result.anchors) == set(clean.anchors)
+    if options:
+        assert result.facts["normalize"]["n_zero"] == 5
+
+
+@pytest.mark.parametrize("name", [name for name in GREEDY if not METHODS[name].simplex])
+def test_rows_of_any_length_for_methods_of_cones(name, clean):
+    lengths = np.random.default_rng(0).uniform(0.1, 10, size=(90, 1))
+    assert set(found(clean.X * lengths, 6, name).anchors) == set(clean.anchors)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_normalisation_serves_points_of_any_length(name, clean):
+    lengths = np.random.default_rng(0).uniform(0.1, 10, size=(90, 1))
+    assert set(found(clean.X * lengths, 6, name, normalize="l1").anchors) == set(clean.anchors)
+
+
+@pytest.mark.parametrize("name", [name for name in GREEDY if METHODS[name].signed])
+def test_signed_data(name, clean):
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
+    X = clean.X @ turn
+    assert X.min() < 0
+    assert set(found(X, 6, name).anchors) == set(clean.anchors)
+
+
+def test_more_corners_than_dimensions():
+    # A regular heptagon has seven corners in the plane: hulls see them, spans do not.
+    angle = 2 * np.pi * np.arange(7) / 7
+    corners = np.column_stack([3 + np.cos(angle), 3 + np.sin(angle), np.ones(7)])
+    inside = np.random.default_rng(0).dirichlet(np.ones(7), 60) @ corners
+    X = np.concatenate([corners, inside])
+    assert sorted(found(X, 7, "xray").anchors) == list(range(7))
+    assert sorted(found(X, 7, "xray", variant="rand").anchors) == list(range(7))
+    shifted = X[:, :2] - 3
+    assert sorted(found(shifted, 7, "snpa").anchors) == list(range(7))
+
+
+def test_single_point():
+    for name in GREEDY:
+        assert found(np.array([[1.0, 2.0]]), 1, name).anchors.tolist() == [0]
+
+
+def shares(generator, names, k, n_trials=5):
+    """Return the shares of the anchors that methods find, over a few draws."""
+    total = dict.fromkeys(names, 0.0)
+    for seed in range(n_trials):
+        data = generator(seed)
+        for name in names:
+            total[name] += len(set(found(data.X, k, name).anchors) & set(data.anchors)) / k / n_trials
+    return total
+
+
+def test_hulls_stand_more_noise_than_spans():
+    share = shares(lambda seed: separable_dirichlet(150, 40, 25, snr=8, rng=seed), ("spa", "snpa"), 25)
+    assert share["snpa"] > 0.95
+    assert share["snpa"] > share["spa"]
+
+
+def test_preconditioning_tells_corners_from_middles():
+    share = shares(lambda seed: middle_points(50, 10, snr=20, rng=seed), ("spa", "preconditioned-spa"), 10)
+    assert share["preconditioned-spa"] == 1.0
+    assert share["spa"] < 1.0
+
+
+@pytest.mark.parametrize("preconditioner", ["ellipsoid", "whitening", "spa"])
+def test_preconditioning_finds_anchors_of_very_unequal_length(preconditioner):
+    rng = np.random.default_rng(2)
+    corners = rng.random((5, 12)) * np.geomspace(1, 1e-3, 5)[:, None]
+    X = np.concatenate([rng.dirichlet(np.ones(5), 80) @ corners, corners])
+    result = found(X, 5, "preconditioned-spa", preconditioner=preconditioner)
+    assert set(result.anchors) == set(range(80, 85))
+    assert result.facts["condition"] > 10
+
+
+def test_vca_uses_principal_components_for_noisy_data(noisy):
+    low = found(noisy.X, 6, "vca", snr=5.0)
+    assert low.facts["projection"] == "principal components"
+    assert set(low.anchors) == set(noisy.anchors)
+    high = found(noisy.X, 6, "vca")
+    assert high.facts["projection"] == "plane"
+    assert high.facts["snr"] == pytest.approx(25, abs=3)
+
+
+def test_fast_anchor_corrects_a_pick_in_the_second_round():
+    # The point farthest from the origin is a corner; without it the far side decides the first round.
+    rng = np.random.default_rng(0)
+    corners = np.array([[4.0, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    X = np.concatenate([rng.dirichlet(np.ones(3), 50) @ corners, corners])
+    X += 0.02 * rng.normal(size=X.shape)
+    result = found(X, 3, "fast-anchor")
+    assert set(result.anchors) == {50, 51, 52}
+    first = found(X, 3, "fast-anchor", clean_up=False)
+    assert result.facts["changed_in_second_round"] == len(set(result.anchors) - set(first.anchors))

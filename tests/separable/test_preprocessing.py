@@ -1,0 +1,155 @@
+"""The named steps before a selection, and what lies under them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.holders import FORMS, bring, plain
+
+from nonneg.data import as_data_matrix
+from nonneg.separable.ellipsoid import smallest_ellipsoid
+from nonneg.separable.near_duplicates import representatives
+from nonneg.separable.preprocessing import (
+    Prepared,
+    gathered,
+    keep_energy,
+    merge_near_duplicates,
+    normalize_points,
+    prepared,
+    reduce_dimension,
+)
+from nonneg.separable.reduction import mean_row, principal_directions
+
+
+def points(X, form="dense"):
+    return Prepared(as_data_matrix(bring(X, form)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_energy_keeps_the_longest_points(form):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 5)) * np.geomspace(1, 1e-3, 40)[rng.permutation(40), None]
+    kept = keep_energy(points(X, form), 0.99)
+    squares = np.sum(X * X, axis=1)
+    order = np.argsort(-squares)
+    n = int(np.argmax(np.cumsum(squares[order]) >= 0.99 * squares.sum())) + 1
+    assert kept.kept.tolist() == sorted(order[:n])
+    assert kept.facts["energy"] == {"share": 0.99, "n_kept": n}
+    np.testing.assert_allclose(gathered(kept.data), X[kept.kept])
+
+
+def test_energy_of_equal_points_and_of_all():
+    assert keep_energy(points(np.ones((100, 2))), 0.99).kept.tolist() == list(range(99))
+    assert keep_energy(points(np.ones((100, 2))), 1.0).kept is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_normalisation_drops_points_of_zeros(form):
+    X = np.random.default_rng(0).random((12, 4))
+    X[[2, 7]] = 0.0
+    result = normalize_points(points(X, form), "l1")
+    rows = np.delete(X, [2, 7], axis=0)
+    np.testing.assert_allclose(gathered(result.data), rows / rows.sum(axis=1, keepdims=True))
+    assert result.kept.tolist() == [0, 1, 3, 4, 5, 6, 8, 9, 10, 11]
+    assert result.facts["normalize"]["n_zero"] == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("centered", [False, True])
+def test_reduction_keeps_the_leading_directions(form, centered):
+    rng = np.random.default_rng(1)
+    X = rng.random((50, 3)) @ rng.random((3, 9)) + 1e-3 * rng.random((50, 9))
+    result = reduce_dimension(points(X, form), 3, centered=centered)
+    shown = X - X.mean(axis=0) if centered else X
+    U, s, _ = np.linalg.svd(shown, full_matrices=False)
+    expected = U[:, :3] * s[:3]
+    reduced = gathered(result.data)
+    np.testing.assert_allclose(reduced @ reduced.T, expected @ expected.T, atol=1e-9)
+    assert result.facts["reduce"] == {"n_dimensions": 3, "centered": centered}
+
+
+def test_principal_directions_of_many_features():
+    rng = np.random.default_rng(2)
+    X = 5 + rng.normal(size=(60, 4)) @ (rng.normal(size=(4, 700)) * 3)
+    directions, mean = principal_directions(as_data_matrix(X), 4, centered=True)
+    np.testing.assert_allclose(mean, X.mean(axis=0))
+    exact = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:4].T
+    np.testing.assert_allclose(directions @ directions.T, exact @ exact.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_mean_row(form, counts):
+    X = counts.toarray()
+    np.testing.assert_allclose(mean_row(as_data_matrix(bring(X, form))), X.mean(axis=0))
+
+
+def test_merging_keeps_the_longest_of_a_group():
+    rng = np.random.default_rng(0)
+    base = rng.random((30, 6))
+    copies = np.concatenate([base * 0.9999, base, base * 0.9998])
+    result = merge_near_duplicates(points(copies), 0.01)
+    assert result.kept.tolist() == list(range(30, 60))
+    np.testing.assert_array_equal(result.facts["merge"]["labels"], np.tile(np.arange(30), 3))
+    np.testing.assert_array_equal(gathered(result.data), base)
+
+
+@pytest.mark.parametrize("radius", [0.02, 0.1, 0.4])
+def test_representatives_cover_all_and_are_apart(radius):
+    X = np.random.default_rng(3).random((400, 2))
+    chosen, labels = representatives(X, radius)
+    assert np.linalg.norm(X - X[chosen][labels], axis=1).max() <= radius
+    gaps = np.linalg.norm(X[chosen][:, None] - X[chosen][None], axis=2)
+    assert gaps[~np.eye(len(chosen), dtype=bool)].min() > radius
+    assert labels[chosen].tolist() == list(range(len(chosen)))
+
+
+def test_points_that_are_all_equal_have_one_representative():
+    chosen, labels = representatives(np.ones((50, 3)), 1e-9)
+    assert chosen.tolist() == [0]
+    assert not labels.any()
+
+
+def test_steps_run_in_order(clean):
+    X = np.concatenate([clean.X, clean.X * 3, np.zeros((2, 20))])
+    result = prepared(as_data_matrix(X), normalize="l1", reduce=6, merge=1e-6)
+    assert list(result.facts) == ["normalize", "reduce", "merge"]
+    assert result.data.shape == (90, 6)
+    # Copies of different length are the same point once normalised, and the first of equals stays.
+    assert set(result.kept % 90) == set(range(90))
+
+
+def test_smallest_ellipsoid_touches_its_points():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * [5, 1, 0.3, 0.05]
+    A = smallest_ellipsoid(X)
+    outward = np.einsum("ij,jk,ik->i", X, A, X)
+    assert outward.max() <= 1 + 1e-12
+    assert np.sum(outward > 1 - 1e-5) >= 4
+    # Less volume than the ellipsoids of other shape, blown up until they hold the points.
+    for shape in (
+        np.linalg.inv(X.T @ X),
+        np.diag(1 / np.abs(X).max(axis=0) ** 2),
+        A + 0.1 * np.diag(np.diag(A)),
+    ):
+        other = shape / np.einsum("ij,jk,ik->i", X, shape, X).max()
+        assert np.linalg.slogdet(A)[1] > np.linalg.slogdet(other)[1]
+    for size in (1e-6, 1e6):
+        np.testing.assert_allclose(smallest_ellipsoid(X * size) * size**2, A, rtol=1e-5)
+
+
+def test_smallest_ellipsoid_of_a_cross_is_the_ball():
+    A = smallest_ellipsoid(np.concatenate([np.eye(3), -np.eye(3), 0.2 * np.ones((1, 3))]))
+    np.testing.assert_allclose(A, np.eye(3), atol=1e-6)
+
+
+def test_flat_points_have_no_ellipsoid():
+    with pytest.raises(ValueError, match="span 1 dimensions of 2"):
+        smallest_ellipsoid(np.array([[1.0, 0], [2.0, 0], [3.0, 0]]))
+
+
+def test_reduced_points_stay_on_the_workers():
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).random((30, 8))
+    result = reduce_dimension(Prepared(as_data_matrix(da.from_array(X, chunks=(7, 8)))), 3)
+    assert result.data.kind == "dask"
+    assert plain(result.data.take_rows([4])).shape == (1, 3)

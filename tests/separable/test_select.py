@@ -1,0 +1,152 @@
+"""select_anchors: what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.holders import bring
+
+from nonneg import select_anchors
+from nonneg.exceptions import (
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from nonneg.separable import METHODS
+from nonneg.separable.number import leading_rows
+
+GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_anchors": 0}, "n_anchors must be None or an integer of at least 1, got 0"),
+        ({"n_anchors": 2.5}, "integer of at least 1, got 2.5"),
+        ({"n_anchors": True}, "integer of at least 1, got True"),
+        ({"n_anchors": 91}, "n_anchors=91 is more than the 90 points"),
+        ({"n_anchors": None}, r"'spa' needs n_anchors.*'merit'\] can do without"),
+        ({"lam": -1.0, "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got -1.0"),
+        ({"lam": "much", "method": "merit"}, "lam must be 'auto' or a number not below 0, got 'much'"),
+        ({"lam": float("nan"), "method": "merit"}, "lam must be"),
+        ({"mu": 0.0, "method": "merit"}, "mu must be a finite number above 0.* Got 0.0"),
+        ({"mu": -1e-5, "method": "merit"}, "mu must be a finite number above 0"),
+        ({"max_iter": 0, "method": "merit"}, "max_iter must be an integer of at least 1"),
+        ({"tol": -1.0, "method": "merit"}, "tol must be None or a number not below 0"),
+        ({"energy": 0.0}, "energy must be above 0 and at most 1"),
+        ({"energy": 1.5}, "energy must be above 0 and at most 1"),
+        ({"normalize": "l3"}, "normalize must be None or 'l1', got 'l3'"),
+        ({"reduce": 0}, "reduce must be an integer from 1 to 20"),
+        ({"reduce": 21}, "reduce must be an integer from 1 to 20"),
+        ({"merge": 0.0}, "merge must be above 0"),
+        ({"n_anchors": 60, "merge": 0.5}, "more than the .* points that the steps .*'merge'.* left"),
+        ({"n_anchors": 7}, "found 6 anchors where n_anchors=7 were asked for.*Ask for 6 or fewer"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_named(options, said, clean):
+    options = {"n_anchors": 6, "method": "spa"} | options
+    with pytest.raises(InvalidParameterError, match=said):
+        select_anchors(clean.X, options.pop("n_anchors"), **options)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_more_anchors_than_distinct_points(name):
+    X = np.repeat(np.eye(3) + 1, 4, axis=0)
+    with pytest.raises(ValueError, match="3"):
+        select_anchors(X, 4, method=name, rng=0)
+
+
+def test_unknown_names(clean):
+    with pytest.raises(UnknownNameError, match="Did you mean 'spa'"):
+        select_anchors(clean.X, 3, method="sap")
+    with pytest.raises(UnknownNameError, match=r"option='tie_tolerance' is not known.*'tie_tol'"):
+        select_anchors(clean.X, 3, method="spa", tie_tolerance=0.1)
+    with pytest.raises(UnknownNameError, match="variant='best'"):
+        select_anchors(clean.X, 3, method="xray", variant="best")
+    with pytest.raises(UnknownNameError, match="preconditioner='pca'"):
+        select_anchors(clean.X, 3, method="preconditioned-spa", preconditioner="pca")
+
+
+def test_options_of_other_methods_are_refused(clean):
+    with pytest.raises(UnsupportedError, match=r"'spa' does not take lam=0.5. .*'merit'\] do"):
+        select_anchors(clean.X, 3, method="spa", lam=0.5)
+    with pytest.raises(UnsupportedError, match="'xray' looks at the points from the origin"):
+        select_anchors(clean.X, 3, method="xray", reduce=4, centered=True)
+
+
+def test_signed_data_are_refused_by_name(clean):
+    X = clean.X.copy()
+    X[4, 7] = -0.5
+    with pytest.raises(NegativeDataError, match=r"method='xray'.*entry \[4, 7\] is -0.5"):
+        select_anchors(X, 3, method="xray")
+    assert select_anchors(X, 3, method="spa").n_anchors == 3
+
+
+def test_other_bad_data(clean):
+    X = clean.X.copy()
+    X[1, 2] = np.nan
+    with pytest.raises(NonFiniteDataError, match=r"entry \[1, 2\]"):
+        select_anchors(X, 3, method="spa")
+    with pytest.raises(InvalidParameterError, match="All points are zero"):
+        select_anchors(np.zeros((5, 4)), 2, method="spa")
+    with pytest.raises(ValueError, match="2D"):
+        select_anchors(np.ones(5), 2, method="spa")
+
+
+def test_aliases(clean):
+    result = select_anchors(clean.X, 6, method="fastanchor")
+    assert result.method == "fast-anchor"
+    assert METHODS[result.method].summary
+
+
+def test_data_of_few_points_and_features():
+    assert select_anchors([[3.0]], 1, method="spa").anchors.tolist() == [0]
+    assert select_anchors([[1.0], [4.0], [2.0]], 1, method="spa").anchors.tolist() == [1]
+    with pytest.raises(InvalidParameterError, match="2 is more than the 1 points"):
+        select_anchors([[3.0, 1.0]], 2, method="spa")
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "dask"])
+def test_indices_are_those_of_the_data_whatever_the_steps(form, clean):
+    X = np.concatenate([np.zeros((3, 20)), 1e-6 * np.ones((2, 20)), clean.X])
+    expected = {int(i) + 5 for i in clean.anchors}
+    for steps in (
+        {"energy": 0.9999},
+        {"normalize": "l1", "energy": 0.9999},
+        {"merge": 0.01, "energy": 0.9999},
+    ):
+        result = select_anchors(bring(X, form), 6, method="snpa", reduce=8, **steps)
+        assert set(result.anchors) == expected
+        assert result.facts["energy"]["n_kept"] <= 90
+        assert set(result.facts["kept"]) >= expected
+
+
+def test_maxima_and_coefficients_are_those_of_all_points(clean):
+    X = np.concatenate([np.zeros((3, 20)), clean.X])
+    result = select_anchors(X, 6, method="fast-gradient", normalize="l1", rng=0, max_iter=40)
+    assert result.row_maxima.shape == (93,)
+    assert result.coefficients.shape == (93, 93)
+    np.testing.assert_array_equal(result.row_maxima[:3], 0)
+    inner = select_anchors(clean.X, 6, method="fast-gradient", normalize="l1", rng=0, max_iter=40)
+    np.testing.assert_array_equal(result.row_maxima[3:], inner.row_maxima)
+    assert abs(result.coefficients[3:, 3:] - inner.coefficients).max() == 0
+    assert set(result.anchors) == {int(i) + 3 for i in clean.anchors}
+
+
+def test_leading_rows():
+    anchors, curve = leading_rows([0.1, 0.9, 0.0, 0.9, 0.8, 0.05])
+    assert anchors.tolist() == [1, 3, 4]
+    np.testing.assert_array_equal(curve, [0.9, 0.9, 0.8, 0.1, 0.05, 0.0])
+    assert leading_rows([0.1, 0.9, 0.0, 0.9], 3)[0].tolist() == [1, 3, 0]
+    assert leading_rows([0.7, 0.7])[0].tolist() == [0, 1]
+    assert leading_rows([0.5])[0].tolist() == [0]
+
+
+def test_result_says_what_happened(clean):
+    text = repr(select_anchors(clean.X, 6, method="spa"))
+    assert text == (
+        "SelectionResult(6 anchors by 'spa', n_iter=6, stopped because all that was asked for was found)"
+    )
