@@ -22,7 +22,8 @@ class ClusterHull:
     Parameters
     ----------
     amid : array of shape (n_features,)
-        A vector amid the cluster, not all zeros unless the cluster has no points: the first axis.
+        A vector amid the cluster: the first axis. Zeros, the mean of no points or of points that cancel,
+        stand for the first unit vector.
 
     Notes
     -----
@@ -34,7 +35,7 @@ class ClusterHull:
 
     def __init__(self, amid: FloatArray) -> None:
         length = float(np.linalg.norm(amid))
-        self.reference = amid / length if length > 0 else np.zeros(len(amid))
+        self.reference = amid / length if length > 0 else np.eye(1, len(amid))[0]
         self.axis: FloatArray = self.reference
         self.rows: IntArray = np.zeros(0, dtype=np.intp)
         self.weights: FloatArray = np.zeros(0)
@@ -77,7 +78,7 @@ class ClusterHull:
         return self.angle > self.lower_angle * (1.0 + tol) + ROUNDING
 
     def add(self, rows: IntArray, points: FloatArray) -> None:
-        """Let points join those that have a weight.
+        """Let points join those that have a weight; of several that are alike only the first.
 
         Parameters
         ----------
@@ -91,6 +92,8 @@ class ClusterHull:
         if not len(rows):
             return
         units = points / np.linalg.norm(points, axis=1, keepdims=True)
+        distinct = _distinct(units - self.axis)
+        rows, units = rows[distinct], units[distinct]
         if not len(self.rows) and np.count_nonzero(units) < _SPARSE_BELOW * units.size:
             self.reference = np.zeros_like(self.reference)
             self.points = sp.csr_array(self.points)
@@ -107,17 +110,19 @@ class ClusterHull:
         Returns
         -------
         bool
-            False where the ball did not grow, which exact arithmetic would not allow: rounding is reached.
+            False where a ball that there was before did not grow, which points outside it would not allow in
+            exact arithmetic: rounding is reached.
         """
         gram = self.points @ self.points.T
         gram = gram.toarray() if sp.issparse(gram) else gram
         squares = np.diagonal(gram).copy()
-        start = self.weights if self.weights.any() else None
+        known = bool(self.weights.any())
+        start = self.weights if known else None
         weights = nonnegative_quadratic(gram, 0.5 * squares, on_simplex=True, start=start)
         centre = self.points.T @ weights
         radius = math.sqrt(max(0.0, float(weights @ squares - centre @ centre)))
         lower = math.asin(min(1.0, radius))
-        grown = lower > self.lower_angle
+        grown = lower > self.lower_angle or not known
         kept = weights > 0
         self.rows, self.weights, self.points = self.rows[kept], weights[kept], self.points[kept]
         self.lower_angle = max(lower, self.lower_angle)
@@ -127,3 +132,14 @@ class ClusterHull:
         if length > 0:
             self.axis = axis / length
         return grown and length > 0
+
+
+def _distinct(differences: FloatArray) -> IntArray:
+    """Return the first of each group of rows that are alike: twins would share a weight and fill the program.
+
+    Rows are alike when their products with one vector are; others that are taken for them come again.
+    """
+    products = differences @ np.cos(np.arange(1.0, differences.shape[1] + 1.0))
+    scale = float(np.abs(products).max(initial=0.0))
+    _, first = np.unique(np.round(products / (scale or 1.0), 9), return_index=True)
+    return np.sort(first)

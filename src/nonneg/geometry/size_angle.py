@@ -175,9 +175,12 @@ def size_angles(
     radians have a smallest cone of 0.187; their largest angle to their mean direction is 0.197. The bounds
     want the former, an estimate of the cone the latter.
 
+    Signed points may fill a half space or more, which no cone narrower than a right angle contains: the lower
+    bound is then a right angle, and the angle that of the best axis that was tried.
+
     References
     ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Image Processing 26(1), 254-269, equations (14) to (16).
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (14) to (16).
     .. [2] Lawson & Hanson (1974), Solving Least Squares Problems, ch. 23.
     """
     placed = _placed_labels(data, labels, k)

@@ -1,0 +1,62 @@
+"""Slow versions of what concerns cones, each written from the definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def unit_rows(points):
+    """Return the rows scaled to unit length."""
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def greedy_clusters(X, k, first=0):
+    """Algorithm 1: the labels of farthest-first clusters, without any row of zeros among X."""
+    units = unit_rows(X)
+    centroids = [first]
+    while len(centroids) < k:
+        centroids.append(int(np.argmin((units @ units[centroids].T).max(axis=1))))
+    return np.argmax(units @ units[centroids].T, axis=1)
+
+
+def rank_one_error(X, labels):
+    """Algorithm 2: the relative error of the best direction of every cluster, by singular values."""
+    left = 0.0
+    for label in np.unique(labels):
+        left += np.square(np.linalg.svd(X[labels == label], compute_uv=False)[1:]).sum()
+    return np.sqrt(left / np.square(X).sum())
+
+
+def smallest_cone_by_enumeration(points):
+    """Return the angle of the smallest cone, by trying all pairs and triples of points in space."""
+    units = unit_rows(points)
+    best = np.pi
+    for size in (1, 2, 3):
+        for few in combinations(range(len(units)), size):
+            some = units[list(few)]
+            # The axis with equal cosines to all of them, within their span.
+            axis = some.T @ np.linalg.lstsq(some @ some.T, np.ones(size), rcond=None)[0]
+            length = np.linalg.norm(axis)
+            if length > 0:
+                best = min(best, np.arccos(np.clip(units @ (axis / length), -1, 1).min()))
+    return best
+
+
+def smallest_cone_by_programming(points):
+    """Return the axis and the angle of the smallest cone, by a general solver of equation (16)."""
+    units = unit_rows(points)
+    start = units.mean(axis=0)
+    start /= (units @ start).min()
+    found = minimize(
+        lambda u: u @ u,
+        start,
+        jac=lambda u: 2 * u,
+        constraints={"type": "ineq", "fun": lambda u: units @ u - 1, "jac": lambda u: units},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    length = np.linalg.norm(found.x)
+    return found.x / length, np.arccos(1 / length)
