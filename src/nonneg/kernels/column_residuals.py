@@ -110,6 +110,44 @@ def advance_residuals(
     return out
 
 
+def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColumns) -> FloatArray:
+    """Return x_n'r_l for every stored entry (n, l).
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r_l.
+    columns : SparseColumns
+        The entries.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, capacity)
+        In NumPy, in the places of the lists.
+    """
+    out = np.zeros(columns.rows.shape)
+    points = dictionary.points
+    if dictionary.on_host and not sp.issparse(points):
+        from nonneg.kernels.compiled import self_dictionary as compiled
+
+        def work(start: int, stop: int) -> None:
+            compiled.entry_products(points, columns.rows, columns.counts, residual, out, start, stop)
+
+        residual = _on_host(residual)
+        over_ranges(work, len(out), grain=GRAIN, operations=2.0 * columns.nnz * points.shape[1])
+        return out
+    # One place of all lists at a time.
+    for place in range(int(columns.counts.max(initial=0))):
+        rows = np.where(columns.counts > place, columns.rows[:, place], 0)
+        if dictionary.on_host:
+            out[:, place] = points[rows].multiply(residual).sum(axis=1)
+        else:
+            out[:, place] = portable.row_products(points, rows, residual)
+    return out
+
+
 def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
     """Compute the residuals anew.
 

@@ -20,6 +20,8 @@ from nonneg._typing import FloatArray, IntArray
 GRAIN = 1024
 # Lists become longer by so many places when one of them is full.
 GROWTH = 8
+# Entries of float weights up to this are dropped.
+ROUNDING = 1e-15
 # exp(-x) is zero in float64 from here on.
 UNDERFLOW = 745.2
 
@@ -167,6 +169,8 @@ def move_columns(
 
     n, capacity = columns.rows.shape
     kind = columns.weights.dtype
+    # What rounding leaves of an entry that should be gone.
+    floor = 0 if kind == np.int32 else ROUNDING * float(total)
     if int(columns.counts.max(initial=0)) >= capacity:
         capacity += GROWTH
     rows = np.zeros((n, capacity), dtype=np.int32)
@@ -187,6 +191,7 @@ def move_columns(
             kept,
             gained,
             lost,
+            floor,
             rows,
             weights,
             counts,

@@ -7,6 +7,7 @@ Rows without entries have the value 0 and the slope 1/n; at the stored entries a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,57 @@ def smoothed_row_sparsity(C: Any, mu: float) -> float:
     if not mu > 0:
         raise InvalidParameterError(f"mu must be a number above 0, got {mu!r}.")
     return row_sparsity(columns_of(C), mu).value
+
+
+@dataclass(frozen=True)
+class SparsityAlong:
+    """The smoothed row sparsity on a line through a matrix with few entries.
+
+    Attributes
+    ----------
+    rows : array of int32
+        The rows of the entries that are or become positive, in any order, one a place.
+    entries, directions : array of float64
+        Where the line begins and its direction.
+    n : int
+        Rows and columns of the matrix.
+    mu : float
+        The smoothing.
+    """
+
+    rows: IntArray
+    entries: FloatArray
+    directions: FloatArray
+    n: int
+    mu: float
+
+    @cached_property
+    def _filled(self) -> tuple[IntArray, FloatArray]:
+        count = np.bincount(self.rows, minlength=self.n)
+        filled = np.flatnonzero(count)
+        return filled, (self.n - count[filled]).astype(np.float64)
+
+    def at(self, size: float) -> tuple[float, float]:
+        """Evaluate value and slope.
+
+        Parameters
+        ----------
+        size : float
+            How far along the line.
+
+        Returns
+        -------
+        value, slope : float
+            Of the sum over the rows.
+        """
+        from nonneg.kernels.compiled.sparse_columns import row_sums, row_tops
+
+        inverse = 1.0 / max(self.mu, 1e-300)
+        tops, sums, slopes = np.zeros(self.n), np.empty(self.n), np.zeros(self.n)
+        row_tops(self.rows, self.entries, self.directions, size, tops, sums)
+        row_sums(self.rows, self.entries, self.directions, size, inverse, tops, sums, slopes)
+        filled, zeros = self._filled
+        with np.errstate(under="ignore", over="ignore"):
+            whole = sums[filled] + zeros * np.exp(-(tops[filled] * inverse))
+        value = float(np.sum(tops[filled])) + self.mu * float(np.sum(np.log(whole / self.n)))
+        return value, float(np.sum(slopes[filled] / whole))

@@ -31,6 +31,8 @@ class Move:
         The points of which a part is lost; -1 for none.
     cut : number or array of shape (n_points,)
         That part.
+    exact : bool
+        Whether it is an open-loop step of all columns, which keeps whole weights whole.
     """
 
     entering: IntArray
@@ -38,13 +40,16 @@ class Move:
     gain: Any
     leaving: IntArray | None = None
     cut: Any = 0.0
+    exact: bool = False
 
 
-def open_loop(state: FrankWolfeIterate) -> Move:
+def open_loop(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
     """Return the published move: 2 / (t + 2) towards the answer, in all columns that are not skipped.
 
     Parameters
     ----------
+    problem : SelfDictionary
+        Not asked.
     state : FrankWolfeIterate
         Answered.
 
@@ -56,7 +61,7 @@ def open_loop(state: FrankWolfeIterate) -> Move:
     assert state.chosen is not None
     size = open_loop_step(state.t)
     if state.active is None:
-        return Move(state.chosen, 1.0 - size, size)
+        return Move(state.chosen, 1.0 - size, size, exact=True)
     return Move(state.chosen, np.where(state.active, 1.0 - size, 1.0), np.where(state.active, size, 0.0))
 
 
@@ -83,7 +88,7 @@ def advance(problem: SelfDictionary, state: FrankWolfeIterate, move: Move) -> Fr
     weights are whole numbers from a cold start.
     """
     t = state.t
-    if state.active is None and move.leaving is None and np.ndim(move.gain) == 0:
+    if move.exact:
         total = (t + 1) * (t + 2) / 2
         columns, reached = move_columns(state.columns, move.entering, t + 1, total=total)
         fresh = columns.counts > state.counts

@@ -7,6 +7,7 @@ block of scores a thread exist.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +48,8 @@ class FrankWolfeIterate:
         The objective.
     largest_residual : float
         The longest residual.
+    anchors : array of int or None
+        The rows with the largest maxima, where they are watched.
     """
 
     rows: IntArray
@@ -63,6 +66,7 @@ class FrankWolfeIterate:
     gap: float = float("nan")
     loss: float = float("nan")
     largest_residual: float = float("nan")
+    anchors: IntArray | None = None
 
     @property
     def columns(self) -> SparseColumns:
@@ -210,6 +214,23 @@ class SelfDictionary:
         )
         measures = {"loss": loss, "gap": gap, "largest_residual": largest, "entries": state.counts.sum()}
         return new, measures
+
+    def complete(self, state: FrankWolfeIterate) -> FrankWolfeIterate:
+        """Return the iterate with the gap of all columns, where some were skipped.
+
+        Parameters
+        ----------
+        state : FrankWolfeIterate
+            Answered.
+
+        Returns
+        -------
+        FrankWolfeIterate
+            With a gap that bounds the distance from the optimum.
+        """
+        if not math.isnan(state.gap):
+            return state
+        return self.answer(replace(state, chosen=None))[0]
 
     def _share(self) -> float:
         return self.gap_tol / self.dictionary.points.shape[0]

@@ -203,3 +203,15 @@ def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual,
             atom = source[leaving[c]]
             for k in range(m):
                 out[c, k] -= cut[c] * (np.float64(atom[k]) - np.float64(own[c, k]))
+
+
+@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+def entry_products(points, rows, counts, residual, out, start, stop):
+    """Write x_n'r_l for the listed entries (n, l) of the columns."""
+    for column in range(start, stop):
+        for p in range(counts[column]):
+            total = 0.0
+            point = points[rows[column, p]]
+            for k in range(residual.shape[1]):
+                total += point[k] * residual[column, k]
+            out[column, p] = total

@@ -17,6 +17,7 @@ def move_columns(
     keep,
     gain,
     cut,
+    floor,
     new_rows,
     new_weights,
     new_counts,
@@ -37,7 +38,7 @@ def move_columns(
                 reached[column] = weight
             if row == leaves:
                 weight -= cut[column]
-            if weight > 0:
+            if weight > floor:
                 new_rows[column, n] = row
                 new_weights[column, n] = weight
                 n += 1
@@ -115,3 +116,29 @@ def value_at(indptr, rows, values, places, otherwise, out):
             if rows[p] == places[column]:
                 found = values[p]
         out[column] = found
+
+
+@jit(error_model="numpy")
+def row_tops(rows, entries, directions, size, tops, sums):
+    """Write the largest entry of every row at entries + size * directions; `sums` becomes zero there."""
+    for p in range(rows.shape[0]):
+        value = entries[p] + size * directions[p]
+        row = rows[p]
+        sums[row] = 0.0
+        if value > tops[row]:
+            tops[row] = value
+
+
+@jit(error_model="numpy")
+def row_sums(rows, entries, directions, size, inverse, tops, sums, slopes):
+    """Add exp((entry - top) * inverse) by row, and the same times the direction."""
+    for p in range(rows.shape[0]):
+        row = rows[p]
+        below = tops[row] - (entries[p] + size * directions[p])
+        if below == 0.0:
+            sums[row] += 1.0
+            slopes[row] += directions[p]
+        elif below * inverse < 745.2:
+            value = np.exp(-below * inverse)
+            sums[row] += value
+            slopes[row] += value * directions[p]

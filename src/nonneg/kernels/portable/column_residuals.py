@@ -102,6 +102,27 @@ def advance_residuals(
     return out
 
 
+def row_products(points: Array, rows: IntArray, residual: Array) -> FloatArray:
+    """Return the inner product of a named point with the residual of every column.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The data points.
+    rows : array of int of shape (n_points,)
+        Which point for which column, in NumPy.
+    residual : array of float64 of shape (n_points, n_features)
+        The residuals.
+
+    Returns
+    -------
+    array of shape (n_points,)
+        In NumPy.
+    """
+    xp = array_namespace(points)
+    return to_numpy(xp.sum(_rows(points, rows) * residual, axis=1))
+
+
 def residuals_of(points: Array, columns: SparseColumns) -> Array:
     """Compute the residuals anew; see `kernels.column_residuals.residuals_of`.
 

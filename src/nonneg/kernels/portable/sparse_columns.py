@@ -18,6 +18,7 @@ def move_columns(
     keep: Any,
     gain: Any,
     cut: Any,
+    floor: float,
     new_rows: IntArray,
     new_weights: Any,
     new_counts: IntArray,
@@ -35,6 +36,8 @@ def move_columns(
         The rows that gain and lose; -1 for none.
     keep, gain, cut : array of shape (n_columns,)
         What the old weights are multiplied by, what is added, what is taken.
+    floor : float
+        Weights up to this are dropped.
     new_rows, new_weights, new_counts : array
         The lists after, written here.
     reached : array of shape (n_columns,)
@@ -56,7 +59,7 @@ def move_columns(
     old = np.where(here, old + gain[part, None], old)
     reached[part] = np.where(here.any(axis=1), np.where(here, old, 0).sum(axis=1), 0)
     old = np.where(place == leaving[part, None], old - cut[part, None], old)
-    used = (place >= 0) & (old > 0)
+    used = (place >= 0) & (old > floor)
     order = np.argsort(~used, axis=1, kind="stable")[:, : new_rows.shape[1]]
     new_counts[part] = used.sum(axis=1)
     new_rows[part] = np.where(np.take_along_axis(used, order, 1), np.take_along_axis(place, order, 1), 0)

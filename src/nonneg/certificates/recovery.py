@@ -1,0 +1,352 @@
+"""Whether the anchors of a self-dictionary problem are the right ones: margins, and the paper's conditions.
+
+The theorems speak of a true model X = W H + V. Where they are evaluated, W are the anchors that were found, H
+the best mixtures of them and V what is left; every sentence says so.
+
+References: Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF":
+Definitions 1 and 2, Lemma 1, Theorems 2 to 4, Proposition 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.leastsquares.simplex import simplex_least_squares
+
+MOST_ANCHORS = 256
+ESTIMATED = "with W, H and V estimated from the anchors found"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Quantities of the model X = W H + V that belongs to the anchors, in the paper's letters.
+
+    Attributes
+    ----------
+    n_points, k : int
+        N and K.
+    lam, mu : float
+        Weight and smoothing of the row sparsity.
+    gamma : float
+        The longest anchor.
+    sigma_max, sigma_min : float
+        The extreme singular values of W.
+    kappa : float or None
+        The smallest distance of an anchor from the hull of the others.
+    delta : float
+        The longest noise vector.
+    noise : float
+        The squared Frobenius norm of V.
+    closeness : float
+        d(H): the largest weight of an anchor in a point that is none.
+    omega : float
+        The largest ||H c - h|| over the columns c of C.
+    nu : float
+        The smallest gap in (16), at the coefficients returned.
+    psi : float or None
+        The smallest difference of two unequal entries in a row of an anchor; None if all rows are constant.
+    inside : bool
+        Whether all entries of C lie in rows of anchors.
+    largest_residual : float
+        The largest ||x - X c||.
+    """
+
+    n_points: int
+    k: int
+    lam: float
+    mu: float
+    gamma: float
+    sigma_max: float
+    sigma_min: float
+    kappa: float | None
+    delta: float
+    noise: float
+    closeness: float
+    omega: float
+    nu: float
+    psi: float | None
+    inside: bool
+    largest_residual: float
+
+
+def hull_distance(anchors: Any) -> float | None:
+    """Return the smallest distance of a point from the hull of the others, (19) of the paper.
+
+    Parameters
+    ----------
+    anchors : array of shape (k, n_features)
+        One point a row.
+
+    Returns
+    -------
+    float or None
+        The length of the point itself where there is one; None above 256 points, where it is not computed.
+    """
+    W = np.asarray(anchors, dtype=np.float64)
+    k = len(W)
+    if k == 1:
+        return float(np.linalg.norm(W[0]))
+    if k > MOST_ANCHORS:
+        return None
+    shifted = W - W.mean(axis=0)
+    gram = shifted @ shifted.T
+    nearest = math.inf
+    for i in range(k):
+        others = np.delete(np.arange(k), i)
+        weights = simplex_least_squares(gram[np.ix_(others, others)], gram[None, i, others])
+        nearest = min(nearest, float(np.linalg.norm(shifted[i] - weights[0] @ shifted[others])))
+    return nearest
+
+
+def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
+    """State by how much the anchors stand out: the K-th largest row maximum against the next.
+
+    Parameters
+    ----------
+    row_maxima : array of shape (n_points,)
+        The largest coefficient of every point.
+    anchors : array of int
+        The points chosen.
+
+    Returns
+    -------
+    Statement
+        Holds if the margin is above zero.
+    """
+    maxima = np.asarray(row_maxima)
+    chosen = np.zeros(len(maxima), dtype=bool)
+    chosen[np.asarray(anchors)] = True
+    last = float(maxima[chosen].min())
+    after = float(maxima[~chosen].max(initial=0.0))
+    sentence = (
+        f"The least used anchor has a coefficient of {last:.4g}, the most used of the other points one of "
+        f"{after:.4g}: a margin of {last - after:.4g}."
+    )
+    verdict = Verdict.HOLDS if last > after else Verdict.FAILS
+    return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
+
+
+def conditioning_statement(kappa: float | None, longest: float) -> Statement:
+    """State how far every anchor is from the hull of the others.
+
+    Parameters
+    ----------
+    kappa : float or None
+        The smallest distance.
+    longest : float
+        The norm of the longest anchor.
+
+    Returns
+    -------
+    Statement
+        Holds if the distance is above rounding.
+    """
+    if kappa is None:
+        sentence = f"Distances of anchors from the hull of the others are computed for up to {MOST_ANCHORS}."
+        return Statement("conditioning", sentence, None, None, Verdict.NOT_VERIFIABLE)
+    floor = 1e-10 * longest
+    sentence = (
+        f"Every anchor is at least {kappa:.4g} away from the hull of the others (kappa(W)); the longest "
+        f"anchor has the norm {longest:.4g}."
+    )
+    verdict = Verdict.HOLDS if kappa > floor else Verdict.FAILS
+    return Statement("conditioning", sentence, kappa, floor, verdict, {"longest_anchor": longest})
+
+
+def support_statement(share: float, n_outside: int) -> Statement:
+    """State whether all points are mixtures of the anchors alone.
+
+    Parameters
+    ----------
+    share : float
+        The share of all coefficients that lies in rows of anchors.
+    n_outside : int
+        How many other points are used.
+
+    Returns
+    -------
+    Statement
+        Holds if none is.
+    """
+    sentence = (
+        "All points are mixtures of the anchors alone."
+        if n_outside == 0
+        else f"{100 * share:.4g}% of the coefficients belong to anchors; {n_outside} other points are used."
+    )
+    verdict = Verdict.HOLDS if n_outside == 0 else Verdict.FAILS
+    return Statement("support", sentence, share, 1.0, verdict, {"points_outside": n_outside})
+
+
+def start_statement(t_init: int, holds: bool, row: int | None, xi: float | None, n_steps: int) -> Statement:
+    """State whether the start meets (23) of Proposition 1.
+
+    Parameters
+    ----------
+    t_init : int
+        The iteration from which the start goes on; 0 for a cold start.
+    holds : bool
+        Whether two entries of an anchor's row differ by what is not whole after scaling.
+    row : int or None
+        That row.
+    xi : float or None
+        The smallest distance from a whole number.
+    n_steps : int
+        Iterations done.
+
+    Returns
+    -------
+    Statement
+        Not verifiable from a cold start, of which the proposition does not speak.
+    """
+    if t_init == 0:
+        sentence = "The run started from zero; Proposition 1 is about warm starts."
+        return Statement("start-condition", sentence, None, None, Verdict.NOT_VERIFIABLE)
+    last = t_init + n_steps
+    if not holds or xi is None:
+        sentence = (
+            "All differences within the rows of anchors are whole after scaling: (23) of Proposition 1 "
+        )
+        sentence += "does not hold of the start."
+        return Statement("start-condition", sentence, None, None, Verdict.FAILS, {"t_init": t_init})
+    spread = 2.0 * xi / (last * (last + 1.0))
+    sentence = (
+        f"The start meets (23) of Proposition 1 in row {row} (among the anchors found): unequal entries of "
+        f"anchors' rows differ by at least {spread:.3g} up to iteration {last}."
+    )
+    quantities = {"t_init": t_init, "row": row, "xi": xi}
+    return Statement("start-condition", sentence, spread, 0.0, Verdict.HOLDS, quantities)
+
+
+def lemma_1_statement(facts: ModelFacts) -> Statement:
+    """State whether Lemma 1 applies: then the row maxima tell the anchors.
+
+    Parameters
+    ----------
+    facts : ModelFacts
+        The model of the anchors.
+
+    Returns
+    -------
+    Statement
+        The number is omega, the threshold 2 / sqrt(K).
+    """
+    limit = 2.0 / math.sqrt(facts.k)
+    holds = facts.inside and facts.omega < limit
+    support = "lies inside" if facts.inside else "reaches outside"
+    sentence = (
+        f"Lemma 1, {ESTIMATED}: the support of C {support} the anchors, and omega = {facts.omega:.4g} is "
+        f"{'below' if facts.omega < limit else 'not below'} 2/sqrt(K) = {limit:.4g}."
+    )
+    quantities = {"omega": facts.omega, "support_inside": facts.inside, "k": facts.k}
+    return Statement("lemma-1", sentence, facts.omega, limit, _verdict(holds), quantities)
+
+
+def theorem_2_statement(facts: ModelFacts) -> Statement:
+    """State whether the noise bound (17) of Theorem 2 can hold; it is about lam = 0.
+
+    Parameters
+    ----------
+    facts : ModelFacts
+        The model of the anchors.
+
+    Returns
+    -------
+    Statement
+        Fails if (17) fails with the gap nu of the last iterate. Otherwise not verifiable: the theorem asks
+        for the smallest nu of all iterates, which are not kept.
+    """
+    eta = max(facts.largest_residual - 2.0 * facts.delta, 0.0)
+    room = facts.nu * eta * (1.0 - facts.closeness) / (4.0 * facts.sigma_max) if facts.sigma_max > 0 else 0.0
+    limit = math.sqrt(facts.gamma**2 + room) - facts.gamma
+    error = (eta + 4.0 * facts.delta) / facts.sigma_min if facts.sigma_min > 0 else math.inf
+    quantities = {
+        "delta": facts.delta, "nu": facts.nu, "eta": eta, "gamma": facts.gamma,
+        "sigma_max": facts.sigma_max, "sigma_min": facts.sigma_min, "closeness": facts.closeness,
+        "mixture_error_bound": error,
+    }  # fmt: skip
+    begin = f"Theorem 2, {ESTIMATED}: delta = {facts.delta:.4g} against a bound (17) of {limit:.4g}"
+    if facts.lam != 0:
+        sentence = f"{begin}; it is about lam = 0, and lam is {facts.lam:.4g}."
+        return Statement("theorem-2", sentence, facts.delta, limit, Verdict.NOT_VERIFIABLE, quantities)
+    if facts.delta > limit:
+        sentence = f"{begin} with the nu of the last iterate, which is not met."
+        return Statement("theorem-2", sentence, facts.delta, limit, Verdict.FAILS, quantities)
+    sentence = f"{begin} with the nu of the last iterate; the nu of all iterates is not known."
+    return Statement("theorem-2", sentence, facts.delta, limit, Verdict.NOT_VERIFIABLE, quantities)
+
+
+def theorem_3_statement(facts: ModelFacts) -> Statement:
+    """State whether (20a) and (20b) of Theorem 3 part the anchors from the other points at the optimum.
+
+    Parameters
+    ----------
+    facts : ModelFacts
+        The model of the anchors.
+
+    Returns
+    -------
+    Statement
+        The number is the lower bound on anchors' row maxima less the upper bound on the others'.
+    """
+    if facts.kappa is None:
+        sentence = "Theorem 3 needs kappa(W), which was not computed."
+        return Statement("theorem-3", sentence, None, None, Verdict.NOT_VERIFIABLE)
+    n, k = facts.n_points, facts.k
+    rho = n * facts.delta**2 / facts.noise if facts.noise > 0 else 1.0
+    reach = facts.kappa * (1.0 - facts.closeness)
+    fit = math.sqrt(4.0 * rho * (1.0 - k / n) * facts.noise + 2.0 * facts.lam * k) + 2.0 * facts.delta
+    beta = fit / reach if reach > 0 else (math.inf if fit > 0 else 0.0)
+    noise = 2.0 * rho * (n - k) / n * facts.noise
+    upper = (noise / facts.lam if facts.lam > 0 else math.inf) + facts.mu * n * math.log(n) + beta * k
+    margin = (1.0 - beta) - upper
+    sentence = (
+        f"Theorem 3, {ESTIMATED}: at the optimum the row maxima of anchors are above {1.0 - beta:.4g}, those "
+        f"of other points at most {upper:.4g}."
+    )
+    quantities = {
+        "beta": beta, "rho": rho, "kappa": facts.kappa, "closeness": facts.closeness, "delta": facts.delta,
+        "squared_noise": facts.noise, "lam": facts.lam, "mu": facts.mu,
+    }  # fmt: skip
+    return Statement("theorem-3", sentence, margin, 0.0, _verdict(margin > 0), quantities)
+
+
+def theorem_4_statement(facts: ModelFacts) -> Statement:
+    """State whether the noise bound (22) of Theorem 4 holds at the coefficients returned.
+
+    Parameters
+    ----------
+    facts : ModelFacts
+        The model of the anchors.
+
+    Returns
+    -------
+    Statement
+        If it holds, the next step stays inside the anchors.
+    """
+    k = facts.k
+    spread = math.exp(-facts.psi / facts.mu) if facts.psi is not None else 1.0
+    d = math.sqrt(max(2.0 * (facts.closeness - 0.5) ** 2, 2.0 * (0.5 - 1.0 / k) ** 2) + 0.5)
+    v = 0.25 * (
+        facts.lam / facts.n_points - facts.lam * spread - (d * d + 2.0 * d + 5.0) * facts.sigma_max**2 / 2.0
+    )
+    inside = facts.gamma**2 + v
+    limit = math.sqrt(inside) - facts.gamma if inside >= 0 else -facts.gamma
+    holds = facts.inside and facts.psi is not None and inside >= 0 and facts.delta <= limit
+    sentence = (
+        f"Theorem 4, {ESTIMATED}: delta = {facts.delta:.4g} against a bound (22) of {limit:.4g}; the support "
+        f"{'lies inside' if facts.inside else 'reaches outside'} the anchors."
+    )
+    quantities = {
+        "delta": facts.delta, "gamma": facts.gamma, "v": v, "d_prime": d, "sigma_max": facts.sigma_max,
+        "psi": facts.psi, "lam": facts.lam, "mu": facts.mu, "support_inside": facts.inside,
+    }  # fmt: skip
+    return Statement("theorem-4", sentence, facts.delta, limit, _verdict(holds), quantities)
+
+
+def _verdict(holds: bool) -> Verdict:
+    return Verdict.HOLDS if holds else Verdict.FAILS

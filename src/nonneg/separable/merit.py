@@ -1,0 +1,288 @@
+"""MERIT: Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, in linear memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import IntArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.fingerprint import fingerprint
+from nonneg.data.spectral import to_numpy
+from nonneg.descent.frank_wolfe import frank_wolfe
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
+from nonneg.iteration import Checkpoint, FirstOf, Progress
+from nonneg.iteration.progress import reporter
+from nonneg.separable.exact_steps import STEP_RULES
+from nonneg.separable.frank_wolfe_steps import advance
+from nonneg.separable.merit_certificate import merit_statements
+from nonneg.separable.merit_stops import AnchorsUnchanged, RelativeChange, ResidualBelow
+from nonneg.separable.number import leading_rows
+from nonneg.separable.penalty_weight import balanced_weight, guessed_number
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
+from nonneg.separable.warm_start import Start, first_iteration, given_start, start_columns
+
+# Bytes that a checkpoint may write a second: a large run is saved less often.
+SAVED_PER_SECOND = 2e7
+
+
+def merit(
+    data: DataMatrix,
+    n_anchors: int | None = None,
+    *,
+    lam: float | str = "auto",
+    mu: float = 1e-5,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    init: Any = None,
+    t_init: str | int = "paper",
+    steps: str = "open-loop",
+    skip: bool = False,
+    residual_tol: float | None = None,
+    change_tol: float | None = None,
+    anchor_window: int | None = None,
+    recovery: bool | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    verbose: int = 0,
+    checkpoint: Any = None,
+) -> SelectionResult:
+    r"""Write every point as a mixture of few points, and take the points that are used most.
+
+    .. math::
+
+        \min_C \tfrac12 \|X - XC\|_F^2 + \lambda \sum_n \mu \log \frac1N \sum_l e^{c_{nl}/\mu}
+        \quad\text{subject to}\quad C \ge 0,\ 1^\top C = 1^\top
+
+    with one point a column of X, as in the paper. The anchors are the rows of C with the largest entries.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point a row, in this process; signs are free.
+    n_anchors : int or None
+        How many anchors; None takes the largest drop of the sorted row maxima (`SelectionResult.curve`),
+        among twice as many as `nonneg.separable.penalty_weight.guessed_number` says.
+    lam : float or "auto"
+        Weight of the row sparsity as in the paper's (18), not below 0; 0 is the paper's MERIT(0). "auto" is
+        ``||X - W H|| / (2 K)`` with the K anchors of successive projections as W and the best mixtures as H;
+        see `nonneg.separable.penalty_weight` for an unknown K.
+    mu : float
+        Smoothing of the row sparsity, above 0.
+    max_iter : int
+        At most so many iterations.
+    tol : float
+        Stop at an iterate whose duality gap is at most this; in the unit of the objective.
+    init : None, str, array of int or matrix
+        Where to start: from zero, from the anchors of a greedy method ("spa"), from given anchors, or from
+        given coefficients.
+    t_init : {"paper", "authors"} or int
+        From which iteration a start that was given goes on; see
+        `nonneg.separable.warm_start.first_iteration`.
+    steps : {"open-loop", "line-search", "away", "pairwise"}
+        "open-loop" is the published 2 / (t + 2). The others leave the published iterates: every column has a
+        step of its own, and one exact search along the joint direction makes the objective fall; "away" may
+        also move away from the worst point of a column, "pairwise" moves weight from the worst to the best.
+    skip : bool
+        Whether columns whose part of the gap is within their share of `tol` wait, until a scan of all columns
+        says otherwise. It leaves the published iterates too, and needs `tol` above 0.
+    residual_tol : float, optional
+        Stop when no point is further than this from its mixture: eta + 2 delta in Theorem 2.
+    change_tol : float, optional
+        Stop when an iteration changed the objective by at most this share.
+    anchor_window : int, optional
+        Stop when the anchors were the same for so many iterations.
+    recovery : bool, optional
+        Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the found
+        anchors; by default where points times anchors are at most two million.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; True stops.
+    verbose : int
+        1 shows a line with objective, rate and time left.
+    checkpoint : str or path, optional
+        A folder in which the run is saved, and from which it is taken up again.
+
+    Returns
+    -------
+    SelectionResult
+        Gap and objective belong to the coefficients returned, as do those of the history to the iterate after
+        each iteration.
+
+    Notes
+    -----
+    An iteration costs 2 N^2 M operations in float32 (see `nonneg.kernels.self_dictionary`) and, beyond X,
+    memory for the residuals and the entries of C, both linear in N. From a cold start with open-loop steps
+    the weights are whole numbers. Sparse points become dense one block at a time; their residuals are dense,
+    N x M: reduce the points first (`reduce=`) where M is large.
+
+    References
+    ----------
+    .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative
+       matrix factorization: a Frank-Wolfe approach", Algorithm 1.
+    """
+    _check(mu, max_iter, tol, steps, skip, residual_tol, change_tol, anchor_window)
+    if not isinstance(data, LocalMatrix):
+        raise UnsupportedInputError(
+            "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
+        )
+    n = data.shape[0]
+    most = n if n_anchors is not None else min(n, 2 * guessed_number(data))
+    start = given_start(data, init, n_anchors)
+    weight, lam_facts = _weight(data, lam, n_anchors, start)
+    problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip)
+    open_loop = steps == "open-loop" and not skip
+    t = 0
+    if start.coefficients is not None:
+        warm = problem.start(start_columns(start, n, t=1, open_loop=False, max_iter=max_iter))
+        t = first_iteration(t_init, warm.residual, data.xp if data.kind == "array" else np)
+    columns = start_columns(start, n, t=t, open_loop=open_loop, max_iter=max_iter)
+    first = problem.start(columns, t)
+    rule = STEP_RULES[steps]
+    saved = None
+    if checkpoint is not None:
+        key = [weight, mu, tol, t, steps, skip, n_anchors, anchor_window, str(columns.weights.dtype)]
+        saved = _checkpoint(Path(checkpoint), data, first, key)
+
+    def oracle(state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
+        new, measures = problem.answer(state)
+        return _watched(new, measures, n_anchors, most) if anchor_window is not None else (new, measures)
+
+    run = frank_wolfe(
+        first,
+        oracle=oracle,
+        step_rule=lambda state: rule(problem, state),
+        move=lambda state, move: advance(problem, state, move),
+        answered=lambda state: state.answered,
+        enough=(lambda state: state.gap <= tol) if tol > 0 else None,
+        max_iter=max_iter,
+        stop=_rules(residual_tol, change_tol, anchor_window),
+        callback=callback,
+        progress=reporter("merit", verbose),
+        checkpoint=saved,
+    )
+    state = problem.complete(run.state)
+    anchors = _anchors(state, n_anchors, most)
+    maxima = state.row_maxima
+    facts = lam_facts | {
+        "t_init": t,
+        "steps": steps,
+        "entries": state.columns.nnz,
+        "largest_residual": state.largest_residual,
+    }
+    statements = merit_statements(
+        data, problem, state, anchors, first=first, n_iter=run.n_iter, recovery=recovery
+    )
+    return SelectionResult(
+        anchors=anchors,
+        method="merit",
+        coefficients=state.columns.as_csc(np.float32 if "32" in str(data.dtype) else np.float64),
+        gap=state.gap,
+        history=run.history,
+        certificate=Certificate(tuple(statements)),
+        scores=maxima[anchors],
+        row_maxima=maxima,
+        lam=weight,
+        mu=float(mu),
+        objective=state.loss,
+        n_iter=run.n_iter,
+        stop_reason=run.stop_reason,
+        facts=facts,
+    )
+
+
+def _weight(data: DataMatrix, lam: Any, n_anchors: int | None, start: Start) -> tuple[float, dict[str, Any]]:
+    if lam == "auto":
+        found = balanced_weight(data, n_anchors, anchors=start.anchors)
+        return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}
+    if isinstance(lam, str) or not _is_number(lam) or not 0 <= lam < math.inf:
+        raise InvalidParameterError(f"lam must be 'auto' or a finite number not below 0, got {lam!r}.")
+    return float(lam), {}
+
+
+def _anchors(state: FrankWolfeIterate, n_anchors: int | None, most: int) -> IntArray:
+    curve = leading_rows(state.row_maxima, len(state.row_max))[1]
+    if n_anchors is None:
+        # Far down the curve single rows drop out; the anchors are among the first.
+        drops = curve[:most] - np.append(curve, 0.0)[1 : most + 1]
+        n_anchors = int(np.argmax(drops)) + 1
+    found = leading_rows(state.row_maxima, n_anchors)[0]
+    # A row that no point uses is no anchor, however many were asked for.
+    return found[curve[: len(found)] > 0]
+
+
+def _watched(
+    state: FrankWolfeIterate, measures: Mapping[str, Any], n_anchors: int | None, most: int
+) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
+    anchors = np.sort(_anchors(state, n_anchors, most))
+    before = state.anchors
+    new = len(anchors) if before is None else len(np.setxor1d(anchors, before))
+    return replace(state, anchors=anchors), {**measures, "new_anchors": new}
+
+
+def _rules(residual_tol: float | None, change_tol: float | None, window: int | None) -> FirstOf | None:
+    rules: list[Any] = []
+    if residual_tol is not None:
+        rules.append(ResidualBelow(residual_tol))
+    if change_tol is not None:
+        rules.append(RelativeChange(change_tol))
+    if window is not None:
+        rules.append(AnchorsUnchanged(window))
+    return FirstOf(tuple(rules)) if rules else None
+
+
+def _checkpoint(folder: Path, data: DataMatrix, first: FrankWolfeIterate, facts: list[Any]) -> Checkpoint:
+    def home(name: str, array: Any) -> Any:
+        return to_numpy(array)
+
+    def there(name: str, array: Any) -> Any:
+        if name == "residual" and data.kind == "array":
+            return data.xp.asarray(array, device=first.residual.device)
+        return array
+
+    begun = hashlib.sha256(np.ascontiguousarray(first.weights).tobytes() + first.counts.tobytes()).hexdigest()
+    described = json.dumps(["merit", facts, data.kind, fingerprint(data), begun], default=str)
+    size = 4.0 * to_numpy(first.residual).nbytes
+    return Checkpoint(
+        folder,
+        hashlib.sha256(described.encode()).hexdigest(),
+        interval=max(5.0, size / SAVED_PER_SECOND),
+        to_numpy=home,
+        from_numpy=there,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check(
+    mu: Any, max_iter: Any, tol: Any, steps: Any, skip: bool, residual: Any, change: Any, window: Any
+) -> None:
+    if not _is_number(mu) or not 0 < mu < math.inf:
+        raise InvalidParameterError(f"mu must be a finite number above 0, for example 1e-5. Got {mu!r}.")
+    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
+        raise InvalidParameterError(f"max_iter must be an integer of at least 0, got {max_iter!r}.")
+    if not _is_number(tol) or not tol >= 0:
+        raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
+    if steps not in STEP_RULES:
+        raise UnknownNameError.of("steps", steps, STEP_RULES)
+    if skip and not tol > 0:
+        raise InvalidParameterError(
+            "skip=True leaves out columns within their share of tol: tol must be above 0."
+        )
+    for name, value in (("residual_tol", residual), ("change_tol", change)):
+        if value is not None and (not _is_number(value) or not value >= 0):
+            raise InvalidParameterError(f"{name} must be None or a number not below 0, got {value!r}.")
+    if window is not None and (not isinstance(window, Integral) or isinstance(window, bool) or window < 1):
+        raise InvalidParameterError(
+            f"anchor_window must be None or an integer of at least 1, got {window!r}."
+        )

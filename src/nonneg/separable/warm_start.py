@@ -1,0 +1,257 @@
+"""Starts of MERIT: from nothing, from anchors, or from coefficients; and Proposition 1's check of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.kernels.sparse_columns import SparseColumns, columns_of, no_entries
+from nonneg.separable.weights import anchor_weights
+
+T_RULES = ("paper", "authors")
+SUM_TOL = 1e-6
+# Whole weights are kept in 32 bits up to here.
+LONGEST_EXACT = 60_000
+
+
+@dataclass(frozen=True)
+class Start:
+    """Coefficients to start from.
+
+    Attributes
+    ----------
+    coefficients : scipy.sparse array of shape (n_points, n_points) or None
+        The paper's C; None is a cold start.
+    anchors : array of int or None
+        The points they were made of.
+    """
+
+    coefficients: Any = None
+    anchors: IntArray | None = None
+
+
+def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
+    """Read what a user gave as `init`.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    init : None, str, array of int, matrix or SelectionResult
+        Nothing, the name of a method that finds anchors, anchors, or the coefficients themselves.
+    n_anchors : int or None
+        How many anchors a named method looks for.
+
+    Returns
+    -------
+    Start
+        Columns sum to one.
+    """
+    if init is None:
+        return Start()
+    if isinstance(init, str):
+        from nonneg.separable.registry import METHODS, find_method
+
+        greedy = [name for name, method in METHODS.items() if method.kind == "greedy"]
+        if init not in METHODS or find_method(init).kind != "greedy":
+            raise UnknownNameError.of("init", init, greedy)
+        if n_anchors is None:
+            raise InvalidParameterError(
+                f"init={init!r} needs n_anchors, the number of points to pick. Pass it, or the anchors "
+                "themselves as init."
+            )
+        return from_anchors(data, find_method(init).run(data, n_anchors).anchors)
+    if hasattr(init, "anchors"):
+        init = init.anchors
+    if sp.issparse(init) or np.ndim(init) == 2:
+        return Start(_checked_coefficients(init, data.shape[0]))
+    return from_anchors(data, _checked_anchors(init, data.shape[0]))
+
+
+def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
+    """Return the coefficients that write every point as its best mixture of some of them.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    anchors : array of int
+        Rows of the data.
+
+    Returns
+    -------
+    Start
+        Zero in all other rows.
+    """
+    mixtures = to_numpy(_home(anchor_weights(data, to_numpy(data.take_rows(anchors)), sum_to_one=True)))
+    mixtures = mixtures.astype(np.float64) / mixtures.sum(axis=1, keepdims=True, dtype=np.float64)
+    kept = sp.csr_array(mixtures)
+    n = data.shape[0]
+    rows = np.asarray(anchors)[kept.indices]
+    return Start(sp.csc_array((kept.data, rows, kept.indptr), shape=(n, n)), np.asarray(anchors))
+
+
+def _home(array: Any) -> Any:
+    return array.compute() if hasattr(array, "compute") else array
+
+
+def _checked_anchors(init: Any, n_points: int) -> IntArray:
+    anchors = np.asarray(init)
+    if anchors.ndim != 1 or anchors.size == 0 or anchors.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"init must be None, the name of a greedy method, indices of points, or a matrix of coefficients "
+            f"({n_points} x {n_points}, columns that sum to one). Got {type(init).__name__} of shape "
+            f"{np.shape(init)}."
+        )
+    bad = anchors[(anchors < 0) | (anchors >= n_points)]
+    if bad.size:
+        raise InvalidParameterError(f"init contains {bad[0]}, but points are 0 to {n_points - 1}.")
+    if len(np.unique(anchors)) < len(anchors):
+        raise InvalidParameterError("init names a point twice. Name every anchor once.")
+    return anchors.astype(np.intp)
+
+
+def _checked_coefficients(init: Any, n_points: int) -> Any:
+    if tuple(init.shape) != (n_points, n_points):
+        raise ShapeError(
+            f"Coefficients to start from must be {n_points} x {n_points}, one column a point; got "
+            f"{tuple(init.shape)}."
+        )
+    csc = sp.csc_array(init).astype(np.float64)
+    if csc.nnz and not (np.isfinite(csc.data).all() and csc.data.min() >= 0):
+        raise InvalidParameterError("Coefficients to start from must be finite and not negative.")
+    sums = np.asarray(csc.sum(axis=0)).reshape(-1)
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > SUM_TOL:
+        raise InvalidParameterError(
+            f"Columns of the coefficients to start from must sum to one; column {worst} sums to "
+            f"{sums[worst]:.6g}. Divide every column by its sum."
+        )
+    return csc
+
+
+def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
+    """Return the iteration t from which a warm start goes on.
+
+    Parameters
+    ----------
+    rule : {"paper", "authors"} or int
+        "paper" is 1 / RMSE rounded, with RMSE the root of ||X - XC||_F^2 / N; "authors" has the spectral
+        norm in place of Frobenius' and drops the fraction, as their code does. A number is taken as it is.
+    residual : array of shape (n_points, n_features)
+        The rows of (XC - X)'.
+    xp : namespace
+        Of the residual.
+
+    Returns
+    -------
+    int
+        At least 1: with 0 the first step would forget the start. Both rules depend on the unit of the data.
+    """
+    n = residual.shape[0]
+    if isinstance(rule, str):
+        if rule not in T_RULES:
+            raise UnknownNameError.of("t_init", rule, T_RULES)
+        if rule == "paper":
+            size = float(xp.sqrt(xp.sum(residual * residual) / n))
+            return max(1, min(LONGEST_EXACT, round(1.0 / size))) if size > 0 else LONGEST_EXACT
+        gram = residual.T @ residual if residual.shape[1] <= n else residual @ residual.T
+        size = float(xp.sqrt(xp.max(xp.linalg.eigvalsh(gram)) / n))
+        return max(1, min(LONGEST_EXACT, int(1.0 / size))) if size > 0 else LONGEST_EXACT
+    if isinstance(rule, bool) or not isinstance(rule, int | np.integer) or rule < 1:
+        raise InvalidParameterError(
+            f"t_init must be one of {T_RULES} or an integer of at least 1, got {rule!r}."
+        )
+    return int(rule)
+
+
+def start_columns(start: Start, n_points: int, *, t: int, open_loop: bool, max_iter: int) -> SparseColumns:
+    """Return the first coefficients as lists.
+
+    Parameters
+    ----------
+    start : Start
+        The coefficients.
+    n_points : int
+        The number of points.
+    t : int
+        The iteration to begin with.
+    open_loop : bool
+        Whether all columns take the same open-loop steps, so that weights only grow.
+    max_iter : int
+        How far the weights may grow.
+
+    Returns
+    -------
+    SparseColumns
+        Whole weights from a cold start with open-loop steps.
+    """
+    if start.coefficients is None:
+        return no_entries(n_points, exact=open_loop and max_iter <= LONGEST_EXACT)
+    return columns_of(start.coefficients, total=t * (t + 1) / 2 if open_loop else 1.0)
+
+
+@dataclass(frozen=True)
+class StartCondition:
+    """Whether Proposition 1's condition (23) holds of a start.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether some row of an anchor has two entries whose difference, times t(t+1)/2, is not whole.
+    row : int or None
+        Such a row.
+    xi : float or None
+        The smallest distance of such a difference from a whole number, over the rows of the anchors.
+    """
+
+    holds: bool
+    row: int | None
+    xi: float | None
+
+
+def start_condition(columns: SparseColumns, t: int, anchors: IntArray) -> StartCondition:
+    """Check (23) of Proposition 1: then the rows stay different from constants for all iterations.
+
+    Parameters
+    ----------
+    columns : SparseColumns
+        The start.
+    t : int
+        The iteration from which it goes on, at least 1.
+    anchors : array of int
+        The rows to look at; the proposition speaks of the true anchors.
+
+    Returns
+    -------
+    StartCondition
+        Differences within 1e-9 of a whole number count as whole.
+    """
+    rows = columns.as_csc().tocsr()
+    scale, n = t * (t + 1) / 2, columns.n_columns
+    found, xi = None, None
+    for anchor in np.sort(np.asarray(anchors)):
+        values = rows.data[rows.indptr[anchor] : rows.indptr[anchor + 1]] * scale
+        if len(values) < n:
+            values = np.append(values, 0.0)
+        gap = _closest_fractions(values)
+        if gap is not None:
+            found = int(anchor) if found is None else found
+            xi = gap if xi is None else min(xi, gap)
+    return StartCondition(found is not None, found, xi)
+
+
+def _closest_fractions(values: FloatArray) -> float | None:
+    # Two values differ by a whole number just where their fractions are equal, on a circle.
+    fractions = np.sort(values - np.floor(values))
+    steps = np.diff(np.append(fractions, fractions[:1] + 1.0))
+    steps = steps[steps > 1e-9]
+    # One step all the way around means that all fractions are equal.
+    return float(steps.min()) if len(steps) > 1 else None
