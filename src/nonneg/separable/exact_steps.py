@@ -8,7 +8,7 @@ objective never rises.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from nonneg.iteration.loop import Stalled
 from nonneg.kernels.column_residuals import advance_residuals, entry_products
 from nonneg.kernels.portable.column_residuals import to_numpy
 from nonneg.losses.row_sparsity import RowSparsity, SparsityAlong
-from nonneg.separable.frank_wolfe_steps import Move, open_loop
+from nonneg.separable.frank_wolfe_steps import Move, advance, open_loop
 from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
 
 
@@ -145,6 +145,47 @@ def pairwise(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
         return Move(state.chosen, np.ones(len(worst)), amount, np.where(moving, worst, -1), amount)
 
     return _searched(problem, state, directions)
+
+
+def corrected(
+    problem: SelfDictionary,
+    state: FrankWolfeIterate,
+    rule: Callable[[SelfDictionary, FrankWolfeIterate], Move],
+    n_steps: int,
+) -> FrankWolfeIterate:
+    """Take further steps in which a column moves among the points it already uses; no scan is needed.
+
+    Parameters
+    ----------
+    problem : SelfDictionary
+        The problem.
+    state : FrankWolfeIterate
+        Where to begin.
+    rule : callable
+        One of `STEP_RULES`.
+    n_steps : int
+        At most so many steps.
+
+    Returns
+    -------
+    FrankWolfeIterate
+        Not answered; of the same iteration.
+    """
+    t, chosen = state.t, state.chosen
+    for _ in range(n_steps):
+        entries = Entries.of(state, problem.sparsity(state), problem.mu)
+        slopes = entry_products(problem.dictionary, state.residual, state.columns)
+        slopes += problem.lam * entries.shares
+        place = np.argmin(np.where(entries.used, slopes, np.inf), axis=1)[:, None]
+        lowest = np.take_along_axis(slopes, place, 1)[:, 0]
+        gaps = np.sum(slopes * entries.values, axis=1) - lowest
+        best = np.take_along_axis(state.rows, place, 1)[:, 0].astype(np.int64)
+        try:
+            move = rule(problem, replace(state, chosen=best, column_gaps=gaps))
+        except Stalled:
+            break
+        state = advance(problem, state, move)
+    return replace(state, t=t, chosen=chosen)
 
 
 def _moving(state: FrankWolfeIterate) -> Any:

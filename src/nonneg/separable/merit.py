@@ -22,8 +22,8 @@ from nonneg.descent.frank_wolfe import frank_wolfe
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.iteration import Checkpoint, FirstOf, Progress
 from nonneg.iteration.progress import reporter
-from nonneg.separable.exact_steps import STEP_RULES
-from nonneg.separable.frank_wolfe_steps import advance
+from nonneg.separable.exact_steps import STEP_RULES, corrected
+from nonneg.separable.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit_certificate import merit_statements
 from nonneg.separable.merit_stops import AnchorsUnchanged, RelativeChange, ResidualBelow
 from nonneg.separable.number import leading_rows
@@ -47,6 +47,7 @@ def merit(
     init: Any = None,
     t_init: str | int = "paper",
     steps: str = "open-loop",
+    corrections: int | None = None,
     skip: bool = False,
     residual_tol: float | None = None,
     change_tol: float | None = None,
@@ -92,6 +93,9 @@ def merit(
         "open-loop" is the published 2 / (t + 2). The others leave the published iterates: every column has a
         step of its own, and one exact search along the joint direction makes the objective fall; "away" may
         also move away from the worst point of a column, "pairwise" moves weight from the worst to the best.
+    corrections : int, optional
+        How many steps among the points that a column already uses follow each scan, so that a small gap takes
+        fewer scans; 10 with "pairwise", otherwise none. Not with "open-loop".
     skip : bool
         Whether columns whose part of the gap is within their share of `tol` wait, until a scan of all columns
         says otherwise. It leaves the published iterates too, and needs `tol` above 0.
@@ -129,7 +133,7 @@ def merit(
     .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
-    _check(mu, max_iter, tol, steps, skip, residual_tol, change_tol, anchor_window)
+    _check(mu, max_iter, tol, steps, corrections, skip, residual_tol, change_tol, anchor_window)
     if not isinstance(data, LocalMatrix):
         raise UnsupportedInputError(
             "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
@@ -147,20 +151,35 @@ def merit(
     columns = start_columns(start, n, t=t, open_loop=open_loop, max_iter=max_iter)
     first = problem.start(columns, t)
     rule = STEP_RULES[steps]
+    n_corrections = (10 if steps == "pairwise" else 0) if corrections is None else corrections
     saved = None
     if checkpoint is not None:
-        key = [weight, mu, tol, t, steps, skip, n_anchors, anchor_window, str(columns.weights.dtype)]
+        key = [
+            weight,
+            mu,
+            tol,
+            t,
+            steps,
+            n_corrections,
+            skip,
+            n_anchors,
+            anchor_window,
+            str(columns.weights.dtype),
+        ]
         saved = _checkpoint(Path(checkpoint), data, first, key)
 
     def oracle(state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
         new, measures = problem.answer(state)
         return _watched(new, measures, n_anchors, most) if anchor_window is not None else (new, measures)
 
+    def moved(state: FrankWolfeIterate, move: Move) -> FrankWolfeIterate:
+        return corrected(problem, advance(problem, state, move), rule, n_corrections)
+
     run = frank_wolfe(
         first,
         oracle=oracle,
         step_rule=lambda state: rule(problem, state),
-        move=lambda state, move: advance(problem, state, move),
+        move=moved,
         answered=lambda state: state.answered,
         enough=(lambda state: state.gap <= tol) if tol > 0 else None,
         max_iter=max_iter,
@@ -265,7 +284,15 @@ def _is_number(value: Any) -> bool:
 
 
 def _check(
-    mu: Any, max_iter: Any, tol: Any, steps: Any, skip: bool, residual: Any, change: Any, window: Any
+    mu: Any,
+    max_iter: Any,
+    tol: Any,
+    steps: Any,
+    corrections: Any,
+    skip: bool,
+    residual: Any,
+    change: Any,
+    window: Any,
 ) -> None:
     if not _is_number(mu) or not 0 < mu < math.inf:
         raise InvalidParameterError(f"mu must be a finite number above 0, for example 1e-5. Got {mu!r}.")
@@ -275,6 +302,15 @@ def _check(
         raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
     if steps not in STEP_RULES:
         raise UnknownNameError.of("steps", steps, STEP_RULES)
+    whole = isinstance(corrections, Integral) and not isinstance(corrections, bool)
+    if corrections is not None and (not whole or corrections < 0):
+        raise InvalidParameterError(
+            f"corrections must be None or an integer of at least 0, got {corrections!r}."
+        )
+    if corrections and steps == "open-loop":
+        raise InvalidParameterError(
+            "corrections are steps with a line search: choose steps='line-search', 'away' or 'pairwise'."
+        )
     if skip and not tol > 0:
         raise InvalidParameterError(
             "skip=True leaves out columns within their share of tol: tol must be above 0."

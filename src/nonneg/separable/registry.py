@@ -77,7 +77,9 @@ METHODS: dict[str, Method] = {
         needs_n_anchors=False,
         centered=True,
         in_process=True,
-        options=CONVEX | {"lam", "mu", "init", "checkpoint"},
+        options=CONVEX
+        | {"lam", "mu", "init", "checkpoint", "t_init", "steps", "corrections", "skip"}
+        | {"residual_tol", "change_tol", "anchor_window", "recovery"},
     ),
     "fast-gradient": Method(
         _later("fast_gradient", "fast_gradient"),
