@@ -81,7 +81,7 @@ def _separation(centroids: Any, radii: Any) -> Statement:
     found = cone_separation(centroids, radii)
     quantities = {"widest_within": found.widest_within, "narrowest_gap": found.narrowest_gap}
     if len(radii) < 2:
-        sentence = "There is one cone, and nothing to tell it apart from."
+        sentence = "There is at most one cone, and nothing to tell it apart from."
         return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
     if found.clusters_are_exact:
         sentence = (
