@@ -14,6 +14,7 @@ from nonneg.exceptions import NonnegError
 COMMANDS = {
     "demo": "factorize handwritten digits and write a report, to see what comes out",
     "fit": "factorize a file and write the factors, the numbers and a report",
+    "anchors": "find the samples of which all others are mixtures, and write a report",
     "report": "write the report of an earlier fit again",
     "reproduce": "repeat experiments of the papers",
     "bench": "race against other libraries",

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for the results (default: FILE's name + -nmf)",
     )
     _add_model_arguments(parser.add_argument_group("model"))
-    _add_data_arguments(parser.add_argument_group("data"))
+    add_data_arguments(parser.add_argument_group("data"))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--image-shape", type=arguments.image_shape, metavar="RxC", help="show components as images"
@@ -85,7 +85,14 @@ def _add_model_arguments(group: Any) -> None:
     )
 
 
-def _add_data_arguments(group: Any) -> None:
+def add_data_arguments(group: Any) -> None:
+    """Declare the options that say how a file is read.
+
+    Parameters
+    ----------
+    group : argument group
+        Of the parser of a command that reads a file.
+    """
     yes_or_no = argparse.BooleanOptionalAction
     group.add_argument(
         "--header", action=yes_or_no, default=None, help="first line holds names (default: look)"
@@ -125,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-nmf")
     check_output_folder(folder)
-    table = _read(options)
+    table = read_input(options)
     _check_image_shape(options.image_shape, table)
     with terminal.warnings_as_notes():
         model, W, seconds = fit_model(table.X, **_model_parameters(options))
@@ -203,7 +210,19 @@ def add_floor(model: Any, X: Any) -> None:
         terminal.note("note: interrupted; the error is not compared with the least possible one")
 
 
-def _read(options: argparse.Namespace) -> Table:
+def read_input(options: argparse.Namespace) -> Table:
+    """Read the file as the options say.
+
+    Parameters
+    ----------
+    options : Namespace
+        As `add_data_arguments` declares them, with `file` and `quiet`.
+
+    Returns
+    -------
+    Table
+        The data and their names.
+    """
     from nonneg.data.files import read_table
 
     started = time.perf_counter()

@@ -83,6 +83,36 @@ def strengths(shares: FloatArray) -> str:
     return _svg_text(figure, "Share of each component")
 
 
+def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
+    """Draw the largest values as bars, those that were chosen in colour.
+
+    Parameters
+    ----------
+    values : array of shape (n_values,)
+        Largest first, the chosen ones at the front.
+    n_chosen : int
+        How many were chosen.
+    label : str
+        What the values are.
+
+    Returns
+    -------
+    str
+        An SVG element. Behind the chosen ones as many others are shown, and a few more.
+    """
+    shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
+    figure, axes = _figure(10.4, 2.5)
+    places = np.arange(1, len(shown) + 1)
+    axes.bar(places[:n_chosen], shown[:n_chosen], width=0.78, color=_ACCENT)
+    axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=_INK)
+    axes.axvline(n_chosen + 0.5, color=_FAINT, linewidth=1.2)
+    axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
+    axes.set_xlabel("data points, largest first", color=_INK)
+    axes.set_ylabel(label, color=_INK)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    return _svg_text(figure, f"{label.capitalize()} of the data points, largest first")
+
+
 def heat_map(
     factor: FloatArray, what: str, names: Sequence[str] | None = None, *, ordered: bool = False
 ) -> str:

@@ -1,0 +1,137 @@
+"""`nonneg anchors FILE`: find the samples of which all others are mixtures."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from nonneg.cli import arguments, terminal
+from nonneg.cli.fit import add_data_arguments, read_input, table_name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        The parser of this command.
+    """
+    parser.add_argument(
+        "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
+    )
+    parser.add_argument(
+        "-k",
+        "--anchors",
+        type=arguments.components,
+        default="auto",
+        metavar="K",
+        help="how many anchors, or 'auto' (the default) to take the largest drop of the row maxima",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="folder for the results (default: FILE's name + -anchors)",
+    )
+    _add_search_arguments(parser.add_argument_group("search"))
+    _add_step_arguments(parser.add_argument_group("steps before the search"))
+    add_data_arguments(parser.add_argument_group("data"))
+    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _add_search_arguments(group: Any) -> None:
+    group.add_argument(
+        "--method",
+        metavar="NAME",
+        help="merit (default), fast-gradient, spa, snpa, xray, fast-anchor, preconditioned-spa or vca",
+    )
+    group.add_argument("--lam", type=arguments.number_or_name, metavar="L", help="weight of the row sparsity")
+    group.add_argument("--mu", type=float, metavar="M", help="smoothing of the row sparsity")
+    group.add_argument("--max-iter", type=int, metavar="N", help="at most so many iterations")
+    group.add_argument("--tol", type=float, metavar="TOL", help="stop at this duality gap")
+    group.add_argument("--init", metavar="NAME", help="method that finds anchors to start from, such as spa")
+    group.add_argument(
+        "--sum-to-one", action=argparse.BooleanOptionalAction, default=None,
+        help="weights of a sample sum to one (default: where the features do)",
+    )  # fmt: skip
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+    )
+
+
+def _add_step_arguments(group: Any) -> None:
+    group.add_argument(
+        "--energy", type=float, metavar="S", help="keep the longest samples with this share of the norm"
+    )
+    group.add_argument("--normalize", choices=["l1"], help="divide every sample by its sum first")
+    group.add_argument("--reduce", type=int, metavar="M", help="project onto so many leading directions")
+    group.add_argument("--centered", action="store_true", help="take the mean off before that")
+    group.add_argument("--merge", type=float, metavar="S", help="keep one of samples that are this close")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, search, write.
+
+    Parameters
+    ----------
+    options : Namespace
+        As `add_arguments` declares them.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg import SeparableNMF
+    from nonneg.cli.anchor_results import anchor_table, write_anchor_results
+    from nonneg.report.anchor_page import anchor_sentence
+    from nonneg.report.folder import check_output_folder
+
+    folder = options.output or Path(f"{options.file.name.split('.')[0]}-anchors")
+    check_output_folder(folder)
+    table = read_input(options)
+    with terminal.warnings_as_notes():
+        model = SeparableNMF(**_parameters(options))
+        started = time.perf_counter()
+        W = model.fit_transform(table.X)
+        seconds = time.perf_counter() - started
+    title = f"Anchors of {table_name(table)}"
+    record, written = write_anchor_results(folder, model, W, table, seconds=seconds, title=title)
+    terminal.say(anchor_sentence(record))
+    terminal.say(anchor_table(record))
+    for path in written:
+        terminal.say(str(path))
+    return 0
+
+
+def _parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """Collect what the user said; all else is left to the defaults of `SeparableNMF`."""
+    method = options.method or "merit"
+    convex = method in ("merit", "fast-gradient")
+    said = {
+        "n_components": None if options.anchors == "auto" else options.anchors,
+        "method": options.method,
+        "lam": options.lam,
+        "mu": options.mu,
+        "max_iter": options.max_iter,
+        "tol": options.tol,
+        "init": options.init,
+        "sum_to_one": options.sum_to_one,
+        "energy": options.energy,
+        "normalize": options.normalize,
+        "reduce": options.reduce,
+        "centered": options.centered or None,
+        "merge": options.merge,
+        "random_state": options.seed,
+        "n_jobs": options.n_jobs,
+        "checkpoint": None if options.checkpoint is None else str(options.checkpoint),
+        "verbose": 1 if convex and not options.quiet else None,
+    }
+    return {name: value for name, value in said.items() if value is not None}

@@ -1,0 +1,167 @@
+"""The report of a search for anchors: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.report import figures, wording
+
+N_LISTED = 200
+"""At most so many anchors are listed."""
+_N_SORTED = 30
+
+
+def anchor_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    result = record["result"]
+    k = result["n_anchors"]
+    subject = "1 sample explains" if k == 1 else f"{wording.number(k)} samples explain"
+    return f"{subject} {wording.percent(max(result['explained'], 0.0))} of the squared norm of all others."
+
+
+def build_anchor_page(
+    record: Mapping[str, Any], values: FloatArray, W: FloatArray, names: Sequence[str] | None = None
+) -> str:
+    """Write the report of a search for anchors.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+    values : array
+        The measure by which anchors were chosen, of the anchors and then of the best others, largest first.
+    W : array of shape (n_samples, n_anchors)
+        The weights.
+    names : sequence of str, optional
+        Names of the samples.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
+    markup = jinja2.utils.markupsafe.Markup
+    result, history = record["result"], record.get("history", {})
+    losses = history.get("loss", [])
+    order, ordered = np.arange(len(W)), ""
+    if len(W) > _N_SORTED:
+        order = np.lexsort((-W.max(axis=1), W.argmax(axis=1)))
+        ordered = ", sorted by the largest weight"
+    shown = None if ordered else names
+    context = {
+        "style": markup(_template("style.css")),
+        "title": record["title"],
+        "answer": anchor_sentence(record),
+        "outcome": _outcome(record),
+        "tiles": _tiles(record),
+        "measure": result["measure"],
+        "named": names is not None,
+        "rows": [_row(entry) for entry in record["anchors"][:N_LISTED]],
+        "bars": markup(figures.ranked_bars(values, result["n_anchors"], result["measure"])),
+        "bars_text": _bars_text(record),
+        "curves": [
+            markup(figures.convergence(losses, history[key], label))
+            for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
+            if losses and key in history
+        ],
+        "weights": markup(figures.heat_map(W[order].T, "sample", shown, ordered=bool(ordered))),
+        "order": ordered,
+        "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return str(environment.from_string(_template("anchors.html")).render(context))
+
+
+def _template(name: str) -> str:
+    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "component": entry["component"],
+        "row": wording.number(entry["row"]),
+        "name": entry.get("name"),
+        "value": wording.number(entry["value"]),
+        "margin": wording.number(entry["margin"]),
+        "weight": wording.percent(entry["mean_weight"]),
+    }
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    result, data = record["result"], record["data"]
+    rows, columns = data["shape"]
+    reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
+    together = "sum to one" if result["sum_to_one"] else "are nonnegative"
+    n_iter, duration = wording.number(result["n_iter"]), wording.seconds(result["seconds"])
+    return (
+        f"{wording.number(rows)} samples with {wording.number(columns)} features from {data['source']}. "
+        f"Anchors by {result['method']}, weights that {together}. The search took {n_iter} iterations and "
+        f"{duration}, and stopped because {reason}."
+    )
+
+
+def _bars_text(record: Mapping[str, Any]) -> str:
+    result = record["result"]
+    if result["unknown_rank"]:
+        return "The number of anchors was taken from the largest drop."
+    return f"In colour the {wording.number(result['n_anchors'])} anchors that were asked for."
+
+
+def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    result = record["result"]
+    tiles = [
+        ("anchors", wording.number(result["n_anchors"])),
+        ("relative error", wording.number(result["relative_error"])),
+        ("smallest margin", wording.number(result["margin"])),
+        ("time", wording.seconds(result["seconds"])),
+    ]
+    if result["duality_gap"] is not None:
+        tiles.insert(3, ("duality gap", wording.number(result["duality_gap"])))
+    return tiles
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    data, result = record["data"], record["result"]
+    rows, columns = data["shape"]
+    about_data = [
+        ("source", data["source"]),
+        ("shape", f"{wording.number(rows)} \N{MULTIPLICATION SIGN} {wording.number(columns)}"),
+        ("entries", data["dtype"]),
+    ]
+    shown = ("method", "lam", "objective", "duality_gap", "relative_error", "n_iter")
+    about_result = [
+        (name.replace("_", " "), wording.number(result[name], digits=8))
+        for name in shown
+        if result[name] is not None
+    ]
+    steps = [(name, str(value)) for name, value in result["steps"].items()]
+    parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
+    groups = [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]
+    return [*groups, ("Steps before the search", steps)] if steps else groups

@@ -1,0 +1,119 @@
+"""`nonneg anchors`: what it writes, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from nonneg import load
+from nonneg.cli import main
+from nonneg.datasets import separable_dirichlet
+
+
+@pytest.fixture
+def planted():
+    return separable_dirichlet(60, 12, 4, rng=0)
+
+
+@pytest.fixture
+def named_file(tmp_path, planted):
+    path = tmp_path / "scene.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["pixel", *(f"band {at}" for at in range(12))])
+        writer.writerows([f"pixel <{at}>", *row] for at, row in enumerate(planted.X))
+    return path
+
+
+@pytest.mark.parametrize("method", ["spa", "fast-gradient", "vca"])
+def test_writes_table_factors_model_and_report(method, named_file, planted, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["anchors", str(named_file), "-k", "4", "--method", method, "--quiet", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("4 samples explain 100.0% of the squared norm of all others.")
+    assert {path.name for path in out.iterdir()} == {
+        "anchors.csv", "W.npy", "H.npy", "result.json", "model.npz", "report.html",
+    }  # fmt: skip
+    record = json.loads((out / "result.json").read_text())
+    rows = [entry["row"] for entry in record["anchors"]]
+    assert set(rows) == set(planted.anchors.tolist())
+    with (out / "anchors.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    assert [int(entry["row"]) for entry in table] == rows
+    assert [entry["name"] for entry in table] == [f"pixel <{row}>" for row in rows]
+    for row in rows:
+        assert re.search(rf"\| +{row} \| pixel <{row}>", said)
+    if method == "vca":
+        assert record["result"]["margin"] is None
+    else:
+        assert record["result"]["margin"] > 0
+        assert min(entry["margin"] for entry in record["anchors"]) == record["result"]["margin"]
+    W, H = np.load(out / "W.npy"), np.load(out / "H.npy")
+    np.testing.assert_allclose(W @ H, planted.X, atol=1e-6)
+    assert load(out / "model.npz").anchor_indices_.tolist() == rows
+
+
+def test_report_is_one_file_with_escaped_names(named_file, tmp_path):
+    out = tmp_path / "out"
+    assert main(["anchors", str(named_file), "-k", "4", "--method", "spa", "-o", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert "pixel &lt;" in page
+    assert "pixel <" not in page.replace("pixel <b", "")
+    assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
+    assert "<script" not in page
+    assert "smallest margin" in page
+    assert page.count("<svg") == 2
+
+
+def test_default_method_finds_the_number(tmp_path, planted, capsys):
+    path = tmp_path / "points.npy"
+    np.save(path, planted.X)
+    assert main(["anchors", str(path), "--quiet", "-o", str(tmp_path / "out")]) == 0
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert record["result"]["method"] == "merit"
+    assert record["result"]["unknown_rank"]
+    assert {entry["row"] for entry in record["anchors"]} == set(planted.anchors.tolist())
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "largest drop" in page
+    assert "Certificate" in page
+
+
+def test_steps_and_weights_are_said(tmp_path, planted):
+    path = tmp_path / "points.npy"
+    np.save(path, planted.X)
+    words = ["--method", "spa", "--normalize", "l1", "--reduce", "4", "--sum-to-one", "--energy", "1.0"]
+    assert main(["anchors", str(path), "-k", "4", *words, "-o", str(tmp_path / "out")]) == 0
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert record["result"]["sum_to_one"]
+    assert record["result"]["steps"] == {
+        "energy": {"share": 1.0, "n_kept": 60},
+        "normalize": {"norm": "l1", "n_zero": 0},
+        "reduce": {"n_dimensions": 4, "centered": False},
+    }
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "W.npy").sum(axis=1), 1.0)
+    assert "Steps before the search" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-k", "0"], "a whole number of at least 1"),
+        (["-k", "99"], "n_anchors=99 is more than the 60 points"),
+        (["-k", "3", "--method", "sap"], "Did you mean 'spa'"),
+        (["--method", "spa"], "needs n_anchors"),
+        (["-k", "3", "--method", "spa", "--lam", "1"], "does not take lam=1.0"),
+        (["-k", "3", "--mu", "0"], "'mu' parameter"),
+    ],
+    ids=str,
+)
+def test_errors_are_one_line(words, said, tmp_path, planted, capsys):
+    path = tmp_path / "points.npy"
+    np.save(path, planted.X)
+    assert main(["anchors", str(path), "--quiet", "-o", str(tmp_path / "out"), *words]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert not (tmp_path / "out").exists()
