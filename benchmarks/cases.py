@@ -100,6 +100,10 @@ def _cones(dtype: Any) -> tuple[Any, str]:
     return datasets.circular_cones(10_000, 1600, 40, rng=SEED, dtype=dtype).X, "generated (circular cones)"
 
 
+def _small_cones(dtype: Any) -> tuple[Any, str]:
+    return datasets.circular_cones(1000, 400, 20, rng=SEED, dtype=dtype).X, "generated (circular cones)"
+
+
 @cache
 def _counts() -> tuple[Any, str]:
     if store.is_available("tdt2"):
@@ -123,6 +127,7 @@ FACES = Case("faces 400x4096 k=40", "dense", 40, _faces)
 SCENE = Case("scene 21025x200 k=16", "dense", 16, _scene)
 LOW_RANK = Case("low rank 2000x1000 k=20", "dense", 20, _low_rank("gaussian", 0.1), quick=True)
 CONES = Case("cones 10000x1600 k=40", "dense", 40, _cones)
+SMALL_CONES = Case("cones 1000x400 k=20", "dense", 20, _small_cones, quick=True)
 TEXT = Case("text 9394x36771 k=30", "sparse", 30, _text_tfidf, quick=True)
 COUNTS = Case("low rank counts 2000x1000 k=20", "dense", 20, _low_rank("poisson", 0.3), quick=True)
 TEXT_COUNTS = Case("text counts 9394x36771 k=30", "sparse", 30, _text_counts, quick=True)

@@ -51,7 +51,9 @@ class Finish:
         return (len(losses) > 0 and losses[-1] <= self.target) or self.fitted > self.max_seconds
 
 
-def nonneg_factorize(task: Task, target: float, max_seconds: float, solver: str = "auto") -> Outcome:
+def nonneg_factorize(
+    task: Task, target: float, max_seconds: float, solver: str = "auto", init: str | None = None
+) -> Outcome:
     """Run `nonneg.factorize` to the target, encoding included.
 
     Parameters
@@ -64,6 +66,8 @@ def nonneg_factorize(task: Task, target: float, max_seconds: float, solver: str 
         When to give up.
     solver : str, default "auto"
         The solver's name.
+    init : str, optional
+        A start of its own; the task's by default.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def nonneg_factorize(task: Task, target: float, max_seconds: float, solver: str 
     from nonneg import factorize
 
     finish = Finish(target, max_seconds)
-    W, H = task.W.copy(), task.H.copy()
+    start = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {"init": init}
     with quiet(), stopwatch() as seconds:
         finish.begin()
         result = factorize(
@@ -83,13 +87,12 @@ def nonneg_factorize(task: Task, target: float, max_seconds: float, solver: str 
             task.n_components,
             loss=task.loss,
             solver=solver,
-            W=W,
-            H=H,
             tol=0,
             max_iter=MAX_ITER,
             polish=True,
             n_jobs=task.threads,
             callback=finish,
+            **start,
         )
         taken = seconds()
     history = result.history
