@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
     from nonneg.estimators import NMF, ConeNMF, SeparableNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
-    from nonneg.rank_selection import estimate_rank
+    from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
     from nonneg.solvers import factorize
 
@@ -24,6 +24,7 @@ _HOME = {
     "ConeNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
     "SeparableNMF": "nonneg.estimators",
+    "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.initializers.cone_rank_one",
     "datasets": "nonneg.datasets",
     "estimate_rank": "nonneg.rank_selection",
@@ -39,6 +40,7 @@ __all__ = [
     "ConeNMF",
     "SeparableNMF",
     "__version__",
+    "compare_ranks",
     "cone_rank_one",
     "datasets",
     "estimate_rank",

@@ -91,7 +91,7 @@ def test_the_numerical_rank_is_the_limit(rng):
 def test_a_k_min_beyond_the_ratios_is_said(rng):
     found = estimate_rank(rng.random((6, 5)), k_min=5)
     assert found.rank == 5
-    assert "no ratio is defined from k_min=5 on" in found.reason
+    assert "no candidate is left from k_min=5 on" in found.reason
 
 
 @pytest.mark.parametrize("options", [{"k_min": 0}, {"k_max": 0}, {"k_min": 2.5}, {"k_min": 5, "k_max": 4}])

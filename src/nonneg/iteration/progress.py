@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -142,3 +143,49 @@ def reporter(name: str, verbose: int) -> Reporter:
         The one to use.
     """
     return LineReporter(name) if verbose else SilentReporter()
+
+
+class StepCounter:
+    """Counts the parts of a job that many threads may finish, and shows the count now and then.
+
+    Parameters
+    ----------
+    name : str
+        What runs.
+    n_steps : int
+        How many parts there are.
+    verbose : int
+        0 shows nothing.
+    interval : float, optional
+        Seconds between two refreshes.
+    """
+
+    def __init__(self, name: str, n_steps: int, verbose: int, interval: float | None = None) -> None:
+        self.name = name
+        self.n_steps = n_steps
+        self.verbose = verbose
+        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
+        self.n_done = 0
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._shown = 0.0
+
+    def done(self, what: str) -> None:
+        """Count one more part.
+
+        Parameters
+        ----------
+        what : str
+            Which one, for the line.
+        """
+        with self._lock:
+            self.n_done += 1
+            now = time.monotonic()
+            if not self.verbose or (now - self._shown < self.interval and self.n_done < self.n_steps):
+                return
+            self._shown = now
+            left = (now - self._started) / self.n_done * (self.n_steps - self.n_done)
+            line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {left:.0f} s left"
+            end = "\n" if self.n_done == self.n_steps else ""
+            sys.stderr.write(f"\r\x1b[K{line}{end}" if sys.stderr.isatty() else f"{line}\n")
+            sys.stderr.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from nonneg.rank_selection.spectrum import RankResult, estimate_rank
+from nonneg.rank_selection.comparison import RankComparison, compare_ranks
+from nonneg.rank_selection.estimate import estimate_rank
+from nonneg.rank_selection.result import RankCurve, RankResult
 
-__all__ = ["RankResult", "estimate_rank"]
+__all__ = ["RankComparison", "RankCurve", "RankResult", "compare_ranks", "estimate_rank"]

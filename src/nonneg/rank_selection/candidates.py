@@ -1,0 +1,286 @@
+"""Which ranks are candidates: the range, its limits, the grid, and the way out where there is none."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed
+from nonneg._typing import FloatArray
+from nonneg.data import DataMatrix
+from nonneg.data.row_norms import normalized_rows
+from nonneg.data.singular_values import leading_singular_values
+from nonneg.data.spectral import numerical_noise
+from nonneg.exceptions import InvalidParameterError
+from nonneg.rank_selection.result import RankResult
+
+DEFAULT_K_MAX = 64
+ALL_UP_TO = 8
+"""The grid holds every candidate up to here; then it grows in steps of a quarter."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The data, and among which ranks is asked.
+
+    Attributes
+    ----------
+    data : DataMatrix
+        The data.
+    k_min : int
+        The smallest candidate.
+    k_max : int
+        The largest one, capped at the smaller side minus one.
+    asked : int or None
+        The `k_max` that was asked for.
+    candidates : tuple of int or None
+        The candidates that were asked for.
+    side : int
+        The smaller side; weights count like repeated rows.
+    singular_values : array
+        The k_max + 1 largest.
+    noise : float
+        Below it a singular value is rounding.
+    numerical_rank : int
+        How many stand above it.
+    normalized : bool
+        Whether the points have unit length.
+    """
+
+    data: DataMatrix
+    k_min: int
+    k_max: int
+    asked: int | None
+    candidates: tuple[int, ...] | None
+    side: int
+    singular_values: FloatArray = field(repr=False)
+    noise: float
+    numerical_rank: int
+    normalized: bool
+
+    @property
+    def last(self) -> int:
+        """The largest candidate that makes sense."""
+        return min(self.k_max, self.numerical_rank)
+
+    def within(self) -> list[int]:
+        """Return every candidate of the range.
+
+        Returns
+        -------
+        list of int
+            In ascending order.
+        """
+        chosen = range(self.k_min, self.last + 1)
+        return list(chosen) if self.candidates is None else [k for k in self.candidates if k in chosen]
+
+    def grid(self) -> list[int]:
+        """Return candidates for methods that fit every one of them.
+
+        Returns
+        -------
+        list of int
+            All that were asked for; else every one up to `ALL_UP_TO`, then steps of a quarter.
+        """
+        return self.within() if self.candidates is not None else spaced(self.k_min, self.last)
+
+    def limit_words(self) -> str:
+        """Say where the range ends, and why.
+
+        Returns
+        -------
+        str
+            Such as "k_max=32 (the default)".
+        """
+        return (
+            f"k_max={self.last}"
+            + (" (the default)" if self.asked is None else "")
+            + (" (the numerical rank)" if self.last == self.numerical_rank else "")
+        )
+
+    def answer(self, rank: int, reason: str, method: str, **more: Any) -> RankResult:
+        """Build a result.
+
+        Parameters
+        ----------
+        rank : int
+            The estimate.
+        reason : str
+            Why.
+        method : str
+            By which method.
+        **more : Any
+            Further fields of the result.
+
+        Returns
+        -------
+        RankResult
+            With the fields that the question knows.
+        """
+        return RankResult(
+            rank=rank,
+            scores=more.pop("scores", {}),
+            reason=reason,
+            method=method,
+            singular_values=self.singular_values,
+            numerical_rank=self.numerical_rank,
+            k_min=self.k_min,
+            k_max=max(self.k_max, 0),
+            normalized=self.normalized,
+            **more,
+        )
+
+    def way_out(self, method: str) -> RankResult | None:
+        """Return the answer that needs no method, where there is one.
+
+        Parameters
+        ----------
+        method : str
+            The method that was asked for.
+
+        Returns
+        -------
+        RankResult or None
+            None where there are candidates.
+        """
+        k_min, side, rank = self.k_min, self.side, self.numerical_rank
+        if not self.singular_values[0] > 0.0:
+            return self.answer(1, "X is zero, so that nothing tells ranks apart: 1 by convention.", method)
+        if side <= 2:
+            reason = f"X has a side of {side}, too few singular values to compare: 1 by convention."
+            return self.answer(1, reason, method)
+        if rank < k_min:
+            reason = f"only {rank} singular values stand above rounding, fewer than k_min={k_min}."
+            return self.answer(rank, reason, method)
+        if self.last < k_min:
+            reason = (
+                f"no candidate is left from k_min={k_min} on for a smaller side of {side}: "
+                "k_min, capped at the numerical rank."
+            )
+            return self.answer(min(k_min, rank), reason, method)
+        if not self.within():
+            reason = (
+                f"no candidate lies between k_min={k_min} and {self.limit_words()}: the numerical rank, "
+                f"capped at k_max."
+            )
+            return self.answer(self.last, reason, method)
+        return None
+
+
+def pose(
+    data: DataMatrix,
+    k_min: int,
+    k_max: int | None,
+    candidates: Sequence[int] | None,
+    *,
+    normalize: bool = False,
+    rng: Seed = None,
+) -> Question:
+    """Compute the singular values and the limits that follow from them.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    k_min, k_max : int
+        The range; see `estimate_rank`.
+    candidates : sequence of int or None
+        Candidates that were asked for.
+    normalize : bool
+        Whether points are scaled to unit length.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For the start of the Lanczos method.
+
+    Returns
+    -------
+    Question
+        What the methods need to know.
+    """
+    k_min, k_max, chosen = _checked(k_min, k_max, candidates)
+    view = normalized_rows(data) if normalize else data
+    # Weights count like repeated rows, whose further singular values are zero.
+    side = min(round(data.counted_rows()), data.shape[1])
+    asked = k_max
+    if k_max is None:
+        k_max = max(k_min, min(side // 2, DEFAULT_K_MAX)) if chosen is None else chosen[-1]
+    k_max = min(k_max, side - 1)
+    n_values = max(1, min(k_max + 1, side))
+    values = leading_singular_values(view, min(n_values, *data.shape), rng)
+    values = np.concatenate([values, np.zeros(n_values - len(values))])
+    noise = numerical_noise(data, float(values[0]))
+    rank = int(np.sum(values > noise)) if values[0] > 0 else 0
+    return Question(view, k_min, k_max, asked, chosen, side, values, noise, rank, normalize)
+
+
+def spaced(first: int, last: int) -> list[int]:
+    """Return a grid of ranks: all of the small ones, then steps of a quarter.
+
+    Parameters
+    ----------
+    first, last : int
+        The range, both included.
+
+    Returns
+    -------
+    list of int
+        In ascending order.
+    """
+    chosen = [first]
+    while chosen[-1] < last:
+        k = chosen[-1]
+        chosen.append(min(last, k + (1 if k < ALL_UP_TO else k // 4)))
+    return chosen
+
+
+def between(grid: Sequence[int], chosen: int, n_more: int = 6) -> list[int]:
+    """Return further candidates on both sides of a chosen one, up to its neighbours on the grid.
+
+    Parameters
+    ----------
+    grid : sequence of int
+        In ascending order.
+    chosen : int
+        A member of it.
+    n_more : int
+        At most so many.
+
+    Returns
+    -------
+    list of int
+        Evenly spread, none of them on the grid; empty where there are none between.
+    """
+    at = list(grid).index(chosen)
+    low = grid[at - 1] if at else chosen
+    high = grid[at + 1] if at + 1 < len(grid) else chosen
+    inside = [k for k in range(low + 1, high) if k != chosen]
+    if len(inside) <= n_more:
+        return inside
+    places = np.linspace(0, len(inside) - 1, n_more).round().astype(int)
+    return [inside[place] for place in sorted(set(places.tolist()))]
+
+
+def _checked(
+    k_min: Any, k_max: Any, candidates: Sequence[int] | None
+) -> tuple[int, int | None, tuple[int, ...] | None]:
+    for name, value in (("k_min", k_min), ("k_max", k_max)):
+        if value is not None and not _is_count(value):
+            raise InvalidParameterError(f"Expected {name} to be an integer of at least 1, got {value!r}.")
+    if k_max is not None and k_max < k_min:
+        raise InvalidParameterError(f"Expected k_min <= k_max, got k_min={k_min} and k_max={k_max}.")
+    if candidates is None:
+        return int(k_min), None if k_max is None else int(k_max), None
+    values = list(candidates)
+    if not values or not all(_is_count(value) for value in values):
+        raise InvalidParameterError(
+            f"Expected candidates to be a sequence of integers of at least 1, got {candidates!r}."
+        )
+    chosen = tuple(sorted({int(value) for value in values}))
+    return min(int(k_min), chosen[0]), None if k_max is None else int(k_max), chosen
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1

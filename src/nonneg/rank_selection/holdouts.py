@@ -1,0 +1,279 @@
+"""Which entries are held out, and how well a fit without them predicts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import LocalMatrix
+from nonneg.data.sparse import SparseMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.data.views import transposed
+from nonneg.exceptions import InvalidDataError
+from nonneg.losses.penalties import Penalties
+from nonneg.rank_selection.nested import nested_fits
+from nonneg.rank_selection.sampling import block, without
+from nonneg.solvers.encoding import encode
+
+SHARE = 0.1
+"""The share of the entries that a fold of single entries hides."""
+MAX_HIDDEN = 200_000
+"""At most so many entries a fold: each costs k^2 operations an iteration."""
+MIN_HIDDEN = 10
+MAX_ITER, TOL = 40, 1e-3
+RIDGE = 0.02
+"""Of the size of the smallest singular value that was computed; see `nested_fits`."""
+
+
+class Holdout(Protocol):
+    """A part of the entries that a fit does not see."""
+
+    def errors(
+        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
+    ) -> Iterator[tuple[int, float]]:
+        """Yield each candidate with the share of the held-out squares that it does not explain."""
+
+
+@dataclass(frozen=True)
+class HeldOutEntries:
+    """Single entries, hidden from the solver for data with missing entries.
+
+    Parameters
+    ----------
+    rows, columns : array of int
+        Their places.
+    weights : array of float
+        How many entries each stands for.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    weights: FloatArray
+
+    def errors(
+        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
+    ) -> Iterator[tuple[int, float]]:
+        """Fit without the entries and predict them.
+
+        Parameters
+        ----------
+        data : LocalMatrix
+            The data.
+        candidates : sequence of int
+            In ascending order.
+        rng : numpy.random.Generator
+            For the starts.
+        ridge : float
+            See `nested_fits`.
+
+        Yields
+        ------
+        tuple
+            The candidate, and the share of the held-out squares that it does not explain.
+        """
+        truth = _entries(data, self.rows, self.columns)
+        total = float(self.weights @ (truth * truth))
+        largest = data.extremes()[1]
+        seen = without(data, self.rows, self.columns)
+        for k, W, B in nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge):
+            left, right = to_numpy(W), to_numpy(B)
+            # No entry can be predicted to be larger than all that were seen.
+            missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
+            yield k, float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0)
+
+
+@dataclass(frozen=True)
+class HeldOutBlock:
+    """The entries where some rows meet some columns (Owen & Perry's bi-cross-validation).
+
+    The other rows and columns are factorized; the held-out rows are encoded by what the other columns say,
+    the held-out columns by what the other rows say, and the product predicts the block. No entry is
+    missing from any of these problems, so that each costs what complete data cost, zeros included.
+
+    Parameters
+    ----------
+    rows, columns : array of int
+        In ascending order.
+    """
+
+    rows: IntArray
+    columns: IntArray
+
+    def errors(
+        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
+    ) -> Iterator[tuple[int, float]]:
+        """Fit the rest and predict the block.
+
+        Parameters
+        ----------
+        data : LocalMatrix
+            The data, complete.
+        candidates : sequence of int
+            In ascending order.
+        rng : numpy.random.Generator
+            For the starts.
+        ridge : float
+            See `nested_fits`.
+
+        Yields
+        ------
+        tuple
+            The candidate, and the share of the block's squares that it does not explain.
+        """
+        other_rows = np.setdiff1d(np.arange(data.shape[0]), self.rows)
+        other_columns = np.setdiff1d(np.arange(data.shape[1]), self.columns)
+        held = block(data, self.rows, self.columns)
+        beside = block(data, self.rows, other_columns)
+        above = transposed(block(data, other_rows, self.columns))
+        rest = block(data, other_rows, other_columns)
+        total = held.squared_norm()
+        for k, W, B in nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge):
+            rows, _ = encode(beside, B, beta=2.0, penalties=Penalties())
+            columns, _ = encode(above, W, beta=2.0, penalties=Penalties())
+            inner = float(held.xp.sum(held.times(columns) * rows))
+            model = float(held.xp.sum((rows.T @ rows) * (columns.T @ columns)))
+            yield k, max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0)
+
+
+def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
+    """Draw disjoint sets of single entries, zeros and others alike.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        The data.
+    n_folds : int
+        How many sets.
+    rng : numpy.random.Generator
+        Draws them.
+
+    Returns
+    -------
+    list of HeldOutEntries
+        A tenth of the observed entries each, at most `MAX_HIDDEN`. Where a sparse matrix has more than that,
+        the nonzeros come first, up to half of the limit, and the weights make up for it.
+
+    Raises
+    ------
+    InvalidDataError
+        If there are too few entries.
+    """
+    n_entries = round(data.observed_weight())
+    share = min(SHARE, 1.0 / n_folds)
+    if share * n_entries < MIN_HIDDEN:
+        raise InvalidDataError(
+            f"Cross-validation hides at least {MIN_HIDDEN} entries a fold, and X has {n_entries} observed "
+            f"entries for {n_folds} folds. Use method='singular-value-ratio', or fewer folds."
+        )
+    per_fold = int(share * n_entries)
+    if isinstance(data, SparseMatrix) and data.observed is None and per_fold > MAX_HIDDEN:
+        return _sparse_entries(data, share, n_folds, rng)
+    per_fold = min(per_fold, MAX_HIDDEN)
+    places = _observed_places(data, per_fold * n_folds, rng)
+    return [
+        HeldOutEntries(part // data.shape[1], part % data.shape[1], np.ones(len(part)))
+        for part in np.array_split(places, n_folds)
+    ]
+
+
+def block_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
+    """Cut rows and columns into as many groups; a fold holds out where a group of each meet.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        The data, complete.
+    n_folds : int
+        How many blocks.
+    rng : numpy.random.Generator
+        Draws the groups.
+
+    Returns
+    -------
+    list of HeldOutBlock
+        One a fold.
+
+    Raises
+    ------
+    InvalidDataError
+        If there are too few rows or columns.
+    """
+    n_rows, n_columns = data.shape
+    if min(n_rows, n_columns) < 2 * n_folds:
+        raise InvalidDataError(
+            f"Cross-validation with blocks needs at least {2 * n_folds} rows and columns for {n_folds} "
+            f"folds, and X is {n_rows} x {n_columns}. Use holdout='entries', or fewer folds."
+        )
+    row_groups = np.array_split(rng.permutation(n_rows), n_folds)
+    column_groups = np.array_split(rng.permutation(n_columns), n_folds)
+    return [
+        HeldOutBlock(np.sort(rows), np.sort(columns))
+        for rows, columns in zip(row_groups, column_groups, strict=True)
+    ]
+
+
+def _observed_places(data: LocalMatrix, count: int, rng: np.random.Generator) -> IntArray:
+    n_entries = data.shape[0] * data.shape[1]
+    if data.observed is None:
+        return rng.choice(n_entries, count, replace=False)
+    seen = np.concatenate(
+        [
+            np.flatnonzero(to_numpy(data.observed.dense_rows(start, stop))) + start * data.shape[1]
+            for start, stop in data.row_blocks(1 << 20)
+        ]
+    )
+    return rng.choice(seen, min(count, len(seen)), replace=False)
+
+
+def _sparse_entries(
+    data: SparseMatrix, share: float, n_folds: int, rng: np.random.Generator
+) -> list[Holdout]:
+    csr, (n_rows, n_columns) = data.csr, data.shape
+    n_stored, n_zeros = csr.nnz, n_rows * n_columns - csr.nnz
+    stored = rng.choice(n_stored, min(int(share * n_stored), MAX_HIDDEN // 2) * n_folds, replace=False)
+    owner = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(csr.indptr))
+    filled = owner * n_columns + csr.indices
+    per_fold = min(int(share * n_zeros), MAX_HIDDEN - len(stored) // n_folds)
+    zeros = _unfilled_places(filled, n_rows * n_columns, per_fold * n_folds, rng)
+    folds: list[Holdout] = []
+    for some, others in zip(np.array_split(stored, n_folds), np.array_split(zeros, n_folds), strict=True):
+        places = np.concatenate([filled[some], others])
+        weights = np.repeat([n_stored / len(some), n_zeros / len(others)], [len(some), len(others)])
+        folds.append(HeldOutEntries(places // n_columns, places % n_columns, weights))
+    return folds
+
+
+def _unfilled_places(filled: IntArray, n_entries: int, count: int, rng: np.random.Generator) -> IntArray:
+    # Drawn and sorted out again and again: there are many more zeros than entries.
+    ordered = np.sort(filled)
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < count:
+        drawn = rng.integers(n_entries, size=2 * (count - len(found)))
+        place = np.minimum(np.searchsorted(ordered, drawn), len(ordered) - 1)
+        found = np.concatenate([found, drawn[ordered[place] != drawn]])
+        _, first = np.unique(found, return_index=True)
+        found = found[np.sort(first)]
+    return found[:count]
+
+
+def _entries(data: LocalMatrix, rows: IntArray, columns: IntArray) -> FloatArray:
+    if isinstance(data, SparseMatrix):
+        return np.asarray(data.csr[rows, columns], dtype=np.float64).ravel()
+    array: Any = data.array  # type: ignore[attr-defined]
+    if isinstance(array, np.ndarray):
+        return array[rows, columns].astype(np.float64)
+    flat = data.xp.reshape(array, (-1,))
+    index = data.xp.asarray(rows * data.shape[1] + columns, device=array.device)
+    return to_numpy(data.xp.take(flat, index, axis=0))
+
+
+def _products(left: FloatArray, right: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    out = np.empty(len(rows))
+    for start in range(0, len(rows), 1 << 15):
+        part = slice(start, start + (1 << 15))
+        out[part] = np.einsum("ij,ij->i", left[rows[part]], right[columns[part]])
+    return out

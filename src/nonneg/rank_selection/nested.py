@@ -1,0 +1,108 @@
+"""Factorizations of one matrix for ascending ranks, each started from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array
+from nonneg.data import LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.initializers.registry import find_start
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.hals import hals
+
+
+def nested_fits(
+    data: LocalMatrix,
+    candidates: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    max_iter: int,
+    tol: float,
+    ridge: float = 0.0,
+) -> Iterator[tuple[int, Array, Array]]:
+    """Fit every candidate in turn; the first from nndsvda, the others with components added.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        The data; some entries may be missing.
+    candidates : sequence of int
+        In ascending order, at most the smaller side.
+    rng : numpy.random.Generator
+        Draws the points that new components start from.
+    max_iter : int
+        At most so many iterations a fit.
+    tol : float
+        As in `hals`.
+    ridge : float
+        Adds ridge / 2 (||W||^2 + ||B||^2) to the loss: where entries are missing, a component that touches
+        hidden ones alone could be of any size.
+
+    Yields
+    ------
+    k : int
+        The candidate.
+    W, B : array
+        Its factors; X is about W B'.
+    """
+    penalties = Penalties(l2_W=ridge, l2_H=ridge)
+    W, B = find_start("nndsvda")(data, candidates[0], rng=rng)
+    for k in candidates:
+        if k > B.shape[1]:
+            W, B = grown(data, W, B, k, rng)
+        run = hals(data, W, B, penalties=penalties, max_iter=max_iter, tol=tol)
+        W, B = run.state.W, run.state.B
+        yield k, W, B
+
+
+def grown(data: LocalMatrix, W: Array, B: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Add components: what is left of points that are drawn by the size of what is left of them.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        The data.
+    W, B : array
+        Factors of fewer components; not changed.
+    k : int
+        How many components there shall be.
+    rng : numpy.random.Generator
+        Draws the points.
+
+    Returns
+    -------
+    tuple of array
+        Factors of k components with the same product: the new columns of W are zero.
+    """
+    xp, n_new = data.xp, k - B.shape[1]
+    left = _squared_residuals(data, W, B)
+    total = float(left.sum())
+    odds = left / total if total > 0 else np.full(len(left), 1.0 / len(left))
+    # Points that are explained wholly cannot be drawn; where too few are left, all may be.
+    if np.count_nonzero(odds) < n_new:
+        odds = np.full(len(left), 1.0 / len(left))
+    rows = rng.choice(len(left), n_new, replace=n_new > len(left), p=odds)
+    points = data.take_rows(rows)
+    index = np.asarray(rows, dtype=np.int64)
+    chosen = W[index] if isinstance(W, np.ndarray) else xp.take(W, xp.asarray(index, device=W.device), axis=0)
+    rest = xp.clip(points - chosen @ B.T, min=0.0)
+    empty = xp.sum(rest, axis=1) == 0
+    rest = xp.where(empty[:, None], points, rest)
+    blank = data.place(np.zeros((W.shape[0], n_new)))
+    return xp.concat([W, blank], axis=1), data.place(xp.concat([B, rest.T], axis=1))
+
+
+def _squared_residuals(data: LocalMatrix, W: Array, B: Array) -> Any:
+    # ||x - B w||^2 from products; entries that are missing count as if the model were 0 there, which is
+    # good enough for odds.
+    cross = data.times(B)
+    squares = to_numpy(data.squared_row_norms())
+    inner = to_numpy(data.xp.sum(cross * W, axis=1))
+    model = to_numpy(data.xp.sum((W @ (B.T @ B)) * W, axis=1))
+    found = squares - 2 * inner + model
+    # Rounding of the differences is no residual.
+    return np.where(found > 1e-10 * (squares + model), found, 0.0)

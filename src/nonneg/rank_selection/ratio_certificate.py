@@ -1,0 +1,148 @@
+"""What is known about a rank that was read off the singular values: the cones it would mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy.optimize import brentq
+
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.geometry.bounds import mean_squared_sine
+from nonneg.geometry.spectrum import RatioCondition, ratio_condition
+from nonneg.rank_selection.candidates import Question
+
+CONDITION, SPECTRUM, GUARANTEE = "ratio-condition", "cone-spectrum", "ratio-guarantee"
+
+
+def ratio_statements(question: Question, rank: int) -> Certificate:
+    """Hold Lemma 14's spectrum and Theorem 9's condition (92) against the singular values.
+
+    Parameters
+    ----------
+    question : Question
+        The singular values and the data they belong to.
+    rank : int
+        The estimate.
+
+    Returns
+    -------
+    Certificate
+        "ratio-condition", "cone-spectrum" and "ratio-guarantee".
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9 and Lemma 14.
+    """
+    data = question.data
+    n_samples, n_features = data.counted_rows(), data.shape[1]
+    if rank < 2 or rank >= min(len(question.singular_values), n_features):
+        sentence = "Theorem 9 speaks of two cones or more, and of more features than cones."
+        return Certificate(
+            tuple(
+                Statement(name, sentence, None, None, Verdict.NOT_VERIFIABLE)
+                for name in (CONDITION, SPECTRUM, GUARANTEE)
+            )
+        )
+    found = ratio_condition(
+        question.singular_values, rank, n_samples, n_features, squared_norm=data.squared_norm()
+    )
+    facts = {"n_cones": rank, "n_samples": n_samples, "n_features": n_features}
+    return Certificate(
+        (
+            _condition(found, question, facts),
+            _cones(found, facts),
+            _guarantee(found, question, facts),
+        )
+    )
+
+
+def _condition(found: RatioCondition, question: Question, facts: dict[str, Any]) -> Statement:
+    k = facts["n_cones"]
+    verb = "within" if found.holds else "further than"
+    hint = (
+        ""
+        if found.holds or question.normalized
+        else " The theorem assumes points of like length: normalize=True leaves the lengths out."
+    )
+    sentence = (
+        f"{k} like cones have squared singular values on three levels. Over the number of points, those seen "
+        f"differ from the best such levels by {found.deviation:.3g}, {verb} what condition (92) allows "
+        f"({found.largest_epsilon:.3g}).{hint}"
+    )
+    levels = {
+        "first_level": found.spectrum.first,
+        "cone_level": found.spectrum.floor + found.spectrum.gap,
+        "floor_level": found.spectrum.floor,
+    }
+    verdict = Verdict.HOLDS if found.holds else Verdict.FAILS
+    return Statement(
+        CONDITION, sentence, found.deviation, found.largest_epsilon, verdict, {**facts, **levels}
+    )
+
+
+def _cones(found: RatioCondition, facts: dict[str, Any]) -> Statement:
+    angles = implied_angles(found)
+    if angles is None:
+        sentence = (
+            f"No {facts['n_cones']} circular cones of equal size at equal angles have a spectrum like this "
+            "one (Lemma 14)."
+        )
+        return Statement(SPECTRUM, sentence, None, None, Verdict.FAILS, facts)
+    size, between = angles
+    sentence = (
+        f"As {facts['n_cones']} circular cones of equal size at equal angles (Lemma 14), this spectrum means "
+        f"a size angle of {size:.3g} and {between:.3g} radians between the axes. Whether the points lie in "
+        "cones is not seen from singular values."
+    )
+    more = {"size_angle": size, "between_angle": between, "apart": bool(between > 4 * size)}
+    return Statement(SPECTRUM, sentence, between, 4 * size, Verdict.NOT_VERIFIABLE, {**facts, **more})
+
+
+def _guarantee(found: RatioCondition, question: Question, facts: dict[str, Any]) -> Statement:
+    n_samples, n_features = facts["n_samples"], facts["n_features"]
+    # In units of the mean squared length, on which the theorem's constant rests.
+    scale = _mean_square(found)
+    supply = n_samples / n_features * (found.largest_epsilon / scale) ** 2 if scale > 0 else 0.0
+    n_tested = question.last - question.k_min + 1
+    sentence = (
+        f"Theorem 9 finds the number of cones with probability at least 1 - {2 * n_tested} exp(-t^2 F) once "
+        f"N eps^2 / F >= c t^2; here N eps^2 / F is {supply:.3g} with the largest eps that (92) allows, "
+        "squared lengths having mean 1. The constant c is not known."
+    )
+    return Statement(GUARANTEE, sentence, supply, None, Verdict.NOT_VERIFIABLE, facts)
+
+
+def _mean_square(found: RatioCondition) -> float:
+    levels = found.spectrum
+    others = (levels.n_cones - 1) * (levels.floor + levels.gap)
+    return levels.first + others + (levels.n_features - levels.n_cones) * levels.floor
+
+
+def implied_angles(found: RatioCondition) -> tuple[float, float] | None:
+    """Return the cones that have the fitted spectrum.
+
+    Parameters
+    ----------
+    found : RatioCondition
+        The levels that were fitted.
+
+    Returns
+    -------
+    tuple of float or None
+        Size angle and angle between axes, in radians; None where no like cones have this spectrum.
+    """
+    levels = found.spectrum
+    length = _mean_square(found)
+    if not (length > 0 and levels.floor > 0):
+        return None
+    # (87): the floor is f(alpha) times the mean squared length over n_features - 1.
+    share = levels.floor * (levels.n_features - 1) / length
+    if not float(mean_squared_sine(1e-6)) < share < float(mean_squared_sine(math.pi / 2)):
+        return None
+    size = float(brentq(lambda angle: float(mean_squared_sine(angle)) - share, 1e-6, math.pi / 2))
+    weight = (length * (1.0 - share) - levels.floor) / levels.n_cones
+    cosine = 1.0 - levels.gap / weight if weight > 0 else 2.0
+    if not 0.0 <= cosine < 1.0:
+        return None
+    return size, math.acos(cosine)

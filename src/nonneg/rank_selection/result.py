@@ -1,0 +1,207 @@
+"""What an estimate of the rank says: the number, its curves and its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.exceptions import ShapeError
+
+
+@dataclass(frozen=True, repr=False)
+class RankCurve:
+    """One measure of every candidate, over repeats where there are any.
+
+    Attributes
+    ----------
+    name : str
+        What was measured, such as "held-out error".
+    candidates : tuple of int
+        The candidates, in ascending order.
+    mean : array of shape (n_candidates,)
+        The measure of each.
+    spread : array of shape (n_candidates,)
+        Its standard deviation over repeats; 0 where nothing was repeated.
+    better : {"larger", "smaller"}
+        Which side is good.
+    """
+
+    name: str
+    candidates: tuple[int, ...]
+    mean: FloatArray
+    spread: FloatArray
+    better: str = "larger"
+
+    def __post_init__(self) -> None:
+        candidates = tuple(int(k) for k in self.candidates)
+        mean, spread = np.asarray(self.mean, dtype=float), np.asarray(self.spread, dtype=float)
+        if not len(candidates) == len(mean) == len(spread):
+            raise ShapeError(
+                f"Expected a mean and a spread for each of {len(candidates)} candidates, got {len(mean)} and "
+                f"{len(spread)}."
+            )
+        for name, value in (("candidates", candidates), ("mean", mean), ("spread", spread)):
+            object.__setattr__(self, name, value)
+
+    def at(self, k: int) -> tuple[float, float] | None:
+        """Return mean and spread of a candidate.
+
+        Parameters
+        ----------
+        k : int
+            The candidate.
+
+        Returns
+        -------
+        tuple of float or None
+            None where it is not on the curve.
+        """
+        if k not in self.candidates:
+            return None
+        place = self.candidates.index(k)
+        return float(self.mean[place]), float(self.spread[place])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the curve as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Lists of numbers.
+        """
+        return {
+            "name": self.name,
+            "better": self.better,
+            "candidates": list(self.candidates),
+            "mean": self.mean.tolist(),
+            "spread": self.spread.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        return f"RankCurve({self.name!r}, {len(self.candidates)} candidates, better={self.better!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class RankResult:
+    """An estimate of the rank and what it rests on.
+
+    Attributes
+    ----------
+    rank : int
+        The estimate, at least 1.
+    scores : mapping of int to float
+        The score of each candidate (the means of `curve`); `curve.better` says which side is good. Empty
+        where there was no candidate.
+    reason : str
+        Why this rank, in a sentence.
+    method : str
+        The name of the method.
+    singular_values : array
+        The leading singular values that were computed, in descending order.
+    numerical_rank : int
+        How many of them stand above rounding (a lower bound of the matrix's numerical rank).
+    k_min, k_max : int
+        The range of the candidates.
+    curves : tuple of RankCurve
+        All that was measured, the curve that decides first.
+    certificate : Certificate
+        What is known about the estimate beyond the numbers.
+    normalized : bool
+        Whether the points were scaled to unit length first.
+    """
+
+    rank: int
+    scores: Mapping[int, float]
+    reason: str
+    method: str
+    singular_values: Any
+    numerical_rank: int
+    k_min: int
+    k_max: int
+    curves: tuple[RankCurve, ...] = ()
+    certificate: Certificate = field(default_factory=Certificate)
+    normalized: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", MappingProxyType(dict(self.scores)))
+        object.__setattr__(self, "curves", tuple(self.curves))
+
+    @property
+    def curve(self) -> RankCurve | None:
+        """The curve that decides; None where there was no candidate."""
+        return self.curves[0] if self.curves else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, texts and lists of them.
+        """
+        return {
+            "rank": self.rank,
+            "method": self.method,
+            "reason": self.reason,
+            "numerical_rank": self.numerical_rank,
+            "k_min": self.k_min,
+            "k_max": self.k_max,
+            "normalized": self.normalized,
+            "singular_values": np.asarray(self.singular_values).tolist(),
+            "curves": [curve.as_dict() for curve in self.curves],
+            "certificate": [statement.as_dict() for statement in self.certificate],
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only view of a dict cannot be pickled or copied.
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values["scores"] = dict(self.scores)
+        return _rebuild, (type(self), values)
+
+    def __repr__(self) -> str:
+        return f"RankResult(rank={self.rank}, method={self.method!r}: {self.reason})"
+
+
+def _rebuild(kind: type[RankResult], values: dict[str, Any]) -> RankResult:
+    return kind(**values)
+
+
+def scores_of(curve: RankCurve) -> dict[int, float]:
+    """Return the means of a curve by candidate.
+
+    Parameters
+    ----------
+    curve : RankCurve
+        Any curve.
+
+    Returns
+    -------
+    dict
+        Candidate to mean.
+    """
+    return {k: float(value) for k, value in zip(curve.candidates, curve.mean, strict=True)}
+
+
+def listed(values: Sequence[int]) -> str:
+    """Write candidates for a person.
+
+    Parameters
+    ----------
+    values : sequence of int
+        In ascending order.
+
+    Returns
+    -------
+    str
+        Such as "2 to 9" or "2, 4, 8".
+    """
+    numbers = [int(value) for value in values]
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(str(number) for number in numbers)

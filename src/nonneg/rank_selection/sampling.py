@@ -1,0 +1,159 @@
+"""A part of the data in this process: a sample of the points, and blocks of rows and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import IntArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.local import local_matrix
+from nonneg.data.observed import ArrayObserved, ListedObserved, MissingAt
+from nonneg.data.sparse import SparseMatrix
+from nonneg.data.views import ScaledMatrix
+from nonneg.exceptions import UnsupportedInputError
+
+
+def sample(data: DataMatrix, max_samples: int | None, rng: np.random.Generator) -> LocalMatrix:
+    """Return at most so many of the points, drawn without replacement, in this process.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    max_samples : int or None
+        None takes all.
+    rng : numpy.random.Generator
+        Draws the points where there are more.
+
+    Returns
+    -------
+    LocalMatrix
+        Sparse data stay sparse; scaled rows are written out for the sample.
+    """
+    if data.weights is not None:
+        raise UnsupportedInputError(
+            "Cross-validation and stability count every sample once, and sample weights were given. Use "
+            "method='singular-value-ratio', or repeat the samples."
+        )
+    if getattr(data, "has_mask", False):
+        raise UnsupportedInputError(
+            "Cross-validation and stability of chunked data with missing entries are not possible. "
+            "Compute the data first, or use method='singular-value-ratio'."
+        )
+    n_rows = data.shape[0]
+    rows = None
+    if max_samples is not None and n_rows > max_samples:
+        rows = np.sort(rng.choice(n_rows, max_samples, replace=False))
+    return _local(data, rows)
+
+
+def _local(data: DataMatrix, rows: IntArray | None) -> LocalMatrix:
+    base = getattr(data, "base", None)
+    if base is not None:
+        part = _local(base, rows)
+        scale: Any = data.row_scale if rows is None else data.row_scale[rows]  # type: ignore[attr-defined]
+        scale = scale.compute() if hasattr(scale, "compute") else scale
+        return _written_out(part, scale)
+    if not isinstance(data, LocalMatrix):
+        array: Any = data.array  # type: ignore[attr-defined]
+        return local_matrix((array if rows is None else array[rows]).compute())
+    if rows is None:
+        return data
+    if isinstance(data, SparseMatrix):
+        return data.select(rows)
+    return DenseMatrix(_taken(data, rows, 0), data.xp, observed=_observed_rows(data, rows))
+
+
+def _observed_rows(data: LocalMatrix, rows: IntArray) -> Any:
+    observed = data.observed
+    if isinstance(observed, ArrayObserved):
+        index = data.xp.asarray(rows, device=observed.mask.device)
+        return ArrayObserved(data.xp.take(observed.mask, index, axis=0), data.xp)
+    return None if observed is None else observed.rows(rows)
+
+
+def _taken(data: Any, index: IntArray, axis: int) -> Any:
+    place = data.xp.asarray(np.asarray(index, dtype=np.int64), device=data.array.device)
+    return data.xp.take(data.array, place, axis=axis)
+
+
+def _written_out(part: LocalMatrix, scale: Any) -> LocalMatrix:
+    if isinstance(part, SparseMatrix):
+        csr = part.csr.copy()
+        csr.data = csr.data * np.repeat(scale[:, 0], np.diff(csr.indptr)).astype(csr.dtype)
+        return SparseMatrix(csr, observed=part.observed)
+    return DenseMatrix(part.array * scale, part.xp, observed=part.observed)  # type: ignore[attr-defined]
+
+
+def block(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix:
+    """Return some rows and columns of complete data.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        Dense or sparse, nothing missing.
+    rows, columns : array of int
+        Which ones, in ascending order.
+
+    Returns
+    -------
+    LocalMatrix
+        A copy of the part.
+    """
+    if isinstance(data, SparseMatrix):
+        return SparseMatrix(data.csr[rows][:, columns].tocsr())
+    part = DenseMatrix(_taken(data, rows, 0), data.xp)
+    return DenseMatrix(_taken(part, columns, 1), data.xp)
+
+
+def without(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix:
+    """Return the data with some entries hidden.
+
+    Parameters
+    ----------
+    data : LocalMatrix
+        Dense or sparse.
+    rows, columns : array of int
+        The places of the hidden entries, all different and observed so far.
+
+    Returns
+    -------
+    LocalMatrix
+        A copy in which they are missing.
+    """
+    ones = np.ones(len(rows), dtype=np.int8)
+    hidden = sp.csr_array((ones, (rows, columns)), shape=data.shape)
+    before = data.observed
+    if isinstance(data, SparseMatrix):
+        kept = data.csr - data.csr.multiply(hidden.astype(data.dtype))
+        kept = sp.csr_array(kept)
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return SparseMatrix(kept, observed=_more_missing(before, hidden))
+    if isinstance(data, ScaledMatrix) or not isinstance(data, DenseMatrix):
+        raise UnsupportedInputError(f"Expected dense or sparse data, got {type(data).__name__}.")
+    if data.kind == "dense":
+        array = data.array.copy()
+        array[rows, columns] = 0
+        return DenseMatrix(array, data.xp, observed=_more_missing(before, hidden))
+    seen = np.ones(data.shape, dtype=bool)
+    seen[rows, columns] = False
+    mask = data.xp.asarray(seen, dtype=data.dtype, device=data.array.device)
+    if isinstance(before, ArrayObserved):
+        mask = mask * before.mask
+    return DenseMatrix(data.array * mask, data.xp, observed=ArrayObserved(mask, data.xp))
+
+
+def _more_missing(before: Any, hidden: Any) -> Any:
+    if before is None:
+        return ListedObserved(MissingAt(hidden))
+    if before.lists_observed:
+        listed = before.listed.astype(np.int8)
+        rest = listed - listed.multiply(hidden)
+        rest.eliminate_zeros()
+        return ListedObserved(rest)
+    return ListedObserved(MissingAt(before.listed.astype(np.int8) + hidden))

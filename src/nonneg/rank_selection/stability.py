@@ -1,0 +1,174 @@
+"""The rank up to which restarts from random factors find the same components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._threads import over_ranges
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError
+from nonneg.initializers.registry import find_start
+from nonneg.iteration.progress import StepCounter
+from nonneg.losses.penalties import Penalties
+from nonneg.metrics import match_components
+from nonneg.rank_selection.candidates import Question
+from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
+from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
+from nonneg.rank_selection.sampling import sample
+from nonneg.solvers.hals import hals
+
+NAME = "stability"
+N_RESTARTS = 10
+MAX_POINTS = 1000
+"""The consensus matrix is of at most so many points, drawn at random: it is quadratic in their number."""
+N_GROUPS = 5
+"""Restarts are left out in so many groups, one at a time, to see how much a measure depends on them."""
+MAX_ITER, TOL = 100, 1e-3
+CLOSE = 0.003
+"""Agreements that differ by less are taken for equal."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One run from a random start.
+
+    Attributes
+    ----------
+    labels : array of int
+        The strongest component of each point.
+    H : array of shape (k, n_features)
+        The components.
+    loss : float
+        The final loss.
+    """
+
+    labels: IntArray
+    H: FloatArray
+    loss: float
+
+
+def stability(
+    question: Question,
+    *,
+    n_repeats: int | None = None,
+    max_samples: int | None = None,
+    rng: Seed = None,
+    verbose: int = 0,
+) -> RankResult:
+    """Return the largest candidate for which restarts agree as well as for the best one.
+
+    Parameters
+    ----------
+    question : Question
+        The data and the candidates.
+    n_repeats : int, optional
+        The number of restarts a candidate, at least 3; 10 by default.
+    max_samples : int, optional
+        At most so many points take part.
+    rng : None, int, Generator, RandomState or SeedSequence
+        Draws points and starts.
+    verbose : int
+        1 shows the runs that are done.
+
+    Returns
+    -------
+    RankResult
+        Its curves are the mean cosine of matched components, which decides, and the cophenetic correlation
+        and the dispersion of the consensus matrix, which look at the points instead.
+    """
+    n_restarts = N_RESTARTS if n_repeats is None else n_repeats
+    if n_restarts < 3:
+        raise InvalidParameterError(f"Expected n_repeats of at least 3 restarts, got {n_restarts}.")
+    found = question.way_out(NAME)
+    if found is not None:
+        return found
+    source = generator(rng)
+    data = sample(question.data, max_samples, source)
+    root = int(source.integers(2**62))
+    n_rows = data.shape[0]
+    points = np.sort(np.random.default_rng([root, 0]).permutation(n_rows)[:MAX_POINTS])
+    candidates = [k for k in question.grid() if k <= min(data.shape)] or [min(data.shape)]
+    counter = StepCounter("stability", n_restarts * len(candidates), verbose)
+    measures = [_measures(data, k, points, n_restarts, root, counter) for k in candidates]
+    curves = tuple(
+        RankCurve(
+            name,
+            tuple(candidates),
+            np.array([each[at][0] for each in measures]),
+            np.array([each[at][1] for each in measures]),
+        )
+        for at, name in enumerate(("component agreement", "cophenetic correlation", "dispersion"))
+    )
+    rank = largest_as_stable(curves[0], n_restarts - 1)
+    at = candidates.index(rank)
+    reason = (
+        f"{rank} is the largest number of components for which {n_restarts} restarts agree as well as for "
+        f"the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
+        f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} points."
+    )
+    return question.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)
+
+
+def _measures(
+    data: LocalMatrix, k: int, points: IntArray, n_restarts: int, root: int, counter: StepCounter
+) -> list[tuple[float, float]]:
+    def work(start: int, stop: int) -> list[Restart]:
+        runs = []
+        for number in range(start, stop):
+            runs.append(_restart(data, k, points, np.random.default_rng([root, 1, k, number])))
+            counter.done(f"k={k}, restart {number + 1}")
+        return runs
+
+    runs = [run for part in over_ranges(work, n_restarts, grain=1) for run in part]
+    labels = np.array([run.labels for run in runs])
+    best = min(runs, key=lambda run: run.loss)
+    # Each of the others beside the best one.
+    cosines = np.array([match_components(best.H, run.H).cosines.mean() for run in runs if run is not best])
+    whole = consensus_matrix(labels)
+    groups = np.array_split(np.arange(n_restarts), min(N_GROUPS, n_restarts))
+    parts = [consensus_matrix(np.delete(labels, group, axis=0)) for group in groups]
+    return [
+        (float(cosines.mean()), float(cosines.std(ddof=1))),
+        (cophenetic_correlation(whole), _jackknife([cophenetic_correlation(part) for part in parts])),
+        (dispersion(whole), _jackknife([dispersion(part) for part in parts])),
+    ]
+
+
+def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generator) -> Restart:
+    W, B = find_start("random")(data, k, rng=rng)
+    run = hals(data, W, B, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
+    W, B = to_numpy(run.state.W), to_numpy(run.state.B)
+    # The scale of a component is arbitrary: what counts is the size of its part of the point.
+    shares = W[points] * np.linalg.norm(B, axis=0)
+    return Restart(np.argmax(shares, axis=1), B.T, float(run.history.loss[-1]))
+
+
+def _jackknife(values: list[float]) -> float:
+    n = len(values)
+    return float(np.sqrt((n - 1) / n * np.sum((np.array(values) - np.mean(values)) ** 2)))
+
+
+def largest_as_stable(curve: RankCurve, n_compared: int) -> int:
+    """Return the largest candidate whose measure is as high as the best one's, up to its standard error.
+
+    Parameters
+    ----------
+    curve : RankCurve
+        Agreements of components.
+    n_compared : int
+        Over how many runs each was averaged.
+
+    Returns
+    -------
+    int
+        Measures that differ by less than `CLOSE`, or by less than the standard error of the best, count as
+        equal.
+    """
+    best = int(np.argmax(curve.mean))
+    allowed = max(CLOSE, float(curve.spread[best]) / np.sqrt(n_compared))
+    return int(curve.candidates[int(np.flatnonzero(curve.mean >= curve.mean[best] - allowed)[-1])])
