@@ -34,7 +34,7 @@ def test_writes_table_factors_model_and_report(method, named_file, planted, tmp_
     out = tmp_path / "out"
     assert main(["anchors", str(named_file), "-k", "4", "--method", method, "--quiet", "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("4 samples explain 100.0% of the squared norm of all others.")
+    assert said.startswith("4 samples explain 100.0% of the squared norm of the data.")
     assert {path.name for path in out.iterdir()} == {
         "anchors.csv", "W.npy", "H.npy", "result.json", "model.npz", "report.html",
     }  # fmt: skip

@@ -150,3 +150,24 @@ def test_result_says_what_happened(clean):
     assert text == (
         "SelectionResult(6 anchors by 'spa', n_iter=6, stopped because all that was asked for was found)"
     )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_states_how_sure_it_is(name, clean, noisy):
+    options = {"max_iter": 60} if METHODS[name].kind == "convex" else {}
+    exact = select_anchors(clean.X, 6, method=name, rng=0, **options).certificate
+    assert exact["conditioning"].holds
+    rough = select_anchors(np.abs(noisy.X), 6, method=name, rng=0, **options).certificate
+    if METHODS[name].kind == "convex":
+        assert exact["anchor-margin"].holds
+    elif name not in ("vca", "preconditioned-spa"):  # which do not see what they left
+        assert exact["points-left"].holds
+        assert not rough["points-left"].holds
+        assert rough["points-left"].number > exact["points-left"].number
+
+
+def test_conditioning_is_the_distance_from_the_hull_of_the_others():
+    X = np.array([[2.0, 0, 0], [0, 2.0, 0], [0, 0, 1.0], [1, 1, 0]])
+    statement = select_anchors(X, 3, method="spa").certificate["conditioning"]
+    # The third corner is nearest: its distance from the middle of the other two.
+    assert statement.number == pytest.approx(np.sqrt(1 + 1 + 1))

@@ -33,7 +33,7 @@ def anchor_sentence(record: Mapping[str, Any]) -> str:
     result = record["result"]
     k = result["n_anchors"]
     subject = "1 sample explains" if k == 1 else f"{wording.number(k)} samples explain"
-    return f"{subject} {wording.percent(max(result['explained'], 0.0))} of the squared norm of all others."
+    return f"{subject} {wording.percent(max(result['explained'], 0.0))} of the squared norm of the data."
 
 
 def build_anchor_page(
@@ -110,7 +110,7 @@ def _row(entry: Mapping[str, Any]) -> dict[str, Any]:
         "name": entry.get("name"),
         "value": wording.number(entry["value"]),
         "margin": wording.number(entry["margin"]),
-        "weight": wording.percent(entry["mean_weight"]),
+        "weight": wording.number(entry["mean_weight"]),
     }
 
 

@@ -107,6 +107,7 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
     axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=_INK)
     axes.axvline(n_chosen + 0.5, color=_FAINT, linewidth=1.2)
     axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("data points, largest first", color=_INK)
     axes.set_ylabel(label, color=_INK)
     axes.grid(axis="y", color=_FAINT, linewidth=0.8)

@@ -78,4 +78,5 @@ def preconditioned_spa(
     condition = float(np.linalg.cond(change))
     found = spa(projected(points, change), k, tie_tol=tie_tol)
     facts: dict[str, Any] = {"preconditioner": preconditioner, "condition": condition}
-    return replace(found, method="preconditioned-spa", facts=facts)
+    # As many picks as directions span them all: what is left says nothing.
+    return replace(found, method="preconditioned-spa", best_left=None, facts=facts)

@@ -21,6 +21,7 @@ from nonneg.iteration import Progress
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
 from nonneg.separable.registry import METHODS, Method, find_method, method_name
 from nonneg.separable.result import SelectionResult
+from nonneg.separable.selection_certificate import with_statements
 
 DEFAULTS: dict[str, Any] = {
     "lam": "auto",
@@ -162,7 +163,8 @@ def select_anchors(
         if entry.in_process:
             points = _brought_home(points, n_anchors, centered)
         found = entry.run(points.data, n_anchors, **keywords)
-    _check_found(found, n_anchors, name)
+        _check_found(found, n_anchors, name)
+        found = with_statements(found, points.data)
     return _in_rows_of(found, points, data.shape[0])
 
 
