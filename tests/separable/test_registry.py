@@ -1,0 +1,46 @@
+"""The registry is what the guide says, and what the methods take."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from nonneg import separable
+from nonneg.separable import METHODS
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "separable.md"
+FUNCTIONS = {
+    "merit": "merit.merit",
+    "fast-gradient": "fast_gradient.fast_gradient",
+    "spa": "spa.spa",
+    "snpa": "snpa.snpa",
+    "xray": "xray.xray",
+    "fast-anchor": "fast_anchor.fast_anchor",
+    "preconditioned-spa": "preconditioning.preconditioned_spa",
+    "vca": "vca.vca",
+}
+
+
+def test_the_table_of_the_guide_is_the_registry():
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| (\w+) \| [^|]+ \| (yes|no) \|", GUIDE.read_text("utf-8"), re.MULTILINE
+    )
+    written = {name: (kind, signed == "yes") for name, kind, signed in rows}
+    assert written == {name: (method.kind, method.signed) for name, method in METHODS.items()}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_takes_the_options_that_it_declares(name):
+    module, function = FUNCTIONS[name].split(".")
+    home = __import__(f"{separable.__name__}.{module}", fromlist=[function])
+    taken = set(inspect.signature(getattr(home, function)).parameters) - {"data", "n_anchors", "rng"}
+    assert taken == set(METHODS[name].options)
+    assert METHODS[name].seeded == ("rng" in inspect.signature(getattr(home, function)).parameters)
+
+
+def test_names_and_aliases_differ():
+    names = [*METHODS, *(alias for method in METHODS.values() for alias in method.aliases)]
+    assert len(names) == len(set(names))
