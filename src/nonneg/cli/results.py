@@ -181,6 +181,7 @@ def fit_record(fitted: FittedModel) -> dict[str, Any]:
         "parameters": {name: value for name, value in model.get_params().items() if name != "callback"},
         "result": {
             "n_components": model.components_.shape[0],
+            "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
             "solver": model.result_.solver,
             "loss_name": model.result_.loss_name,
             "loss": model.result_.loss,

@@ -18,7 +18,7 @@ from nonneg.exceptions import UnsupportedInputError
 
 
 class ScaledMatrix(LocalMatrix):
-    """diag(row_scale) X diag(column_scale) of a local X, without a copy of its entries.
+    """The matrix diag(row_scale) X diag(column_scale) of a local X, without a copy of its entries.
 
     Row weights and observed entries are those of X: they count rows and entries, whatever their size.
 

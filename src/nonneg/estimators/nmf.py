@@ -55,10 +55,9 @@ class NMF(OnlineEstimator):
         The number of components. "auto" takes that of given factors, or else estimates it by
         `nonneg.estimate_rank`: the one difference from scikit-learn. None keeps the number of features.
     init : str, optional
-        The start: "random", "nndsvd", "nndsvda", "nndsvdar", "spherical-kmeans", "cone" (leading directions
-        of clusters; alias "cr1"), "anchors" (samples found by successive projections), or "custom"
-        for the W and H given to `fit`. None stands for given factors, else for "nndsvda" where `n_components`
-        is at most the smaller side of X, else for "random".
+        The start, such as "random", "nndsvda", "cone" (`nonneg.initializers.STARTS`), "anchors" (samples by
+        successive projections), or "custom" for the W and H given to `fit`. None stands for given factors,
+        else for "nndsvda" where `n_components` is at most the smaller side of X, else for "random".
     solver : str
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" or "mu", or "auto", which looks at loss,
         shape and kind of the data.
@@ -86,8 +85,7 @@ class NMF(OnlineEstimator):
     forget_factor : float
         For `partial_fit`: what is left of the past with every batch, above 0 and at most 1.
     fresh_restarts : bool
-        For `partial_fit` with losses other than Frobenius: solve for the coefficients of a batch with at
-        most `fresh_restarts_max_iter` sweeps, instead of to tolerance.
+        For `partial_fit`, losses other than Frobenius: at most `fresh_restarts_max_iter` sweeps of a batch.
     fresh_restarts_max_iter : int
         See `fresh_restarts`.
     max_no_improvement : int or None
@@ -121,6 +119,8 @@ class NMF(OnlineEstimator):
         How good the answer provably is; see `certify`.
     result_ : FactorizationResult
         W, H, loss, reason to stop, and the above.
+    rank_estimate_ : RankResult
+        How "auto" chose the number of components; only where it did.
     n_steps_ : int
         Batches seen by `partial_fit`.
     n_features_in_ : int
@@ -305,8 +305,7 @@ class NMF(OnlineEstimator):
         beta = beta_loss_of(self)
         W, H = given_factors(self, W, H, frozen=frozen is not None and len(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
-        k = rank_of(self, data, W, H)
-        init, W, H = start_of(self, data, k, W, H)
+        init, W, H = start_of(self, data, k := rank_of(self, data, W, H), W, H)
         result = factorize(
             data,
             k,

@@ -152,8 +152,10 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
     Returns
     -------
     int
-        As asked; for "auto" that of the given factors, else an estimate.
+        As asked; for "auto" that of the given factors, else an estimate, which is kept as the model's
+        `rank_estimate_`.
     """
+    vars(model).pop("rank_estimate_", None)
     if model.n_components is None:
         return data.shape[1]
     if model.n_components != "auto":
@@ -162,7 +164,8 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
         shape = () if factor is None else _shape(factor)
         if len(shape) == 2:
             return int(shape[axis])
-    return estimate_rank(data).rank
+    model.rank_estimate_ = estimate_rank(data, n_jobs=model.n_jobs)
+    return int(model.rank_estimate_.rank)
 
 
 def _shape(factor: Any) -> tuple[int, ...]:

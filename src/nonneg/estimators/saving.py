@@ -25,6 +25,7 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.iteration import History
+from nonneg.rank_selection import RankResult
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 1
 NUMBERS = ("n_components_", "n_iter_", "n_steps_", "reconstruction_err_", "n_features_in_")
@@ -71,6 +72,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
         header["history"] = model.history_.as_dict()
     if hasattr(model, "certificate_"):
         header["certificate"] = model.certificate_.as_dict()
+    if hasattr(model, "rank_estimate_"):
+        header["rank_estimate"] = model.rank_estimate_.as_dict()
     arrays = {"components_": on_host(model.components_)}
     if (online := getattr(model, "_online", None)) is not None:
         header["online"] = {"n_samples": online.n_samples, "decay": online.decay}
@@ -222,6 +225,8 @@ def _restore_fit(model: Any, header: dict[str, Any], arrays: dict[str, Any], pat
         model.history_ = History(header["history"])
     if "certificate" in header:
         model.certificate_ = Certificate.from_dict(header["certificate"])
+    if "rank_estimate" in header:
+        model.rank_estimate_ = RankResult.from_dict(header["rank_estimate"])
     fitted = {name.removeprefix("fitted."): arrays[name] for name in arrays if name.startswith("fitted.")}
     model._restore_arrays(fitted, path)
     if "online" in header:

@@ -158,6 +158,30 @@ class RankResult:
             "certificate": [statement.as_dict() for statement in self.certificate],
         }
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RankResult:
+        """Build a result from what `as_dict` gave.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        RankResult
+            Equal to the one they came from.
+        """
+        curves = tuple(RankCurve(**curve) for curve in values["curves"])
+        rest = {name: value for name, value in values.items() if name not in ("curves", "certificate")}
+        rest["singular_values"] = np.asarray(rest["singular_values"], dtype=float)
+        return cls(
+            scores=scores_of(curves[0]) if curves else {},
+            curves=curves,
+            certificate=Certificate.from_dict({"statements": values["certificate"]}),
+            **rest,
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view of a dict cannot be pickled or copied.
         values = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -226,5 +226,7 @@ def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         ("stopped because", result["stop_reason"]["sentence"].replace("`", "")),
         ("time", seconds(result["seconds"])),
     ]
+    if result.get("rank_reason"):
+        about_result.append(("number of components", f"{result['n_components']}: {result['rank_reason']}"))
     parameters = [(name, number(value)) for name, value in record.get("parameters", {}).items()]
     return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]
