@@ -305,7 +305,8 @@ class NMF(OnlineEstimator):
         beta = beta_loss_of(self)
         W, H = given_factors(self, W, H, frozen=frozen is not None and len(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
-        init, W, H = start_of(self, data, k := rank_of(self, data, W, H), W, H)
+        k = rank_of(self, data, W, H)
+        init, W, H = start_of(self, data, k, W, H)
         result = factorize(
             data,
             k,
