@@ -150,14 +150,15 @@ def _squared_chords(
     if isinstance(block, SparseMatrix):
         return _sparse_chords(block, index, own, axes)
     chords, lengths = np.zeros(len(index)), np.zeros(len(index))
+    # Rows that stay in a core's cache; a GPU is given more at a time.
+    step = max(1, (1 << (16 if block.kind == "dense" else 22)) // max(1, block.shape[1]))
+    placed = axes if block.kind == "dense" else _float64_beside(block, axes)
 
     def work(start: int, stop: int) -> None:
-        # Rows that stay in a core's cache; a GPU is given more at a time.
-        step = max(1, (1 << (16 if block.kind == "dense" else 22)) // max(1, block.shape[1]))
         for first in range(start, stop, step):
             some = slice(first, min(first + step, stop))
             rows = block.take_rows(index[some])
-            chords[some], lengths[some] = _differences(block.xp, rows, axes[own[some]])
+            chords[some], lengths[some] = _differences(block.xp, rows, placed, own[some])
 
     if block.kind == "dense":
         over_ranges(work, len(index), grain=64, operations=4.0 * len(index) * block.shape[1])
@@ -166,17 +167,22 @@ def _squared_chords(
     return chords, lengths
 
 
-def _differences(xp: Any, rows: Array, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _float64_beside(block: LocalMatrix, array: FloatArray) -> Array:
+    return block.xp.astype(block.xp.asarray(array, device=block.take_rows([]).device), block.xp.float64)
+
+
+def _differences(xp: Any, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the squared chords and lengths of rows that nobody else holds."""
     if isinstance(rows, np.ndarray):
-        far = rows.astype(np.float64)
+        far = rows.astype(np.float64, copy=False)
         squares = np.einsum("ij,ij->i", far, far)
         far /= np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
-        far -= axes
+        far -= axes[own]
         return np.einsum("ij,ij->i", far, far), squares
     rows = xp.astype(rows, xp.float64)
     squares = xp.sum(rows * rows, axis=1)
     norms = xp.sqrt(xp.where(squares > 0, squares, xp.ones_like(squares)))
-    far = rows / norms[:, None] - xp.asarray(axes, dtype=xp.float64, device=rows.device)
+    far = rows / norms[:, None] - xp.take(axes, xp.asarray(own, device=rows.device), axis=0)
     return to_numpy(xp.sum(far * far, axis=1)), to_numpy(squares)
 
 
@@ -194,5 +200,5 @@ def _sparse_chords(
     step = max(1, (1 << 18) // max(1, block.shape[1]))
     for first in range(0, len(near), step):
         some = near[first : first + step]
-        chords[some], lengths[some] = _differences(np, block.take_rows(index[some]), axes[own[some]])
+        chords[some], lengths[some] = _differences(np, block.take_rows(index[some]), axes, own[some])
     return chords, lengths
