@@ -52,7 +52,7 @@ docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-reproduce: $(READY) ## list the experiments that can be run again
+reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/nonneg reproduce $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
