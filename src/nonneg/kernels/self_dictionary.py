@@ -93,6 +93,7 @@ def dictionary_of(points: Any) -> Dictionary:
     if is_host_tensor(points):
         points = shared(points)
     if sp.issparse(points):
+        points = sp.csr_array(points)
         centre = np.asarray(points.sum(axis=0), dtype=np.float64).reshape(-1) / points.shape[0]
         squares = points.copy()
         squares.data = squares.data.astype(np.float64) ** 2

@@ -17,11 +17,11 @@ from nonneg._typing import IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.spectral import to_numpy
 from nonneg.descent.frank_wolfe import frank_wolfe
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.iteration import Checkpoint, FirstOf, Progress
 from nonneg.iteration.progress import reporter
+from nonneg.kernels.portable.column_residuals import to_numpy
 from nonneg.separable.exact_steps import STEP_RULES, corrected
 from nonneg.separable.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit_certificate import merit_statements
@@ -189,7 +189,7 @@ def merit(
         checkpoint=saved,
     )
     state = problem.complete(run.state)
-    anchors = _anchors(state, n_anchors, most)
+    anchors = _distinct(data, _anchors(state, None if n_anchors is None else n, most), n_anchors)
     maxima = state.row_maxima
     facts = lam_facts | {
         "t_init": t,
@@ -236,6 +236,23 @@ def _anchors(state: FrankWolfeIterate, n_anchors: int | None, most: int) -> IntA
     found = leading_rows(state.row_maxima, n_anchors)[0]
     # A row that no point uses is no anchor, however many were asked for.
     return found[curve[: len(found)] > 0]
+
+
+def _distinct(data: DataMatrix, rows: IntArray, n_anchors: int | None) -> IntArray:
+    # The same point is not two anchors: of equal points the one that is used most stands for all.
+    seen: set[bytes] = set()
+    found: list[int] = []
+    wanted = len(rows) if n_anchors is None else n_anchors
+    for start in range(0, len(rows), wanted):
+        part = rows[start : start + wanted]
+        points = np.ascontiguousarray(to_numpy(data.take_rows(part)))
+        for row, point in zip(part, points, strict=True):
+            if len(found) < wanted and point.tobytes() not in seen:
+                seen.add(point.tobytes())
+                found.append(int(row))
+        if len(found) == wanted:
+            break
+    return np.asarray(found, dtype=np.intp)
 
 
 def _watched(

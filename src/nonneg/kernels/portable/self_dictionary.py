@@ -88,6 +88,7 @@ class Scan:
 
     def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltySlope) -> None:
         self.xp: Any = array_namespace(residual)
+        self.dictionary = dictionary
         self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
         self.residual, self.slope = residual, slope
         self.base_scale = slope.base_scale
@@ -164,7 +165,7 @@ class Scan:
         from nonneg.kernels.self_dictionary import near_tie
 
         xp = self.xp
-        kind, unit = (xp.float32, 2.0**-24) if self._plain_float32() else (xp.float64, 2.0**-53)
+        kind, unit = self.product_type()
         right, sizes = self.scaled_columns(wanted)
         scores = xp.astype(self.scaled_points(), kind) @ xp.astype(right, kind).T
         scores = self._with_listed(scores, wanted, sizes)
@@ -197,13 +198,21 @@ class Scan:
             parts.append(to_numpy(xp.argmin(scores, axis=0)))
         return np.concatenate(parts).astype(np.int64)
 
-    def _plain_float32(self) -> bool:
-        # PyTorch may be told to shorten float32 products on a GPU to TF32, whose errors are far larger.
-        if not is_torch_namespace(self.xp):
-            return True
-        import torch
+    def product_type(self) -> tuple[Any, float]:
+        """Return the type of the quick products and its rounding unit.
 
-        return bool(torch.get_float32_matmul_precision() == "highest")
+        Returns
+        -------
+        dtype, float
+            float32, but float64 where PyTorch was told that it may shorten float32 products to TF32, whose
+            errors are far larger.
+        """
+        if is_torch_namespace(self.xp):
+            import torch
+
+            if torch.get_float32_matmul_precision() != "highest":
+                return self.xp.float64, 2.0**-53
+        return self.xp.float32, 2.0**-24
 
     def _with_listed(self, scores: Array, wanted: IntArray, sizes: Array) -> Array:
         slope, xp = self.slope, self.xp
