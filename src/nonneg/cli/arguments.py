@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 
 
@@ -44,6 +45,62 @@ def whole_number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
     return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Read a number above zero.
+
+    Parameters
+    ----------
+    text : str
+        Such as "9.5".
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"a number above 0 was expected; {text!r} came")
+    return number
+
+
+def count(text: str) -> int:
+    """Read a positive whole number.
+
+    Parameters
+    ----------
+    text : str
+        Such as "12".
+
+    Returns
+    -------
+    int
+        The number.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
+    return int(text)
+
+
+def counts(text: str) -> list[int]:
+    """Read positive whole numbers.
+
+    Parameters
+    ----------
+    text : str
+        Separated by commas, such as "2,4,8".
+
+    Returns
+    -------
+    list of int
+        The numbers.
+    """
+    return [count(part.strip()) for part in text.split(",")]
 
 
 def image_shape(text: str) -> tuple[int, int]:

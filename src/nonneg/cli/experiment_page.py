@@ -135,6 +135,10 @@ def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *
         f"- Date: {when}",
         *(f"- Machine: {text}" for text in dict.fromkeys(_machine(line["machine"]) for line in lines)),
         f"- Threads: {', '.join(map(str, threads))}",
+        *(
+            f"- Device: {name}"
+            for name in dict.fromkeys(line["device"] for line in lines if "device" in line)
+        ),
     ]
     loads = [line["load"] for line in lines if line.get("load") is not None]
     if loads:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nonneg._threads import current_threads, threads
 from nonneg._version import __version__
 from nonneg.cli import terminal
+from nonneg.cli.trial_processes import results_of_processes
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.experiments.experiment import Experiment, Setting, setting_key
+from nonneg.experiments.device import described_device
+from nonneg.experiments.experiment import Experiment, Setting, Workspace, flat_records, setting_key
+from nonneg.experiments.registry import find_experiment
 from nonneg.report.machine import machine_facts, present_facts
 from nonneg.report.records import append_record, plain, read_records
 
@@ -47,7 +50,14 @@ def read_trials(experiment: Experiment, folder: Path, *, quick: bool) -> list[di
 
 
 def run_trials(
-    experiment: Experiment, folder: Path, *, quick: bool, limit: int | None = None, quiet: bool = False
+    experiment: Experiment,
+    folder: Path,
+    *,
+    quick: bool,
+    limit: int | None = None,
+    minutes: float | None = None,
+    n_processes: int = 1,
+    quiet: bool = False,
 ) -> bool:
     """Run the trials that are not done yet.
 
@@ -61,6 +71,10 @@ def run_trials(
         Whether the quick setting is meant.
     limit : int or None
         Run at most so many.
+    minutes : float or None
+        Begin no trial after so many.
+    n_processes : int
+        How many processes run trials, each on one thread; 1 runs them here, on the threads they ask for.
     quiet : bool
         Show no progress.
 
@@ -70,18 +84,22 @@ def run_trials(
         False where Ctrl-C ended it; the trial that was under way leaves nothing behind.
     """
     wanted = experiment.trials(quick)
-    done = {setting_key(line["setting"]) for line in read_trials(experiment, folder, quick=quick)}
+    lines = read_trials(experiment, folder, quick=quick)
+    done = {setting_key(line["setting"]) for line in lines}
     left = [setting for setting in wanted if setting_key(setting) not in done]
     if limit is not None:
         left = left[:limit]
     if not quiet and done:
         terminal.note(f"{experiment.name}: {len(done)} of {len(wanted)} trials are done already")
+    shown = _Progress(experiment, left, quiet, None if minutes is None else 60.0 * minutes)
     about = machine_facts()
-    shown = _Progress(experiment, left, quiet)
     try:
-        for setting in left:
-            shown.begin(setting)
-            append_record(folder / RECORDS, _one_trial(experiment, setting, about))
+        for setting, line in (
+            _in_processes(experiment, folder, left, about, n_processes, shown)
+            if n_processes > 1 and left
+            else _here(experiment, folder, left, about, lines, shown)
+        ):
+            append_record(folder / RECORDS, line)
             shown.end(setting)
     except (KeyboardInterrupt, InterruptedFitWarning):
         shown.close()
@@ -94,20 +112,71 @@ def run_trials(
     return True
 
 
-def _one_trial(experiment: Experiment, setting: Setting, about: Mapping[str, Any]) -> dict[str, Any]:
+def _here(
+    experiment: Experiment,
+    folder: Path,
+    left: Sequence[Setting],
+    about: Mapping[str, Any],
+    lines: list[dict[str, Any]],
+    shown: _Progress,
+) -> Iterator[tuple[Setting, dict[str, Any]]]:
+    for setting in left:
+        if shown.time_is_up():
+            return
+        shown.begin()
+        line = _one_trial(experiment, setting, about, Workspace(folder, flat_records(lines)))
+        lines.append(line)
+        yield setting, line
+
+
+def _in_processes(
+    experiment: Experiment,
+    folder: Path,
+    left: Sequence[Setting],
+    about: Mapping[str, Any],
+    n_processes: int,
+    shown: _Progress,
+) -> Iterator[tuple[Setting, dict[str, Any]]]:
+    shown.begin()
+    for pair in results_of_processes(
+        _trial_in_process,
+        left,
+        experiment.name,
+        about,
+        str(folder),
+        n_processes=n_processes,
+        time_is_up=shown.time_is_up,
+    ):
+        yield pair
+        shown.begin()
+
+
+def _trial_in_process(name: str, about: Mapping[str, Any], folder: str, setting: Setting) -> dict[str, Any]:
+    return _one_trial(find_experiment(name), setting, about, Workspace(Path(folder), ()), n_threads=1)
+
+
+def _one_trial(
+    experiment: Experiment,
+    setting: Setting,
+    about: Mapping[str, Any],
+    workspace: Workspace,
+    n_threads: int | None = None,
+) -> dict[str, Any]:
     now = present_facts()
-    with warnings.catch_warnings(), threads(setting.get("threads")):
+    device = described_device() if experiment.on_devices else None
+    with warnings.catch_warnings(), threads(setting.get("threads", n_threads)):
         # A solver that is interrupted returns what it has so far, which is no result of the experiment.
         warnings.simplefilter("error", InterruptedFitWarning)
         n_threads = current_threads()
         started = time.perf_counter()
-        records = experiment.run(dict(setting))
+        records = experiment.records_of(dict(setting), workspace)
         seconds = time.perf_counter() - started
     return {
         "setting": dict(setting),
         "records": [plain(record) for record in records],
         "seconds": round(seconds, 4),
         "threads": n_threads,
+        **({} if device is None else {"device": device}),
         "version": __version__,
         **now,
         "machine": about,
@@ -124,8 +193,10 @@ def _drop_a_torn_line(path: Path) -> None:
 class _Progress:
     """A line on standard error: which trial, for how long, and how long it may take."""
 
-    def __init__(self, experiment: Experiment, left: Sequence[Setting], quiet: bool) -> None:
-        self.name, self.quiet = experiment.name, quiet
+    def __init__(
+        self, experiment: Experiment, left: Sequence[Setting], quiet: bool, limit: float | None
+    ) -> None:
+        self.name, self.quiet, self.limit = experiment.name, quiet, limit
         self.cost = experiment.cost or (lambda setting: 1.0)
         self.total, self.count = sum(map(self.cost, left)), len(left)
         self.done, self.finished = 0.0, 0
@@ -133,9 +204,12 @@ class _Progress:
         self.shown = float("-inf")
         self.interval = 0.0 if sys.stderr.isatty() else 10.0
 
-    def begin(self, setting: Setting) -> None:
+    def time_is_up(self) -> bool:
+        return self.limit is not None and time.monotonic() - self.started >= self.limit
+
+    def begin(self) -> None:
         now = time.monotonic()
-        if self.quiet or now - self.shown < self.interval:
+        if self.quiet or self.finished == self.count or now - self.shown < self.interval:
             return
         self.shown = now
         line = f"{self.name}: trial {self.finished + 1} of {self.count}"
@@ -159,6 +233,8 @@ class _Progress:
         start = "\r\x1b[K" if sys.stderr.isatty() else ""
         elapsed = _duration(time.monotonic() - self.started)
         terminal.note(f"{start}{self.name}: {self.finished} of {self.count} trials in {elapsed}")
+        if self.finished < self.count and self.time_is_up():
+            terminal.note(f"{self.name}: the time is over; the same command goes on with the other trials")
 
 
 def _duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nonneg.cli import INTERRUPTED, arguments, terminal
+from nonneg.exceptions import UnsupportedError
 from nonneg.experiments.registry import TITLES, find_experiment
 
 if TYPE_CHECKING:
@@ -46,6 +47,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run at most so many trials now; those that are done are kept and the same command goes on",
     )
     parser.add_argument(
+        "--minutes",
+        type=arguments.positive_number,
+        metavar="N",
+        help="begin no trial after so many minutes; the same command goes on later",
+    )
+    parser.add_argument(
+        "--processes",
+        type=arguments.whole_number,
+        metavar="N",
+        default=1,
+        help="run so many trials at once, each in a process with one thread (not where times are measured)",
+    )
+    parser.add_argument(
+        "--device",
+        metavar="NAME",
+        help="where the points lie, as PyTorch names it, such as cuda (default: NumPy)",
+    )
+    parser.add_argument(
         "--only-summarize", action="store_true", help="run nothing; write the pages anew from the records"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -71,18 +90,26 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from nonneg.cli.experiment_page import write_page
     from nonneg.cli.experiment_trials import read_trials, run_trials
+    from nonneg.experiments.device import use_device
     from nonneg.report.folder import check_output_folder
 
     out = options.out or (QUICK_OUTPUT if options.quick else OUTPUT)
     chosen = _chosen(options.experiment, options.quick, options.only_summarize)
+    _check_options(options, chosen)
     check_output_folder(out)
     for experiment in chosen:
         folder = out / experiment.name
         whole = True
         if not options.only_summarize:
-            with terminal.warnings_as_notes():
+            with terminal.warnings_as_notes(), use_device(options.device):
                 whole = run_trials(
-                    experiment, folder, quick=options.quick, limit=options.trials, quiet=options.quiet
+                    experiment,
+                    folder,
+                    quick=options.quick,
+                    limit=options.trials,
+                    minutes=options.minutes,
+                    n_processes=options.processes if experiment.side_by_side else 1,
+                    quiet=options.quiet,
                 )
         lines = read_trials(experiment, folder, quick=options.quick)
         if lines:
@@ -95,12 +122,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_options(options: argparse.Namespace, chosen: list[Experiment]) -> None:
+    """Refuse what the one experiment cannot do; of all, each takes what it can."""
+    if options.experiment == ALL or options.only_summarize:
+        return
+    (experiment,) = chosen
+    if options.processes > 1 and not experiment.side_by_side:
+        raise UnsupportedError(
+            f"{experiment.name} measures times or rests on earlier trials: its trials run one after another. "
+            "Leave out --processes."
+        )
+    if options.device is not None and not experiment.on_devices:
+        raise UnsupportedError(f"{experiment.name} does not choose where its points lie. Leave out --device.")
+
+
 def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
     """Return the experiments to run; what they need is there."""
     if name != ALL:
         experiment = find_experiment(name)
         if not only_summarize:
-            experiment.check_data_sets(quick)
+            experiment.check_machine(quick)
         return [experiment]
     chosen = []
     for experiment in map(find_experiment, TITLES):
@@ -110,6 +151,10 @@ def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
                 f"{experiment.name} is left out: its data sets {', '.join(missing)} are not in the data "
                 "home that NONNEG_DATA names"
             )
+            continue
+        lacking = None if only_summarize or experiment.lacks is None else experiment.lacks(quick)
+        if lacking:
+            terminal.note(f"{experiment.name} is left out: {lacking}")
         else:
             chosen.append(experiment)
     return chosen

@@ -5,13 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nonneg.datasets.store import ENVIRONMENT_VARIABLE, DatasetNotFoundError, is_available
+from nonneg.exceptions import UnsupportedError
 from nonneg.experiments.exhibits import Exhibit
 
 Setting = Mapping[str, Any]
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a trial of an experiment in stages finds beside its setting.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the records lie; a trial may keep a checkpoint there until it has ended.
+    records : sequence of mapping
+        Of the trials that are done, each with the entries of its setting.
+    """
+
+    folder: Path
+    records: Sequence[Record]
 
 
 @dataclass(frozen=True)
@@ -42,17 +60,46 @@ class Experiment:
         The same for the quick setting; None where it needs the same.
     cost : callable or None
         Takes a setting and returns how long it takes in proportion to the others, for the time left.
+    in_stages : bool
+        Whether `run` takes a `Workspace` too, because later trials rest on earlier ones.
+    side_by_side : bool
+        Whether trials may run in several processes at once. Not where times are measured.
+    on_devices : bool
+        Whether the points go where `nonneg.experiments.device` says.
+    lacks : callable or None
+        Takes `quick` and returns what this machine would need and has not, in a sentence; None for nothing.
     """
 
     name: str
     title: str
     shows: str
     trials: Callable[[bool], Sequence[Setting]]
-    run: Callable[[Setting], Sequence[Record]]
+    run: Callable[..., Sequence[Record]]
     summarize: Callable[[Sequence[Record]], Sequence[Exhibit]]
     data_sets: tuple[str, ...] = ()
     quick_data_sets: tuple[str, ...] | None = None
     cost: Callable[[Setting], float] | None = None
+    in_stages: bool = False
+    side_by_side: bool = True
+    on_devices: bool = False
+    lacks: Callable[[bool], str | None] | None = None
+
+    def records_of(self, setting: Setting, workspace: Workspace) -> Sequence[Record]:
+        """Run one trial.
+
+        Parameters
+        ----------
+        setting : mapping
+            One of `trials`.
+        workspace : Workspace
+            What is there already.
+
+        Returns
+        -------
+        sequence of mapping
+            The records of the trial.
+        """
+        return self.run(setting, workspace) if self.in_stages else self.run(setting)
 
     def missing_data_sets(self, quick: bool) -> list[str]:
         """Return the data sets that are needed and are not on this machine.
@@ -70,8 +117,8 @@ class Experiment:
         needed = self.quick_data_sets if quick and self.quick_data_sets is not None else self.data_sets
         return [name for name in needed if not is_available(name)]
 
-    def check_data_sets(self, quick: bool) -> None:
-        """Make sure before any work that the data sets are at hand.
+    def check_machine(self, quick: bool) -> None:
+        """Make sure before any work that the data sets are at hand and the machine can do it.
 
         Parameters
         ----------
@@ -81,7 +128,9 @@ class Experiment:
         Raises
         ------
         DatasetNotFoundError
-            If one is not; the message says where it belongs.
+            If a data set is missing; the message says where it belongs.
+        UnsupportedError
+            If the machine lacks something else.
         """
         missing = self.missing_data_sets(quick)
         if missing:
@@ -90,6 +139,9 @@ class Experiment:
                 f"each into a folder of its name in a data home (`nonneg.datasets.store` says which files), "
                 f"and name the data home by the environment variable {ENVIRONMENT_VARIABLE}."
             )
+        lacking = None if self.lacks is None else self.lacks(quick)
+        if lacking:
+            raise UnsupportedError(f"{self.name}: {lacking}")
 
 
 def setting_key(setting: Setting) -> str:

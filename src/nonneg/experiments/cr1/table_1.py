@@ -175,4 +175,5 @@ EXPERIMENT = Experiment(
     run=run,
     summarize=summarize,
     cost=lambda setting: float(setting["limit"]),
+    side_by_side=False,  # times are measured
 )

@@ -135,4 +135,5 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     data_sets=TIMED,
     quick_data_sets=(),
+    side_by_side=False,  # times are measured
 )
