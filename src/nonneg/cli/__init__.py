@@ -14,6 +14,7 @@ from nonneg.exceptions import NonnegError
 COMMANDS = {
     "demo": "factorize handwritten digits and write a report, to see what comes out",
     "fit": "factorize a file and write the factors, the numbers and a report",
+    "rank": "estimate how many components a file asks for, by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
     "report": "write the report of an earlier fit again",
     "reproduce": "repeat experiments of the papers",

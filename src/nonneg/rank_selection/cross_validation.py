@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
 from nonneg._random import Seed, generator
 from nonneg._threads import over_ranges
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration.progress import StepCounter
@@ -72,14 +72,16 @@ def cross_validation(
     folds, kind = _folds(data, holdout, n_folds, np.random.default_rng([root, 0]))
     grid = _possible(question.grid(), data, kind, n_folds)
     ridge = RIDGE * float(question.singular_values[-1])
-    measure = partial(_measure, data, folds, root=root, ridge=ridge, verbose=verbose)
-    errors = measure(grid, patience=PATIENCE if question.candidates is None else None)
+    # Only a grid has candidates between its own; right factors of the others need not be kept.
+    search = Search(data, folds, root, ridge, verbose, {} if question.candidates is None else None)
+    errors = search.errors(grid, patience=PATIENCE if question.candidates is None else None)
     grid = grid[: errors.shape[1]]
     if question.candidates is None:
         chosen, _ = smallest_as_good(grid, errors)
         more = between(grid, chosen)
         if more:
-            errors = np.concatenate([errors, measure(more)], axis=1)
+            below = max((k for k in grid if k < more[0]), default=None)
+            errors = np.concatenate([errors, search.errors(more, start=below)], axis=1)
             order = np.argsort([*grid, *more])
             grid, errors = sorted([*grid, *more]), errors[:, order]
     rank, best = smallest_as_good(grid, errors)
@@ -126,37 +128,86 @@ def _possible(grid: list[int], data: LocalMatrix, kind: str, n_folds: int) -> li
     return kept
 
 
-def _measure(
-    data: LocalMatrix,
-    folds: Sequence[Holdout],
-    candidates: list[int],
-    *,
-    root: int,
-    ridge: float,
-    verbose: int,
-    patience: int | None = None,
-) -> FloatArray:
-    # All folds go from candidate to candidate together, so that where to stop does not depend on threads.
-    paths = [
-        fold.errors(data, candidates, np.random.default_rng([root, 1, number]), ridge=ridge)
-        for number, fold in enumerate(folds)
-    ]
-    counter = StepCounter(NAME, len(candidates), verbose)
-    errors = np.zeros((len(folds), 0))
+@dataclass(frozen=True)
+class Search:
+    """Fits of all folds, which go from candidate to candidate together.
 
-    def work(start: int, stop: int) -> list[float]:
-        return [next(paths[fold])[1] for fold in range(start, stop)]
+    Parameters
+    ----------
+    data : LocalMatrix
+        The data.
+    folds : sequence of Holdout
+        What is held out.
+    root : int
+        The seed.
+    ridge : float
+        See `nested_fits`.
+    verbose : int
+        1 shows the candidates that are done.
+    factors : dict or None
+        Gathers the right factors by fold and candidate, from which other candidates can start.
+    """
 
-    for k in candidates:
-        column = [error for part in over_ranges(work, len(folds), grain=1) for error in part]
-        errors = np.column_stack([errors, column])
-        counter.done(f"k={k}")
-        best = int(np.argmin(errors.mean(axis=0)))
-        if patience is not None and errors.shape[1] - 1 - best >= patience:
-            later = errors[:, best + 1 :] - errors[:, [best]]
-            if np.all(later.mean(axis=0) > later.std(axis=0, ddof=1) / np.sqrt(len(folds))):
+    data: LocalMatrix
+    folds: Sequence[Holdout]
+    root: int
+    ridge: float
+    verbose: int
+    factors: dict[tuple[int, int], Array] | None = None
+
+    def errors(
+        self, candidates: list[int], *, start: int | None = None, patience: int | None = None
+    ) -> FloatArray:
+        """Return the held-out errors.
+
+        Parameters
+        ----------
+        candidates : list of int
+            In ascending order.
+        start : int, optional
+            The candidate that was fitted before and from which the first one grows.
+        patience : int, optional
+            Ends the search after so many candidates that are all worse than the best.
+
+        Returns
+        -------
+        array of shape (n_folds, n_candidates)
+            Of those that were fitted.
+        """
+        known = self.factors or {}
+        paths = [
+            fold.errors(
+                self.data,
+                candidates,
+                np.random.default_rng([self.root, 1 if start is None else 2, number]),
+                ridge=self.ridge,
+                start=None if start is None else known[number, start],
+            )
+            for number, fold in enumerate(self.folds)
+        ]
+        counter = StepCounter(NAME, len(candidates), self.verbose)
+        errors = np.zeros((len(self.folds), 0))
+
+        def work(first: int, last: int) -> list[tuple[float, Array]]:
+            return [next(paths[fold]) for fold in range(first, last)]
+
+        for k in candidates:
+            found = [each for part in over_ranges(work, len(self.folds), grain=1) for each in part]
+            errors = np.column_stack([errors, [error for error, _ in found]])
+            if self.factors is not None:
+                self.factors.update({(number, k): B for number, (_, B) in enumerate(found)})
+            counter.done(f"k={k}")
+            if patience is not None and _is_past_the_best(errors, patience):
                 break
-    return errors
+        return errors
+
+
+def _is_past_the_best(errors: FloatArray, patience: int) -> bool:
+    best = int(np.argmin(errors.mean(axis=0)))
+    if errors.shape[1] - 1 - best < patience:
+        return False
+    later = errors[:, best + 1 :] - errors[:, [best]]
+    return bool(np.all(later.mean(axis=0) > later.std(axis=0, ddof=1) / np.sqrt(len(errors))))
 
 
 def smallest_as_good(candidates: Sequence[int], errors: FloatArray) -> tuple[int, int]:

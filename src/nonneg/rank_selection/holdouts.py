@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import to_numpy
@@ -33,9 +33,15 @@ class Holdout(Protocol):
     """A part of the entries that a fit does not see."""
 
     def errors(
-        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
-    ) -> Iterator[tuple[int, float]]:
-        """Yield each candidate with the share of the held-out squares that it does not explain."""
+        self,
+        data: LocalMatrix,
+        candidates: Sequence[int],
+        rng: np.random.Generator,
+        *,
+        ridge: float,
+        start: Array | None = None,
+    ) -> Iterator[tuple[float, Array]]:
+        """Yield the share of the held-out squares that each candidate does not explain, and its B."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,14 @@ class HeldOutEntries:
     weights: FloatArray
 
     def errors(
-        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
-    ) -> Iterator[tuple[int, float]]:
+        self,
+        data: LocalMatrix,
+        candidates: Sequence[int],
+        rng: np.random.Generator,
+        *,
+        ridge: float,
+        start: Array | None = None,
+    ) -> Iterator[tuple[float, Array]]:
         """Fit without the entries and predict them.
 
         Parameters
@@ -69,21 +81,26 @@ class HeldOutEntries:
             For the starts.
         ridge : float
             See `nested_fits`.
+        start : array, optional
+            See `nested_fits`.
 
         Yields
         ------
-        tuple
-            The candidate, and the share of the held-out squares that it does not explain.
+        error : float
+            The share of the held-out squares that the candidate does not explain.
+        B : array
+            Its right factor.
         """
         truth = _entries(data, self.rows, self.columns)
         total = float(self.weights @ (truth * truth))
         largest = data.extremes()[1]
         seen = without(data, self.rows, self.columns)
-        for k, W, B in nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge):
+        fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
+        for _, W, B in fits:
             left, right = to_numpy(W), to_numpy(B)
             # No entry can be predicted to be larger than all that were seen.
             missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
-            yield k, float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0)
+            yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), B
 
 
 @dataclass(frozen=True)
@@ -104,8 +121,14 @@ class HeldOutBlock:
     columns: IntArray
 
     def errors(
-        self, data: LocalMatrix, candidates: Sequence[int], rng: np.random.Generator, *, ridge: float
-    ) -> Iterator[tuple[int, float]]:
+        self,
+        data: LocalMatrix,
+        candidates: Sequence[int],
+        rng: np.random.Generator,
+        *,
+        ridge: float,
+        start: Array | None = None,
+    ) -> Iterator[tuple[float, Array]]:
         """Fit the rest and predict the block.
 
         Parameters
@@ -118,11 +141,15 @@ class HeldOutBlock:
             For the starts.
         ridge : float
             See `nested_fits`.
+        start : array, optional
+            See `nested_fits`.
 
         Yields
         ------
-        tuple
-            The candidate, and the share of the block's squares that it does not explain.
+        error : float
+            The share of the block's squares that the candidate does not explain.
+        B : array
+            Its right factor, of the columns that were not held out.
         """
         other_rows = np.setdiff1d(np.arange(data.shape[0]), self.rows)
         other_columns = np.setdiff1d(np.arange(data.shape[1]), self.columns)
@@ -131,12 +158,13 @@ class HeldOutBlock:
         above = transposed(block(data, other_rows, self.columns))
         rest = block(data, other_rows, other_columns)
         total = held.squared_norm()
-        for k, W, B in nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge):
+        fits = nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
+        for _, W, B in fits:
             rows, _ = encode(beside, B, beta=2.0, penalties=Penalties())
             columns, _ = encode(above, W, beta=2.0, penalties=Penalties())
             inner = float(held.xp.sum(held.times(columns) * rows))
             model = float(held.xp.sum((rows.T @ rows) * (columns.T @ columns)))
-            yield k, max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0)
+            yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), B
 
 
 def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:

@@ -12,6 +12,7 @@ from nonneg.data import LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.initializers.registry import find_start
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
 
 
@@ -23,6 +24,7 @@ def nested_fits(
     max_iter: int,
     tol: float,
     ridge: float = 0.0,
+    start: Array | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
     """Fit every candidate in turn; the first from nndsvda, the others with components added.
 
@@ -41,6 +43,8 @@ def nested_fits(
     ridge : float
         Adds ridge / 2 (||W||^2 + ||B||^2) to the loss: where entries are missing, a component that touches
         hidden ones alone could be of any size.
+    start : array of shape (n_columns, k), optional
+        The right factor of a smaller fit, from which the first candidate is grown.
 
     Yields
     ------
@@ -50,7 +54,10 @@ def nested_fits(
         Its factors; X is about W B'.
     """
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
-    W, B = find_start("nndsvda")(data, candidates[0], rng=rng)
+    if start is None:
+        W, B = find_start("nndsvda")(data, candidates[0], rng=rng)
+    else:
+        W, B = encode(data, start, beta=2.0, penalties=penalties)[0], start
     for k in candidates:
         if k > B.shape[1]:
             W, B = grown(data, W, B, k, rng)

@@ -114,6 +114,47 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
     return _svg_text(figure, f"{label.capitalize()} of the data points, largest first")
 
 
+def candidate_curve(
+    candidates: Sequence[int], mean: Sequence[float], spread: Sequence[float], chosen: int, label: str
+) -> str:
+    """Draw a measure of every candidate, with its spread, and mark one.
+
+    Parameters
+    ----------
+    candidates : sequence of int
+        Where the values stand.
+    mean : sequence of float
+        The values.
+    spread : sequence of float
+        Half the error bars.
+    chosen : int
+        The candidate to mark.
+    label : str
+        What was measured.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    x, y, bars = (np.asarray(values, dtype=float) for values in (candidates, mean, spread))
+    figure, axes = _figure(5.2, 3.0)
+    if np.any(bars > 0):
+        axes.fill_between(x, y - bars, y + bars, color=_FAINT, linewidth=0)
+    axes.plot(x, y, color=_ACCENT, linewidth=2, solid_capstyle="round")
+    for at in np.flatnonzero(x == chosen):
+        axes.plot(x[at], y[at], "o", color=_ACCENT, markersize=7)
+        axes.annotate(
+            str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=_INK
+        )
+    if y.size and y.min() > 0 and y.max() > 100 * y.min():
+        axes.set_yscale("log")
+    axes.set_xlabel("components", color=_INK)
+    axes.set_ylabel(label, color=_INK)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    return _svg_text(figure, f"{label.capitalize()} by number of components")
+
+
 def heat_map(
     factor: FloatArray, what: str, names: Sequence[str] | None = None, *, ordered: bool = False
 ) -> str:

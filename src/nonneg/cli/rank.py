@@ -1,0 +1,133 @@
+"""`nonneg rank FILE`: how many components a file asks for."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from nonneg.cli import arguments, terminal
+from nonneg.cli.fit import add_data_arguments, read_input, table_name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        The parser of this command.
+    """
+    parser.add_argument(
+        "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="folder for the results (default: FILE's name + -rank)",
+    )
+    _add_search_arguments(parser.add_argument_group("search"))
+    add_data_arguments(parser.add_argument_group("data"))
+    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _add_search_arguments(group: Any) -> None:
+    group.add_argument(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="singular-value-ratio, cross-validation or stability; may be given several times (default: all)",
+    )
+    group.add_argument("--k-min", type=arguments.count, metavar="K", help="smallest candidate (default: 2)")
+    group.add_argument(
+        "--k-max",
+        type=arguments.count,
+        metavar="K",
+        help="largest candidate (default: half of the smaller side, at most 64)",
+    )
+    group.add_argument(
+        "--candidates", type=arguments.counts, metavar="K,K,...", help="the candidates themselves"
+    )
+    group.add_argument("--normalize", action="store_true", help="scale samples to unit length first")
+    group.add_argument(
+        "--repeats", type=arguments.count, metavar="N", help="folds (default: 5) and restarts (default: 10)"
+    )
+    group.add_argument(
+        "--holdout", choices=["auto", "entries", "blocks"], help="what a fold of the cross-validation hides"
+    )
+    group.add_argument(
+        "--max-samples",
+        type=arguments.count,
+        metavar="N",
+        help="at most so many samples are fitted (default: 10000)",
+    )
+    group.add_argument(
+        "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fits"
+    )
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, estimate, write.
+
+    Parameters
+    ----------
+    options : Namespace
+        As `add_arguments` declares them.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg import compare_ranks
+    from nonneg.cli.rank_results import rank_table, write_rank_results
+    from nonneg.report.folder import check_output_folder
+    from nonneg.report.rank_page import rank_sentence
+
+    folder = options.output or Path(f"{options.file.name.split('.')[0]}-rank")
+    check_output_folder(folder)
+    table = read_input(options)
+    parameters = _parameters(options)
+    with terminal.warnings_as_notes():
+        started = time.perf_counter()
+        found = compare_ranks(table.X, **parameters)
+        seconds = time.perf_counter() - started
+    title = f"How many components {table_name(table)} asks for"
+    record, written = write_rank_results(folder, found, table, parameters, seconds=seconds, title=title)
+    terminal.say(f"{rank_sentence(record)} {_capital(found.reason)}")
+    for name, why in found.left_out.items():
+        terminal.note(f"note: {name} was left out. {why}")
+    if record["result"]["table"]:
+        terminal.say(rank_table(record))
+    for path in written:
+        terminal.say(str(path))
+    return 0
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """Collect what the user said; all else is left to the defaults of `compare_ranks`."""
+    said = {
+        "methods": options.method,
+        "k_min": options.k_min,
+        "k_max": options.k_max,
+        "candidates": options.candidates,
+        "normalize": options.normalize or None,
+        "n_repeats": options.repeats,
+        "holdout": options.holdout,
+        "max_samples": options.max_samples,
+        "missing": options.missing,
+        "rng": options.seed,
+        "n_jobs": options.n_jobs,
+        "verbose": 0 if options.quiet else 1,
+    }
+    return {name: value for name, value in said.items() if value is not None}

@@ -1,0 +1,107 @@
+"""The files of an estimate of the rank."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from nonneg.cli import terminal
+from nonneg.cli.results import versions
+from nonneg.data.files import Table
+from nonneg.exceptions import MissingDependencyError
+from nonneg.report.folder import replaced_folder
+from nonneg.report.rank_page import HEADINGS, build_rank_page, rank_figure, rank_rows
+from nonneg.report.records import as_json, plain
+from nonneg.report.tables import markdown_table
+
+RANKS, FIGURE, RESULT, REPORT = "rank.csv", "rank.svg", "result.json", "report.html"
+FILES = frozenset({RANKS, FIGURE, RESULT, REPORT})
+"""All names an estimate may write."""
+
+
+def write_rank_results(
+    folder: Path, found: Any, table: Table, parameters: Mapping[str, Any], *, seconds: float, title: str
+) -> tuple[dict[str, Any], list[Path]]:
+    """Write all files of an estimate at once, or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go; results of an earlier estimate there are replaced.
+    found : RankComparison
+        The opinions.
+    table : Table
+        The data.
+    parameters : mapping
+        What was asked.
+    seconds : float
+        How long it took.
+    title : str
+        Headline of the report.
+
+    Returns
+    -------
+    tuple
+        The contents of result.json, and the paths of the files, the report last.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written; earlier results are unchanged.
+    """
+    X = table.X
+    values = {
+        "format": 1,
+        "title": title,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": {
+            "source": Path(table.source).name or table.source,
+            "shape": X.shape,
+            "dtype": str(X.dtype),
+            "n_stored": X.nnz if sparse.issparse(X) else None,
+        },
+        "parameters": {name: value for name, value in parameters.items() if name != "verbose"},
+        "result": {**found.as_dict(), "seconds": seconds},
+        "versions": versions(),
+    }
+    record = dict(plain(values))
+    with replaced_folder(folder, FILES) as fresh:
+        rows = record["result"]["table"]
+        with (fresh / RANKS).open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]) if rows else ["k"])
+            writer.writeheader()
+            writer.writerows(rows)
+        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
+        try:
+            if drawing := rank_figure(record):
+                (fresh / FIGURE).write_text(drawing, encoding="utf-8")
+            (fresh / REPORT).write_text(build_rank_page(record), encoding="utf-8")
+        except MissingDependencyError as error:
+            terminal.note(f"note: no report was written. {error}")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
+    return record, [folder / name for name in written]
+
+
+def rank_table(record: Mapping[str, Any]) -> str:
+    """Lay the candidates out as a table for the terminal.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        Without a newline at the end.
+    """
+    rows = rank_rows(record)
+    columns = {"k": "k"}
+    columns |= {name: text for name, text in HEADINGS.items() if any(name in row for row in rows)}
+    columns["chosen"] = "chosen by"
+    return markdown_table(rows, columns).rstrip("\n")

@@ -1,0 +1,214 @@
+"""The report of an estimate of the rank: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from nonneg._optional import import_optional
+from nonneg.report import figures, wording
+from nonneg.report.curves import curve_panels
+
+HEADINGS = {
+    "ratio": "ratio",
+    "held_out_error": "held-out error",
+    "agreement": "agreement",
+    "cophenetic": "cophenetic",
+    "dispersion": "dispersion",
+}
+"""The columns of the table, and what stands above them."""
+_METHODS = {
+    "singular-value-ratio": "Singular-value ratio",
+    "cross-validation": "Cross-validation",
+    "stability": "Stability over restarts",
+}
+
+
+def rank_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what is recommended.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    k = record["result"]["rank"]
+    return f"{wording.number(k)} component{'s' * (k != 1)} {'are' if k != 1 else 'is'} recommended."
+
+
+def rank_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the table with the spread beside each mean.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    list of dict
+        One a candidate: "k", the columns that were measured, as text, and "chosen", who chose it.
+    """
+    result = record["result"]
+    chosen: dict[int, list[str]] = {}
+    for name, opinion in result["opinions"].items():
+        chosen.setdefault(opinion["rank"], []).append(_METHODS[name].lower())
+    rows = []
+    for entry in result["table"]:
+        row: dict[str, Any] = {"k": entry["k"]}
+        for column in HEADINGS:
+            if column in entry:
+                row[column] = _with_spread(entry[column], entry.get(f"{column}_spread"))
+        names = chosen.get(entry["k"], [])
+        row["chosen"] = ", ".join(["recommended"] * (entry["k"] == result["rank"]) + names)
+        rows.append(row)
+    return rows
+
+
+def rank_figure(record: Mapping[str, Any]) -> str:
+    """Draw all curves as a file of their own.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        A complete SVG file; empty where there is no curve.
+    """
+    panels = [
+        {
+            "title": f"{_METHODS[name]}: {opinion['rank']}",
+            "x_label": "components",
+            "y_label": curve["name"],
+            "series": [
+                {
+                    "label": curve["name"],
+                    "x": curve["candidates"],
+                    "y": curve["mean"],
+                    "spread": curve["spread"] if any(curve["spread"]) else None,
+                    "style": "points",
+                }
+            ],
+        }
+        for name, opinion in record["result"]["opinions"].items()
+        for curve in opinion["curves"]
+    ]
+    return curve_panels(panels, "Measures by number of components") if panels else ""
+
+
+def build_rank_page(record: Mapping[str, Any]) -> str:
+    """Write the report of an estimate of the rank.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
+    markup = jinja2.utils.markupsafe.Markup
+    result = record["result"]
+    rows = rank_rows(record)
+    columns = [name for name in HEADINGS if any(name in row for row in rows)]
+    opinions = [
+        {
+            "name": _METHODS[name],
+            "rank": opinion["rank"],
+            "reason": _sentence(opinion["reason"]),
+            "curves": [
+                markup(
+                    figures.candidate_curve(
+                        curve["candidates"], curve["mean"], curve["spread"], opinion["rank"], curve["name"]
+                    )
+                )
+                for curve in opinion["curves"]
+            ],
+            "certificate": [wording.statement(entry) for entry in opinion["certificate"]],
+        }
+        for name, opinion in result["opinions"].items()
+    ]
+    context = {
+        "style": markup(_template("style.css")),
+        "title": record["title"],
+        "answer": rank_sentence(record),
+        "reason": _sentence(result["reason"]),
+        "outcome": _outcome(record),
+        "tiles": [
+            *((opinion["name"].lower(), wording.number(opinion["rank"])) for opinion in opinions),
+            ("time", wording.seconds(result["seconds"])),
+        ],
+        "headings": [HEADINGS[name] for name in columns],
+        "rows": [
+            {"k": row["k"], "cells": [row.get(name) for name in columns], "chosen": row["chosen"]}
+            for row in rows
+        ],
+        "opinions": opinions,
+        "left_out": [(_METHODS[name], why) for name, why in result["left_out"].items()],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return str(environment.from_string(_template("rank.html")).render(context))
+
+
+def _template(name: str) -> str:
+    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _with_spread(mean: Any, spread: Any) -> str | None:
+    if mean is None:
+        return None
+    text = wording.number(float(mean))
+    return text if spread is None else f"{text} \N{PLUS-MINUS SIGN} {wording.number(float(spread), digits=2)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    data = record["data"]
+    rows, columns = data["shape"]
+    return (
+        f"{wording.number(rows)} samples with {wording.number(columns)} features from {data['source']}; the "
+        f"estimates took {wording.seconds(record['result']['seconds'])}."
+    )
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    data, result = record["data"], record["result"]
+    rows, columns = data["shape"]
+    about_data = [
+        ("source", data["source"]),
+        ("shape", f"{wording.number(rows)} \N{MULTIPLICATION SIGN} {wording.number(columns)}"),
+        ("entries", data["dtype"]),
+    ]
+    first = next(iter(result["opinions"].values()))
+    about_result = [
+        ("recommended", wording.number(result["rank"])),
+        ("numerical rank", f"at least {wording.number(first['numerical_rank'])}"),
+        ("smallest candidate", wording.number(first["k_min"])),
+        ("largest candidate", wording.number(first["k_max"])),
+    ]
+    parameters = [(name, wording.number(value)) for name, value in record["parameters"].items()]
+    return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]
