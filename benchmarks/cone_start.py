@@ -60,7 +60,7 @@ def cone_start(X: Any, n_components: int, threads: int) -> Any:
     from nonneg.initializers import find_start
 
     with limit(threads):
-        W, B = find_start("cone")(as_data_matrix(X), n_components, positive=False)
+        W, B = find_start("cone")(as_data_matrix(X), n_components)
     return W, B.T
 
 

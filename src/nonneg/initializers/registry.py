@@ -37,8 +37,6 @@ class Start:
         Whether it takes the keywords `W` and `H`.
     weights : bool
         Whether integer row weights give what repeated rows give.
-    fills : bool
-        Whether it takes the keyword `positive`, with which zeros stay where the solver does not need more.
     aliases : tuple of str
         Other names.
     """
@@ -50,7 +48,6 @@ class Start:
     at_most_smaller_side: bool = False
     takes_factors: bool = False
     weights: bool = True
-    fills: bool = False
     aliases: tuple[str, ...] = ()
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
@@ -104,9 +101,8 @@ STARTS: dict[str, Start] = {
     ),
     "cone": Start(
         cone_start,
-        "leading directions of clusters by farthest directions (clustering and rank-one NMF)",
+        "leading directions of clusters of the rows (clustering and rank-one NMF), moved apart",
         seeded=False,
-        fills=True,
         aliases=("cr1",),
     ),
     "custom": Start(

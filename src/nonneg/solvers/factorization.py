@@ -127,8 +127,7 @@ def factorize(
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
     with threads(n_jobs):
-        positive = SOLVERS[name].positive_start or beta != 2
-        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free, positive=positive)
+        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         saved = None
         if checkpoint is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
@@ -242,7 +241,6 @@ def starting_factors(
     H: Any,
     rng: np.random.Generator,
     free: IntArray | None = None,
-    positive: bool = True,
 ) -> tuple[LeftArray, Array]:
     """Return the factors to start from.
 
@@ -260,9 +258,6 @@ def starting_factors(
         For starts that draw.
     free : array of int, optional
         The components that may change, where some rows of H stay as given.
-    positive : bool
-        Whether zeros in the factors would stay zeros, or make the loss infinite. Starts that fill zeros for
-        that reason leave them otherwise.
 
     Returns
     -------
@@ -280,7 +275,7 @@ def starting_factors(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    left, right = start(data, k, rng=rng, **({"positive": positive} if start.fills else {}))
+    left, right = start(data, k, rng=rng)
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
         fixed = data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
