@@ -25,14 +25,14 @@ def test_names():
 def test_it_is_the_rank_one_pair_with_directions_moved_apart(cones):
     found = cone_rank_one(cones, 6)
     W, B = cone_start(as_data_matrix(cones), 6)
-    np.testing.assert_allclose(W, found.W + found.W.sum(axis=1, keepdims=True) / 3, rtol=1e-3)
-    moved = found.H - found.H.mean(axis=0) * 2 / 3
+    np.testing.assert_allclose(W, found.W + found.W.sum(axis=1, keepdims=True) / 2, rtol=1e-3)
+    moved = found.H - found.H.mean(axis=0) * 3 / 4
     np.testing.assert_allclose(B.T, np.maximum(moved, 0.01 * found.H.mean(axis=1, keepdims=True)), atol=1e-4)
 
 
 def test_moving_apart_keeps_the_product_where_nothing_is_cut_off(rng):
     # Three clusters about directions with much in common.
-    axes = 1.0 + np.eye(3, 12) * 0.5
+    axes = 1.0 + np.eye(3, 12) * 0.3
     X = (axes[np.arange(60) % 3] + 0.05 * rng.random((60, 12))) * rng.gamma(2.0, size=(60, 1))
     W, B = cone_start(as_data_matrix(X), 3)
     error = np.linalg.norm(X - W @ B.T) / np.linalg.norm(X)

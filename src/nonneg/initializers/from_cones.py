@@ -11,7 +11,7 @@ from nonneg.initializers.cluster_directions import leading_directions
 from nonneg.initializers.cone_clustering import cone_clusters
 from nonneg.kernels.portable.cones import own_columns
 
-_APART = 2 / 3  # of the mean direction that is taken from each
+_APART = 0.75  # of the mean direction that is taken from each
 _FILL = 0.01  # of a direction's mean entry: what no entry goes below
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
@@ -32,10 +32,10 @@ def cone_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray
     Returns
     -------
     W : left-like array of shape (n_rows, k)
-        Positive but for rows of zeros: the projection of each row on the direction of its cluster, and 2 / k
+        Positive but for rows of zeros: the projection of each row on the direction of its cluster, and 3 / k
         of it in every column.
     B : array of shape (n_columns, k)
-        The directions less two thirds of their mean, and at least a hundredth of a direction's mean entry.
+        The directions less three quarters of their mean, and at least a hundredth of a direction's mean entry.
         Where the data have fewer than k directions, which is no error here, the further columns are the mean
         of those found.
 
