@@ -35,9 +35,9 @@ def cone_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray
         Positive but for rows of zeros: the projection of each row on the direction of its cluster, and 3 / k
         of it in every column.
     B : array of shape (n_columns, k)
-        The directions less three quarters of their mean, and at least a hundredth of a direction's mean entry.
-        Where the data have fewer than k directions, which is no error here, the further columns are the mean
-        of those found.
+        The directions less three quarters of their mean, and no entry below a hundredth of a direction's mean
+        entry. Where the data have fewer than k directions, which is no error here, the further columns are
+        the mean of those found.
 
     Notes
     -----
