@@ -21,6 +21,13 @@ TITLES: dict[str, str] = {
     "cr1/figure-6": "Basis pictures of faces from four starts",
     "cr1/table-6": "Clusters of pictures by factorizations from four starts",
     "cr1/table-7": "Clusters of documents by factorizations from four starts",
+    "merit/figure-2": "Success rate of anchor searches against noise, middle points",
+    "merit/figure-3": "Spectral angles and approximation of anchor searches against noise, middle points",
+    "merit/figure-4a": "Success rate of anchor searches against noise, Dirichlet weights",
+    "merit/figure-4b": "Peak memory of anchor searches against the number of points",
+    "merit/figure-5": "What the weight and the smoothing of the row sparsity do",
+    "merit/table-1": "Anchor searches for growing numbers of anchors",
+    "merit/million": "A million points: MERIT where successive projections fail, on a GPU",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
 

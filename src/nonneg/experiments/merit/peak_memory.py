@@ -1,0 +1,106 @@
+"""The memory that a search takes at most, measured in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.exceptions import NonnegError
+from nonneg.separable.select import select_anchors
+
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# As many points load every library and kernel that the search needs.
+N_WARM_UP = 64
+
+
+def can_measure() -> bool:
+    """Tell whether this system keeps account of a process's largest memory.
+
+    Returns
+    -------
+    bool
+        True on Linux.
+    """
+    return STATUS.is_file()
+
+
+def resident_peak() -> float | None:
+    """Return the largest resident memory of this process so far.
+
+    Returns
+    -------
+    float or None
+        In MB; None where the system does not tell.
+    """
+    return round(_resident("VmHWM"), 1) if can_measure() else None
+
+
+def measured_peak(X: FloatArray, n_anchors: int, options: Mapping[str, Any]) -> dict[str, float]:
+    """Search for anchors in a fresh process on one thread.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The points.
+    n_anchors : int
+        How many anchors.
+    options : mapping
+        Further arguments of `select_anchors`, plain values.
+
+    Returns
+    -------
+    dict
+        In MB (millions of bytes): ``process``, the largest resident memory of the process; ``search``, by how
+        much it grew above what libraries, kernels and the points take.
+
+    Raises
+    ------
+    NonnegError
+        If the process fails, for example for want of memory.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "points.npy"
+        np.save(path, X)
+        command = [sys.executable, "-m", __name__, str(path), str(n_anchors), json.dumps(dict(options))]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        why = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it was killed"
+        raise NonnegError(f"The process that measures memory ended with {done.returncode}: {why}")
+    return dict(json.loads(done.stdout))
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure in this process and write the result as JSON to standard output.
+
+    Parameters
+    ----------
+    words : sequence of str
+        A file of points, the number of anchors, and options as JSON.
+    """
+    X, n_anchors, options = np.load(words[0]), int(words[1]), json.loads(words[2])
+    with threads(1):
+        select_anchors(X[:N_WARM_UP], min(4, n_anchors), **options)
+        started = _resident("VmHWM")
+        before = _resident("VmRSS")
+        RESET.write_text("5")  # the largest memory so far is forgotten
+        select_anchors(X, n_anchors, **options)
+        after = _resident("VmHWM")
+    sys.stdout.write(json.dumps({"process": max(started, after), "search": after - before}))
+
+
+def _resident(entry: str) -> float:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(entry))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
