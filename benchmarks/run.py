@@ -16,6 +16,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402 (the folder must be importable first when this file is run as a script)
+    anchor_peers,
     cone_start,
     frobenius_dense,
     frobenius_mu,
@@ -34,7 +35,9 @@ RACES = {
     module.CLAIM.name: module.CLAIM
     for module in (frobenius_dense, frobenius_sparse, kl, itakura_saito, frobenius_mu)
 }
-MEASUREMENTS: dict[str, ModuleType] = {module.NAME: module for module in (cone_start, memory, start_up)}
+MEASUREMENTS: dict[str, ModuleType] = {
+    module.NAME: module for module in (cone_start, anchor_peers, memory, start_up)
+}
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"
 

@@ -16,6 +16,7 @@ from nonneg.exceptions import (
 )
 from nonneg.separable import METHODS
 from nonneg.separable.number import leading_rows
+from nonneg.separable.selection_certificate import span_distance
 
 GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
 
@@ -166,8 +167,27 @@ def test_every_method_states_how_sure_it_is(name, clean, noisy):
         assert rough["points-left"].number > exact["points-left"].number
 
 
-def test_conditioning_is_the_distance_from_the_hull_of_the_others():
+def test_conditioning_is_the_distance_from_the_span_of_the_others():
     X = np.array([[2.0, 0, 0], [0, 2.0, 0], [0, 0, 1.0], [1, 1, 0]])
     statement = select_anchors(X, 3, method="spa").certificate["conditioning"]
     # The third corner is nearest: its distance from the middle of the other two.
     assert statement.number == pytest.approx(np.sqrt(1 + 1 + 1))
+
+
+@pytest.mark.parametrize(("k", "m"), [(2, 5), (4, 3), (6, 9)])
+def test_distance_from_the_affine_span(k, m):
+    points = np.random.default_rng(k).normal(size=(k, m)) + 5
+    expected = []
+    for i in range(k):
+        others = np.delete(points, i, axis=0)
+        basis = np.linalg.qr((others[1:] - others[0]).T)[0]
+        left = points[i] - others[0]
+        expected.append(np.linalg.norm(left - basis @ (basis.T @ left)))
+    assert span_distance(points) == pytest.approx(min(expected), rel=1e-8)
+    points[0] = points[1:].mean(axis=0)
+    assert span_distance(points) == 0 if k > 2 else span_distance(points) < 1e-10
+
+
+def test_distance_of_one_point_and_of_too_many():
+    assert span_distance(np.array([[3.0, 4.0]])) == 5
+    assert span_distance(np.random.default_rng(0).random((5, 2))) == 0

@@ -11,7 +11,7 @@ from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 from nonneg.kernels.portable import simplex as portable_simplex
 
 # Below this many entries of all systems together a batched solve is quicker than loading the kernel.
-SMALL_SIMPLEX = 200_000
+SMALL_SIMPLEX = 20_000
 
 
 def simplex_pivoting(

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
-from nonneg.certificates.recovery import conditioning_statement, hull_distance, margin_statement
+from nonneg.certificates.recovery import margin_statement
 from nonneg.data import DataMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.separable.result import SelectionResult
@@ -34,10 +35,62 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
     elif found.best_left is not None and found.scores is not None and len(found.scores):
         more.append(left_statement(float(found.scores[0]), float(found.scores[-1]), found.best_left))
     if "conditioning" not in found.certificate:
-        anchors = to_numpy(points.take_rows(found.anchors))
-        longest = float(np.max(np.linalg.norm(anchors, axis=1)))
-        more.append(conditioning_statement(hull_distance(anchors), longest))
+        more.append(span_statement(to_numpy(points.take_rows(found.anchors))))
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found
+
+
+def span_statement(anchors: FloatArray) -> Statement:
+    """State how far every anchor is from the others, without a least-squares problem for each.
+
+    Parameters
+    ----------
+    anchors : array of shape (k, n_features)
+        One anchor a row.
+
+    Returns
+    -------
+    Statement
+        Holds if the distance from the affine span of the others, a lower bound of that from their hull, is
+        above rounding.
+    """
+    longest = float(np.max(np.linalg.norm(anchors, axis=1)))
+    distance = span_distance(anchors)
+    sentence = (
+        f"Every anchor is at least {distance:.4g} away from the affine span of the others, so that kappa(W) "
+        f"is not below that; the longest anchor has the norm {longest:.4g}."
+    )
+    verdict = Verdict.HOLDS if distance > 1e-10 * longest else Verdict.FAILS
+    return Statement(
+        "conditioning", sentence, distance, 1e-10 * longest, verdict, {"longest_anchor": longest}
+    )
+
+
+def span_distance(points: FloatArray) -> float:
+    """Return the smallest distance of a point from the affine span of the others.
+
+    Parameters
+    ----------
+    points : array of shape (k, n_features)
+        One point a row.
+
+    Returns
+    -------
+    float
+        The length of the point where there is one; 0 where one lies in the span of the others.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    k, m = points.shape
+    if k == 1:
+        return float(np.linalg.norm(points[0]))
+    if k > m + 1:
+        return 0.0
+    shifted = points - points.mean(axis=0)
+    # Singular vectors without the one of the shift: the pseudo-inverse has the distances in its columns.
+    left, values, _ = np.linalg.svd(shifted, full_matrices=False)
+    kept = values[: k - 1]
+    if not kept[-1] > 1e-14 * kept[0]:
+        return 0.0
+    return float(1.0 / np.sqrt(np.max(np.sum((left[:, : k - 1] / kept) ** 2, axis=1))))
 
 
 def left_statement(first: float, last: float, left: float) -> Statement:
