@@ -1,0 +1,118 @@
+"""`nonneg reproduce` with several processes, within minutes, on a device, and in stages."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nonneg.cli import experiment_trials, main
+from nonneg.experiments import registry
+from nonneg.experiments.exhibits import Paragraph
+from nonneg.experiments.experiment import Experiment
+
+NAME = "made/table-1"
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def made(run, n=4, **more):
+    return Experiment(
+        NAME,
+        "",
+        "",
+        lambda quick: [{"seed": seed} for seed in range(n)],
+        run,
+        lambda records: [Paragraph(str(len(records)))],
+        **more,
+    )
+
+
+@pytest.fixture
+def use(monkeypatch, tmp_path):
+    """Return a function that makes an experiment the one that is reproduced."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(registry.TITLES, NAME, "")
+    return lambda experiment: monkeypatch.setattr(
+        "nonneg.cli.reproduce.find_experiment", lambda name: experiment
+    )
+
+
+def test_processes_give_the_records_of_one_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["reproduce", "merit/figure-2", "--quick", "--trials", "3", "--quiet", "--out"]
+    assert main([*words, "one"]) == 0
+    assert main([*words, "two", "--processes", "2"]) == 0
+
+    def results(folder):
+        found = {
+            json.dumps(line["setting"]): line["records"]
+            for line in lines_of(tmp_path / folder / "merit/figure-2")
+        }
+        return {key: [{**record, "s": 0} for record in records] for key, records in found.items()}
+
+    assert results("two") == results("one")
+    assert {line["threads"] for line in lines_of(tmp_path / "two/merit/figure-2")} == {1}
+    # Nothing is left to do, so that no process is started.
+    assert main(["reproduce", "merit/figure-2", "--quick", "--only-summarize", "--out", "two"]) == 0
+
+
+def test_no_trial_begins_after_the_time(use, tmp_path, capsys, monkeypatch):
+    clock = iter(range(0, 10_000, 20))
+    monkeypatch.setattr(experiment_trials.time, "monotonic", lambda: float(next(clock)))
+    use(made(lambda setting: [{}], n=50))
+    assert main(["reproduce", NAME, "--out", "out", "--minutes", "3"]) == 0
+    n_done = len(lines_of(tmp_path / "out" / NAME))
+    assert 0 < n_done < 20
+    assert "the time is over; the same command goes on" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    use(made(lambda setting: [{}], n=50))
+    monkeypatch.setitem(registry.TITLES, NAME, "")
+    assert main(["reproduce", NAME, "--out", "out", "--minutes", "3", "--quiet"]) == 0
+    assert len(lines_of(tmp_path / "out" / NAME)) == 50
+
+
+def test_a_later_trial_sees_the_records_of_earlier_ones(use, tmp_path):
+    def run(setting, workspace):
+        assert workspace.folder.name == "table-1"
+        return [{"total": 1 + sum(record["total"] for record in workspace.records)}]
+
+    use(made(run, in_stages=True))
+    assert main(["reproduce", NAME, "--out", "out", "--trials", "2", "--quiet"]) == 0
+    assert main(["reproduce", NAME, "--out", "out", "--quiet"]) == 0
+    assert [line["records"][0]["total"] for line in lines_of(tmp_path / "out" / NAME)] == [1, 2, 4, 8]
+
+
+def test_what_an_experiment_cannot_do_is_refused(use, capsys):
+    use(made(pytest.fail, side_by_side=False))
+    assert main(["reproduce", NAME, "--processes", "2"]) == 2
+    assert "its trials run one after another. Leave out --processes" in capsys.readouterr().err
+    assert main(["reproduce", NAME, "--device", "cpu"]) == 2
+    assert "Leave out --device" in capsys.readouterr().err
+    use(made(pytest.fail, lacks=lambda quick: "a telescope is needed."))
+    assert main(["reproduce", NAME]) == 2
+    assert f"{NAME}: a telescope is needed." in capsys.readouterr().err
+
+
+def test_all_leaves_out_what_the_machine_cannot_do(use, capsys, monkeypatch):
+    use(made(pytest.fail, lacks=lambda quick: "a telescope is needed."))
+    monkeypatch.setattr("nonneg.cli.reproduce.TITLES", {NAME: ""})
+    assert main(["reproduce", "all"]) == 0
+    assert f"{NAME} is left out: a telescope is needed." in capsys.readouterr().err
+
+
+@pytest.mark.torch
+def test_the_device_is_told_on_the_page(use, tmp_path):
+    pytest.importorskip("torch")
+    use(made(lambda setting: [{}], on_devices=True))
+    assert main(["reproduce", NAME, "--out", "out", "--device", "cpu", "--quiet"]) == 0
+    assert "- Device: cpu, torch" in (tmp_path / "out" / NAME / "index.md").read_text()
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "soon", "inf"])
+def test_a_bad_time_is_explained(minutes, capsys):
+    assert main(["reproduce", NAME, "--minutes", minutes]) == 2
+    assert "a number above 0 was expected" in capsys.readouterr().err
