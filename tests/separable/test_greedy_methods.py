@@ -152,3 +152,8 @@ def test_fast_anchor_corrects_a_pick_in_the_second_round():
     assert set(result.anchors) == {50, 51, 52}
     first = found(X, 3, "fast-anchor", clean_up=False)
     assert result.facts["changed_in_second_round"] == len(set(result.anchors) - set(first.anchors))
+
+
+@pytest.mark.parametrize("name", ["spa", "snpa", "xray"])
+def test_workers_of_a_cluster(name, clean, dask_client):
+    assert set(found(bring(clean.X, "dask"), 6, name).anchors) == set(clean.anchors)

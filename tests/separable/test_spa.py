@@ -10,7 +10,7 @@ from tests.references.simplex import successive_projections
 
 from nonneg.data import as_data_matrix
 from nonneg.iteration import StopReason
-from nonneg.separable import select_anchors
+from nonneg.separable import METHODS, select_anchors
 from nonneg.separable.spa import spa
 
 
@@ -98,3 +98,19 @@ def test_entries_of_any_size():
     expected = picks(X, 8)
     for factor in (1e-140, 1e-30, 1e30, 1e140):
         assert picks(X * factor, 8) == expected
+
+
+@pytest.mark.parametrize(("name", "passes"), [("spa", 8), ("snpa", 8), ("xray", 15)])
+def test_passes_over_the_data(name, passes, monkeypatch, clean):
+    # One to begin with, and one an anchor; XRAY needs a second one to find each ray.
+    data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
+    seen = []
+    plain_pass = type(data).row_pass
+
+    def counted(self, function, *lefts, **options):
+        seen.append(function)
+        return plain_pass(self, function, *lefts, **options)
+
+    monkeypatch.setattr(type(data), "row_pass", counted)
+    METHODS[name].run(data, 7)
+    assert len(seen) == passes

@@ -10,8 +10,10 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-# A batch holds one (k + 1) x (k + 1) matrix a row; this bounds it to some tens of megabytes.
+# A batch holds one (k + 1) x (k + 1) matrix a row; this bounds it to some tens of megabytes, and to a few
+# gigabytes on a GPU, which is slow with small batches.
 BATCH_ENTRIES = 2_000_000
+DEVICE_ENTRIES = 50_000_000
 TOLERANCE = 1e-12
 
 
@@ -34,7 +36,8 @@ def simplex_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tup
     """
     xp = array_namespace(factor, gram, cross)
     n_rows, k = factor.shape
-    size = max(1, BATCH_ENTRIES // (k + 1) ** 2)
+    on_host = "cpu" in str(factor.device).lower()
+    size = max(1, (BATCH_ENTRIES if on_host else DEVICE_ENTRIES) // (k + 1) ** 2)
     parts, flags = [], []
     for start in range(0, n_rows, size):
         rows = slice(start, min(n_rows, start + size))
