@@ -69,6 +69,19 @@ def test_the_ratio_is_the_lowest_at_which_merit_alone_succeeds():
     }  # fmt: skip
     assert lowest_ratio(searches(rates)) == 12
     assert lowest_ratio(searches({key: rates[key] for key in rates if key[0] in (10, 11, 14)})) is None
+    # A ratio that only one of the draws was tried at does not count.
+    assert lowest_ratio(searches(rates | {(9, "merit"): (1,), (9, "spa"): (0,)})) == 12
+
+
+def test_a_draw_is_not_searched_below_a_ratio_at_which_merit_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(million, "_both", lambda setting, checkpoint: [{"snr": setting["snr"]}])
+    done = searches({(12, "merit"): (1, 0), (12, "spa"): (0, 0)})
+    setting = {"stage": "search", "n": 100_000, "snr": 11}
+    assert million.run(setting | {"draw": 0}, Workspace(tmp_path, done)) == [{"snr": 11}]
+    (skipped,) = million.run(setting | {"draw": 1}, Workspace(tmp_path, done))
+    assert skipped == {"outcome": "MERIT failed at a higher ratio"}
+    assert million.run(setting | {"snr": 13, "draw": 1}, Workspace(tmp_path, done)) == [{"snr": 13}]
+    assert lowest_ratio([*done, setting | skipped]) is None
 
 
 def test_the_stages_of_the_large_run(tmp_path):

@@ -16,7 +16,13 @@ from nonneg.datasets import SeparableData
 from nonneg.experiments.device import described_device, has_cuda, placed, use_device
 from nonneg.experiments.experiment import Experiment, Setting, Workspace
 from nonneg.experiments.merit.anchor_trials import GAP, MERIT_ITERATIONS, MU, draw_points
-from nonneg.experiments.merit.million_exhibits import SHOWS, lowest_ratio, shown_before, summarize
+from nonneg.experiments.merit.million_exhibits import (
+    SHOWS,
+    failed_above,
+    lowest_ratio,
+    shown_before,
+    summarize,
+)
 from nonneg.experiments.merit.peak_memory import resident_peak
 from nonneg.experiments.registry import TITLES
 from nonneg.metrics.selection import anchors_found
@@ -40,8 +46,8 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        The large runs last: their ratio is what the searches found, and a decibel more at each step that is
-        needed.
+        From high ratios to low ones, so that a draw's searches end where MERIT fails. The large runs last:
+        their ratio is what the searches found, and a decibel more at each step that is needed.
     """
     common = {"data": "dirichlet", "n_features": 50, "n_anchors": 40, "dtype": "float32"}
     n, n_large = (200, 500) if quick else (100_000, 1_000_000)
@@ -67,11 +73,12 @@ def run(setting: Setting, workspace: Workspace) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One a method; one that says why, where a large run is not needed or has no ratio.
+        One a method; one that says why, where a run is not needed or has no ratio.
     """
     with use_device("cuda" if has_cuda() else None):
         if setting["stage"] == "search":
-            return _both(setting, None)
+            hopeless = failed_above(workspace.records, setting)
+            return [{"outcome": "MERIT failed at a higher ratio"}] if hopeless else _both(setting, None)
         lowest = lowest_ratio(workspace.records)
         if lowest is None:
             return [{"outcome": "no ratio at which MERIT alone succeeds was found"}]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.experiments.exhibits import Exhibit, Figure, Measured, Paragraph, Table, Verdict
-from nonneg.experiments.experiment import Record
+from nonneg.experiments.experiment import Record, Setting
 from nonneg.experiments.grouping import grouped, mean_and_spread
 from nonneg.experiments.merit.anchor_trials import METHODS
-from nonneg.experiments.merit.rates import rate_cell, rate_curves, success_rates
+from nonneg.experiments.merit.rates import Rate, rate_cell, rate_curves, success_rates
 
 MILLION = 1_000_000
 SEARCH_SIZE = 100_000
@@ -21,8 +21,8 @@ Dirichlet weights, K = 40 anchors in 50 dimensions, as in Figure 4 of Nguyen, Fu
 First, 100000 points are searched at several signal-to-noise ratios, by SPA and by MERIT (100 iterations from
 C = 0 with the published steps and weight, mu = 1e-5). The lowest ratio at which MERIT finds all anchors in
 every draw and SPA in none is then taken for a million points; where that is too low for them, a decibel more
-is tried. Times are those of the whole search, with the weight that rests on SPA's anchors, without the
-drawing of the points.
+is tried. A draw is searched from high ratios to low ones until MERIT misses an anchor. Times are those of
+the whole search, with the weight that rests on SPA's anchors, without the drawing of the points.
 """
 
 
@@ -39,16 +39,41 @@ def lowest_ratio(records: Sequence[Record]) -> float | None:
     float or None
         In dB; None where there is no such ratio.
     """
-    rates = success_rates([record for record in records if record.get("stage") == "search"], "snr", "method")
+    rates = success_rates(_searches(records), "snr", "method")
+    # Where MERIT failed in one draw, that draw was not tried at lower ratios.
+    n_draws = max((rate.n for rate in rates.values()), default=0)
     fit = [
         snr
         for snr in {snr for snr, _ in rates}
-        if (snr, "merit") in rates
-        and (snr, "spa") in rates
-        and rates[snr, "merit"].value == 1
-        and rates[snr, "spa"].value == 0
+        if rates.get((snr, "merit")) == Rate(n_draws, n_draws) and rates.get((snr, "spa")) == Rate(0, n_draws)
     ]
     return min(fit, default=None)
+
+
+def failed_above(records: Sequence[Record], setting: Setting) -> bool:
+    """Tell whether MERIT missed anchors of the same draw at a higher ratio.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        So far.
+    setting : mapping
+        Of a search.
+
+    Returns
+    -------
+    bool
+        True if a search at this ratio can be spared.
+    """
+    return any(
+        record["method"] == "merit" and record["snr"] > setting["snr"] and not record["success"]
+        for record in _searches(records)
+        if (record["n"], record["draw"]) == (setting["n"], setting["draw"])
+    )
+
+
+def _searches(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.get("stage") == "search" and "method" in record]
 
 
 def shown_before(records: Sequence[Record], n: int, step: int) -> bool:
@@ -91,7 +116,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     list of exhibits
         A figure, two tables and verdicts.
     """
-    searches = [record for record in records if record["stage"] == "search"]
+    searches = _searches(records)
     large = [record for record in records if record["stage"] == "large" and "method" in record]
     exhibits: list[Exhibit] = []
     if searches:
