@@ -9,7 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 import nonneg
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import (
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    UnknownNameError,
+)
 from nonneg.rank_selection import RankResult, estimate_rank
 
 HOLDERS = {
@@ -112,3 +117,113 @@ def test_the_result_reads_and_copies(low_rank):
     assert dict(copy.deepcopy(found).scores) == dict(found.scores)
     with pytest.raises(TypeError):
         found.scores[4] = 0.0
+
+
+def cones(n_samples, seed, noise=0.1):
+    return nonneg.datasets.circular_cones(n_samples, 200, 8, size_angle=0.3, noise=noise, rng=seed).X
+
+
+def test_the_number_of_cones_is_found_in_noise():
+    # Eight cones of 200 features; the paper's setting, reduced. The mean of nonnegative points makes the
+    # first ratio the largest one, which is why the search starts later.
+    found = [estimate_rank(cones(1500, seed), k_min=4, k_max=32).rank for seed in range(10)]
+    assert np.mean(np.array(found) == 8) >= 0.9
+
+
+def test_the_last_of_the_large_ratios_finds_weak_cones_earlier():
+    settings = {"k_min": 4, "k_max": 32}
+    data = [cones(600, seed, noise=0.7) for seed in range(10)]
+    largest = np.mean([estimate_rank(X, **settings).rank == 8 for X in data])
+    last = [estimate_rank(X, tolerance=0.5, **settings) for X in data]
+    assert np.mean([found.rank == 8 for found in last]) >= 0.9 > largest
+    assert any("the last with at least 50% of the logarithm of the largest" in found.reason for found in last)
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.0, "half"])
+def test_wrong_tolerances_are_refused(tolerance, low_rank):
+    with pytest.raises(InvalidParameterError, match="Expected a tolerance of at least 0 and below 1"):
+        estimate_rank(low_rank, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("holder", ["numpy", "csr", "torch", "dask"])
+def test_normalized_points_count_alike(holder, low_rank, rng):
+    lengths = rng.gamma(0.3, size=(60, 1)) * 100
+    plain = estimate_rank(HOLDERS[holder](low_rank * lengths), normalize=True)
+    unit = low_rank / np.linalg.norm(low_rank, axis=1, keepdims=True)
+    values = np.linalg.svd(unit, compute_uv=False)
+    np.testing.assert_allclose(plain.singular_values, values[: len(plain.singular_values)], rtol=1e-9)
+    assert plain.normalized
+    assert "scaled to unit length" in plain.reason
+
+
+def test_the_certificate_of_many_points_in_like_cones_holds():
+    # Equal lengths, size angles and angles between the axes, and thirty times as many points as features:
+    # what Theorem 9 asks for. The angles that the spectrum implies are those of the cones.
+    from nonneg.datasets.synthetic.cones import equiangular_directions
+
+    rng = np.random.default_rng(0)
+    n_features, n_cones, alpha, beta = 24, 4, 0.25, 1.1
+    axes = equiangular_directions(n_cones, n_features, beta, rng=rng)
+    labels = np.arange(20_000) % n_cones
+    angles = rng.uniform(0, alpha, size=(20_000, 1))
+    around = rng.standard_normal((20_000, n_features))
+    around -= np.sum(around * axes[labels], axis=1, keepdims=True) * axes[labels]
+    around /= np.linalg.norm(around, axis=1, keepdims=True)
+    X = np.cos(angles) * axes[labels] + np.sin(angles) * around
+    found = estimate_rank(X, k_max=12)
+    assert found.rank == n_cones
+    condition = found.certificate["ratio-condition"]
+    assert condition.holds
+    assert condition.number < condition.threshold
+    spectrum = found.certificate["cone-spectrum"]
+    assert spectrum.verdict == "not verifiable"
+    assert spectrum.quantities["size_angle"] == pytest.approx(alpha, rel=0.05)
+    assert spectrum.quantities["between_angle"] == pytest.approx(beta, rel=0.05)
+    assert spectrum.quantities["apart"]
+    assert found.certificate["ratio-guarantee"].verdict == "not verifiable"
+
+
+def test_the_certificate_of_few_points_fails_and_says_what_to_do(low_rank):
+    found = estimate_rank(low_rank)
+    condition = found.certificate["ratio-condition"]
+    assert condition.verdict == "fails"
+    assert "normalize=True" in condition.sentence
+    assert (
+        "normalize=True"
+        not in estimate_rank(low_rank, normalize=True).certificate["ratio-condition"].sentence
+    )
+
+
+def test_a_rank_of_one_has_nothing_to_verify(low_rank):
+    found = estimate_rank(low_rank, candidates=[1])
+    assert found.rank == 1
+    assert {statement.verdict for statement in found.certificate} == {"not verifiable"}
+
+
+def test_given_candidates_are_the_only_ones(low_rank):
+    found = estimate_rank(low_rank, candidates=[6, 3, 9])
+    assert list(found.scores) == [3, 6, 9]
+    beyond = estimate_rank(np.ones((9, 2)) @ np.ones((2, 8)) + np.eye(9, 8), candidates=[20, 30])
+    assert beyond.rank <= 7
+    assert "no candidate" in beyond.reason
+
+
+@pytest.mark.parametrize("candidates", [[], [0, 3], [2.5], "23"])
+def test_wrong_candidates_are_refused(candidates, low_rank):
+    with pytest.raises(InvalidParameterError, match="Expected candidates to be a sequence of integers"):
+        estimate_rank(low_rank, candidates=candidates)
+
+
+def test_nan_is_an_error_and_named_unless_it_is_missing(low_rank):
+    X = low_rank.copy()
+    X[3, 5] = np.nan
+    with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
+        estimate_rank(X)
+    assert estimate_rank(X, missing="mask").rank >= 2
+
+
+def test_negative_entries_are_for_the_ratio_alone(low_rank):
+    X = low_rank - low_rank.mean()
+    assert estimate_rank(X).rank >= 2
+    with pytest.raises(NegativeDataError, match="estimate_rank"):
+        estimate_rank(X, method="cross-validation")

@@ -53,6 +53,12 @@ def _add_search_arguments(group: Any) -> None:
     )
     group.add_argument("--normalize", action="store_true", help="scale samples to unit length first")
     group.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="take the last ratio within this share of the largest (default: 0, the largest)",
+    )
+    group.add_argument(
         "--repeats", type=arguments.count, metavar="N", help="folds (default: 5) and restarts (default: 10)"
     )
     group.add_argument(
@@ -122,6 +128,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "k_max": options.k_max,
         "candidates": options.candidates,
         "normalize": options.normalize or None,
+        "tolerance": options.tolerance,
         "n_repeats": options.repeats,
         "holdout": options.holdout,
         "max_samples": options.max_samples,

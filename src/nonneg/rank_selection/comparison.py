@@ -118,6 +118,7 @@ def compare_ranks(
     k_max: int | None = None,
     rng: Seed = None,
     normalize: bool = False,
+    tolerance: float = 0.0,
     candidates: Sequence[int] | None = None,
     n_repeats: int | None = None,
     holdout: str = "auto",
@@ -141,6 +142,8 @@ def compare_ranks(
         Draws folds, starts and samples of points.
     normalize : bool
         Whether points are scaled to unit length first.
+    tolerance : float
+        Of the singular-value ratio; see `estimate_rank`.
     candidates : sequence of int, optional
         The ranks to choose from.
     n_repeats : int, optional
@@ -181,7 +184,13 @@ def compare_ranks(
     seeds = [int(seed) for seed in generator(rng).integers(2**62, size=len(METHODS))]
     opinions: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
-    options = {"n_repeats": n_repeats, "holdout": holdout, "max_samples": max_samples, "verbose": verbose}
+    options: dict[str, Any] = {
+        "n_repeats": n_repeats,
+        "holdout": holdout,
+        "max_samples": max_samples,
+        "verbose": verbose,
+    }
+    options["tolerance"] = tolerance
     with threads(n_jobs):
         question = pose(data, k_min, k_max, candidates, normalize=normalize)
         for seed, name in zip(seeds, METHODS, strict=True):

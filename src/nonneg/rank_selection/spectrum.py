@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nonneg.exceptions import InvalidParameterError
 from nonneg.rank_selection.candidates import Question
 from nonneg.rank_selection.ratio_certificate import ratio_statements
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
@@ -11,13 +12,16 @@ from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 NAME = "singular-value-ratio"
 
 
-def singular_value_ratio(question: Question) -> RankResult:
+def singular_value_ratio(question: Question, *, tolerance: float = 0.0) -> RankResult:
     """Return the candidate k with the largest ratio of the k-th singular value to the next.
 
     Parameters
     ----------
     question : Question
         The singular values and the candidates.
+    tolerance : float
+        Above 0, the last candidate is returned whose ratio has at least 1 - tolerance of the largest one's
+        logarithm.
 
     Returns
     -------
@@ -35,16 +39,26 @@ def singular_value_ratio(question: Question) -> RankResult:
     # Beyond the numerical rank the next value is rounding, whose size is not its own.
     ratios = np.array([values[k - 1] / max(values[k], question.noise) for k in candidates])
     curve = RankCurve("singular-value ratio", tuple(candidates), ratios, np.zeros(len(ratios)))
-    rank = candidates[int(np.argmax(ratios))]
+    if not (isinstance(tolerance, int | float) and 0.0 <= tolerance < 1.0):
+        raise InvalidParameterError(f"Expected a tolerance of at least 0 and below 1, got {tolerance!r}.")
+    top = int(np.argmax(ratios))
+    steps = np.log(ratios)
+    # Components of unequal strength make steps before the last one, which is where the noise begins.
+    at = top if tolerance == 0.0 else int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1])
+    rank = candidates[at]
     of = "of the points scaled to unit length " if question.normalized else ""
     among = (
         f"from k_min={question.k_min} to {question.limit_words()}"
         if question.candidates is None
         else f"among the {len(candidates)} candidates"
     )
-    reason = (
-        f"the ratio of singular values {rank} and {rank + 1} {of}is {ratios.max():.4g}, the largest {among}."
-    )
+    which = "the largest"
+    if at != top:
+        which = (
+            f"the last with at least {100 * (1 - tolerance):.0f}% of the logarithm of the largest, "
+            f"{ratios[top]:.4g} at {candidates[top]},"
+        )
+    reason = f"the ratio of singular values {rank} and {rank + 1} {of}is {ratios[at]:.4g}, {which} {among}."
     return question.answer(
         rank,
         reason,

@@ -1,0 +1,142 @@
+"""`nonneg rank`: the table, the files, the recommendation with its reason, and mistakes in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nonneg.cli import main
+from nonneg.report.rank_page import build_rank_page, rank_rows
+
+QUICK = ["--quiet", "--repeats", "3", "--candidates", "2,3,4,5"]
+
+
+@pytest.fixture
+def planted_file(tmp_path, low_rank):
+    path = tmp_path / "planted.npy"
+    np.save(path, low_rank)
+    return path
+
+
+def test_the_whole_job(planted_file, tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["rank", str(planted_file), "-o", str(folder), *QUICK]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.startswith("4 components are recommended. All agree (the singular-value ratio says 4;")
+    lines = said.out.splitlines()
+    heading = [cell.strip() for cell in lines[1].strip("|").split("|")]
+    assert heading == [
+        "k", "ratio", "held-out error", "agreement", "cophenetic", "dispersion", "chosen by",
+    ]  # fmt: skip
+    assert "recommended, singular-value ratio, cross-validation, stability over restarts" in said.out
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"rank.csv", "rank.svg", "report.html", "result.json"}
+    assert lines[-1].endswith("report.html")
+    with (folder / "rank.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["k"] for row in rows] == ["2", "3", "4", "5"]
+    assert float(rows[2]["held_out_error"]) < float(rows[1]["held_out_error"])
+    record = json.loads((folder / "result.json").read_text())
+    assert record["result"]["rank"] == 4
+    assert record["result"]["opinions"]["cross-validation"]["curves"][0]["candidates"] == [2, 3, 4, 5]
+    page = (folder / "report.html").read_text()
+    for words in (
+        "4 components are recommended",
+        "Held-out error by number of components",
+        "ratio condition",
+    ):
+        assert words in page
+    assert "<script" not in page
+    assert (folder / "rank.svg").read_text().startswith("<?xml")
+
+
+def test_one_method_writes_its_own_columns(planted_file, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["rank", str(planted_file), "--method", "singular-value-ratio", "--k-max", "7", "--quiet"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "The singular-value ratio alone was asked" in out
+    record = json.loads((tmp_path / "planted-rank" / "result.json").read_text())
+    assert list(record["result"]["table"][0]) == ["k", "ratio"]
+    assert [row["k"] for row in record["result"]["table"]] == [2, 3, 4, 5, 6, 7]
+
+
+def test_sparse_files_seeds_and_options(tmp_path, counts, capsys):
+    sparse.save_npz(tmp_path / "counts.npz", sparse.csr_matrix(counts))
+    words = ["rank", str(tmp_path / "counts.npz"), "--method", "cross-validation", "--holdout", "blocks"]
+    words += [*QUICK, "--normalize", "--max-samples", "70", "--n-jobs", "1"]
+    results = []
+    for seed in ("3", "3", "4"):
+        assert main([*words, "--seed", seed, "-o", str(tmp_path / "out")]) == 0
+        results.append(json.loads((tmp_path / "out" / "result.json").read_text())["result"]["table"])
+    assert results[0] == results[1] != results[2]
+    capsys.readouterr()
+
+
+def test_missing_cells(tmp_path, low_rank, capsys):
+    X = low_rank.copy()
+    X[2, 3] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    assert main(["rank", str(tmp_path / "x.npy"), "-o", str(tmp_path / "out"), *QUICK]) == 2
+    assert "entry [2, 3] is nan" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert (
+        main(["rank", str(tmp_path / "x.npy"), "-o", str(tmp_path / "out"), "--missing", "mask", *QUICK]) == 0
+    )
+
+
+def test_a_method_that_cannot_be_used_is_noted(tmp_path, capsys, rng):
+    np.save(tmp_path / "small.npy", rng.random((6, 5)))
+    words = ["rank", str(tmp_path / "small.npy"), "-o", str(tmp_path / "out"), "--quiet", "--repeats", "3"]
+    assert main(words) == 0
+    assert "note: cross-validation was left out" in capsys.readouterr().err
+    assert "was left out" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_matrix_of_zeros_still_has_an_answer(tmp_path, capsys):
+    np.save(tmp_path / "zero.npy", np.zeros((12, 9)))
+    assert main(["rank", str(tmp_path / "zero.npy"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    assert "1 component is recommended. X is zero" in capsys.readouterr().out
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert not (tmp_path / "out" / "rank.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "elbow"], "methods='elbow' is not known"),
+        (["--k-min", "5", "--k-max", "3"], "Expected k_min <= k_max"),
+        (["--k-min", "0"], "a whole number of at least 1 was expected"),
+        (["--candidates", "2,x"], "a whole number of at least 1 was expected"),
+        (["--tolerance", "2"], "Expected a tolerance of at least 0 and below 1"),
+    ],
+)
+def test_mistakes_are_one_line(words, message, planted_file, tmp_path, capsys):
+    assert main(["rank", str(planted_file), "-o", str(tmp_path / "out"), "--quiet", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_in_the_page_are_escaped(planted_file, tmp_path, capsys):
+    main(
+        [
+            "rank",
+            str(planted_file),
+            "-o",
+            str(tmp_path / "out"),
+            "--method",
+            "singular-value-ratio",
+            "--quiet",
+        ]
+    )
+    capsys.readouterr()
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    record["title"] = "<b>title</b>"
+    assert "<b>title" not in build_rank_page(record)
+    assert rank_rows(record)[0]["k"] == 2

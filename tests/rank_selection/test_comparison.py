@@ -1,0 +1,128 @@
+"""Several opinions: what they share is recommended, and where they differ it is said."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+import nonneg
+from nonneg import compare_ranks
+from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.rank_selection import RankComparison, RankCurve, RankResult
+from nonneg.rank_selection.comparison import recommend
+
+RATIO, HELD_OUT, RESTARTS = "singular-value-ratio", "cross-validation", "stability"
+
+
+def opinion(method, rank, *, ratios=(1.2, 1.1), certificate=None):
+    curve = RankCurve("singular-value ratio", (2, 3), np.array(ratios), np.zeros(2))
+    return RankResult(
+        rank, {}, f"{method} says so.", method, np.ones(3), 3, 2, 3, (curve,), certificate or Certificate()
+    )
+
+
+def opinions(**ranks):
+    names = {"ratio": RATIO, "held_out": HELD_OUT, "restarts": RESTARTS}
+    return {names[key]: opinion(names[key], rank) for key, rank in ranks.items()}
+
+
+def test_all_agree():
+    rank, reason = recommend(opinions(ratio=4, held_out=4, restarts=4))
+    assert rank == 4
+    assert reason.startswith("all agree (the singular-value ratio says 4; cross-validation says 4")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected", "words"),
+    [
+        (
+            {"ratio": 20, "held_out": 21, "restarts": 2},
+            21,
+            "Cross-validation and the singular-value ratio agree",
+        ),
+        (
+            {"ratio": 5, "held_out": 9, "restarts": 10},
+            9,
+            "Cross-validation and stability over restarts agree",
+        ),
+        ({"ratio": 4, "held_out": 12, "restarts": 5}, 4, "The singular-value ratio and stability"),
+        ({"ratio": 4, "held_out": 12, "restarts": 8}, 12, "cross-validation is followed"),
+        ({"ratio": 4, "restarts": 8}, 4, "there is no cross-validation"),
+    ],
+)
+def test_what_two_share_or_else_cross_validation(ranks, expected, words):
+    rank, reason = recommend(opinions(**ranks))
+    assert rank == expected
+    assert words in reason
+
+
+def test_a_step_of_the_spectrum_comes_first():
+    sharp = opinions(ratio=4, held_out=12, restarts=12) | {RATIO: opinion(RATIO, 4, ratios=(1.1, 3.0))}
+    rank, reason = recommend(sharp)
+    assert rank == 4
+    assert "is 2.7 times the second largest" in reason
+    proved = Certificate((Statement("ratio-condition", "It holds.", 1.0, 2.0, "holds"),))
+    known = opinions(ratio=4, held_out=12, restarts=12) | {RATIO: opinion(RATIO, 4, certificate=proved)}
+    assert recommend(known)[0] == 4
+    assert "condition (92) of Theorem 9 holds" in recommend(known)[1]
+
+
+def test_the_opinions_on_planted_data(low_rank):
+    found = compare_ranks(low_rank, k_max=6, n_repeats=4, rng=0)
+    assert found.rank == 4
+    assert list(found.opinions) == [RATIO, HELD_OUT, RESTARTS]
+    assert {opinion.rank for opinion in found.opinions.values()} == {4}
+    table = found.table()
+    assert [row["k"] for row in table] == [2, 3, 4, 5, 6]
+    for name in ("ratio", "held_out_error", "agreement", "cophenetic", "dispersion"):
+        assert all(row[name] is not None for row in table)
+    assert "held_out_error_spread" in table[0]
+    assert "ratio_spread" not in table[0]
+    assert table[2]["held_out_error"] < 0.1 * table[1]["held_out_error"]
+    assert json.loads(json.dumps(found.as_dict()))["rank"] == 4
+    again = copy.deepcopy(found)
+    assert isinstance(again, RankComparison)
+    assert again.as_dict() == found.as_dict()
+    assert repr(found).startswith("RankComparison(rank=4; singular-value-ratio: 4")
+
+
+def test_the_same_seed_gives_the_same_opinion_whatever_else_is_asked(low_rank):
+    options = {"candidates": [3, 4, 5], "n_repeats": 3, "rng": 5}
+    both = compare_ranks(low_rank, methods=[HELD_OUT, RATIO], **options).opinions[HELD_OUT]
+    alone = compare_ranks(low_rank, methods=[HELD_OUT], **options).opinions[HELD_OUT]
+    np.testing.assert_array_equal(both.curve.mean, alone.curve.mean)
+
+
+def test_a_method_that_cannot_be_used_is_left_out(rng):
+    found = compare_ranks(rng.random((6, 5)), n_repeats=3, rng=0)
+    assert list(found.left_out) == [HELD_OUT]
+    assert "X has 30 observed entries" in found.left_out[HELD_OUT]
+    with pytest.raises(InvalidDataError, match="30 observed entries"):
+        compare_ranks(rng.random((6, 5)), methods=[HELD_OUT])
+
+
+def test_a_matrix_of_zeros_has_rank_one():
+    found = compare_ranks(np.zeros((20, 15)))
+    assert found.rank == 1
+    assert "X is zero" in found.reason
+    assert found.table() == []
+
+
+def test_one_opinion_is_given_as_it_is(low_rank):
+    found = compare_ranks(low_rank, methods=[RATIO])
+    assert found.reason.startswith("the singular-value ratio alone was asked: the ratio of singular values")
+
+
+def test_wrong_methods_are_refused(low_rank):
+    with pytest.raises(UnknownNameError, match="Did you mean 'stability'"):
+        compare_ranks(low_rank, methods=["stabilty"])
+    with pytest.raises(InvalidParameterError, match="at least one method"):
+        compare_ranks(low_rank, methods=[])
+
+
+def test_public_names():
+    assert nonneg.compare_ranks is compare_ranks
