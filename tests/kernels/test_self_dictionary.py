@@ -178,24 +178,29 @@ def test_residuals_follow_the_coefficients(form, rng):
     assert np.allclose(products[used], np.sum(X[columns.rows[used]] * host[column], axis=1), atol=1e-13)
 
 
-def test_compiled_and_portable_scans_agree(rng):
+@pytest.mark.parametrize("form", ["dense", TORCH])
+def test_compiled_and_portable_twins_agree(form, rng):
+    # Host tensors go to the compiled kernels; the portable ones are those of tensors on a GPU.
     X, R = rng.random((500, 10)), rng.standard_normal((500, 10))
-    slope = slope_of(rng, 500)
-    dictionary = dictionary_of(X)
-    assert np.array_equal(best_atoms(dictionary, R, slope), portable.best_atoms(dictionary, R, slope))
-    entering = rng.integers(0, 500, 500)
+    X_form, R_form = bring(X, form), bring(R, form)
+    slope, entering = slope_of(rng, 500), rng.integers(0, 500, 500)
+    host, other = dictionary_of(X), Dictionary(X_form, *portable.centre_and_radius(X_form))
+    assert np.array_equal(best_atoms(host, R, slope), portable.best_atoms(other, R_form, slope))
     twins = [
-        residuals.column_products(dictionary, R, entering),
-        portable_residuals.column_products(X, R, entering),
+        residuals.column_products(host, R, entering),
+        portable_residuals.column_products(X_form, R_form, entering),
     ]
     assert np.allclose(twins[0], twins[1], rtol=1e-13, atol=1e-13)
-    shares = (np.full(500, 0.7), np.full(500, 0.3), np.zeros(500))
-    assert np.allclose(
-        residuals.advance_residuals(dictionary, R, entering, keep=shares[0], gain=shares[1]),
-        portable_residuals.advance_residuals(X, R, entering, None, *shares),
-        rtol=1e-14,
-        atol=1e-14,
+    shares = (np.full(500, 0.7), np.full(500, 0.4), np.full(500, 0.1))
+    leaving = rng.integers(0, 500, 500)
+    after = residuals.advance_residuals(
+        host, R, entering, keep=shares[0], gain=shares[1], leaving=leaving, cut=shares[2]
     )
+    also = portable_residuals.advance_residuals(X_form, R_form, entering, leaving, *shares)
+    assert np.allclose(after, to_numpy(also), rtol=1e-13, atol=1e-13)
+    columns = columns_of(np.where(rng.random((500, 500)) < 0.01, 0.2, 0.0))
+    anew = portable_residuals.residuals_of(X_form, columns)
+    assert np.allclose(residuals.residuals_of(host, columns), to_numpy(anew), rtol=1e-13, atol=1e-13)
 
 
 def test_sparse_points_are_not_copied(rng):

@@ -105,6 +105,15 @@ def _simplex_fit(gram, cross):
     return found.x
 
 
+def test_the_weight_of_many_points_comes_from_some_of_them(monkeypatch):
+    data = as_data_matrix(separable_dirichlet(2000, 15, 6, snr=15, rng=5).X)
+    whole = balanced_weight(data, 6)
+    monkeypatch.setattr("nonneg.separable.penalty_weight.MOST_POINTS", 300)
+    some = balanced_weight(data, 6)
+    assert some.lam != whole.lam
+    assert some.lam == pytest.approx(whole.lam, rel=0.05)
+
+
 @pytest.mark.parametrize(("k", "snr"), [(5, 20), (20, 20), (40, 15)])
 def test_the_guess_of_the_number_is_near(k, snr):
     data = separable_dirichlet(300, 50, k, snr=snr, rng=0)

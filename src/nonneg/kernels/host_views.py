@@ -23,6 +23,22 @@ def is_host_tensor(array: Any) -> bool:
     return type(array).__module__ == "torch" and array.device.type == "cpu"
 
 
+def is_device_tensor(array: Any) -> bool:
+    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch.
+
+    Parameters
+    ----------
+    array : array
+        Any array.
+
+    Returns
+    -------
+    bool
+        True for a tensor on a CUDA device.
+    """
+    return type(array).__module__ == "torch" and array.device.type == "cuda"
+
+
 def shared(tensor: Any) -> Any:
     """Return a NumPy array that shares a host tensor's memory.
 

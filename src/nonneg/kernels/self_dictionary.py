@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.kernels.host_views import is_host_tensor, shared
+from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.portable import self_dictionary as portable
 
 # A block of scores (256 KB) and the points and residuals that make it stay in a core's second-level cache.
@@ -156,6 +156,11 @@ def best_atoms(
     Costs 2 n_points n_features operations a column; the memory is that of one block a thread.
     """
     if not dictionary.on_host:
+        if is_device_tensor(residual):
+            from nonneg.kernels import triton_scan
+
+            if triton_scan.serves(residual):
+                return triton_scan.best_atoms(dictionary, residual, slope, columns)
         return portable.best_atoms(dictionary, residual, slope, columns)
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)

@@ -365,5 +365,11 @@ def value_at(indptr: IntArray, rows: IntArray, values: FloatArray, places: Any, 
     from nonneg.kernels.compiled import sparse_columns as compiled
 
     out = np.empty(len(places))
-    compiled.value_at(indptr, rows, values, np.asarray(places, dtype=np.int64), otherwise, out)
+    wanted = np.asarray(places, dtype=np.int64)
+    over_ranges(
+        lambda start, stop: compiled.value_at(indptr, rows, values, wanted, otherwise, out, start, stop),
+        len(out),
+        grain=GRAIN,
+        operations=4.0 * (len(out) + len(rows)),
+    )
     return out

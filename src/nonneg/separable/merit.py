@@ -286,7 +286,8 @@ def _checkpoint(folder: Path, data: DataMatrix, first: FrankWolfeIterate, facts:
 
     begun = hashlib.sha256(np.ascontiguousarray(first.weights).tobytes() + first.counts.tobytes()).hexdigest()
     described = json.dumps(["merit", facts, data.kind, fingerprint(data), begun], default=str)
-    size = 4.0 * to_numpy(first.residual).nbytes
+    # Residuals and lists, in bytes.
+    size = 24.0 * math.prod(first.residual.shape)
     return Checkpoint(
         folder,
         hashlib.sha256(described.encode()).hexdigest(),

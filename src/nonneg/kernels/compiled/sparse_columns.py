@@ -108,9 +108,9 @@ def add_by_row(rows, values, sums):
 
 
 @jit(error_model="numpy")
-def value_at(indptr, rows, values, places, otherwise, out):
+def value_at(indptr, rows, values, places, otherwise, out, start, stop):
     """Write the listed value of column c at row places[c], or otherwise[places[c]] where it is not listed."""
-    for column in range(places.shape[0]):
+    for column in range(start, stop):
         found = otherwise[places[column]]
         for p in range(indptr[column], indptr[column + 1]):
             if rows[p] == places[column]:

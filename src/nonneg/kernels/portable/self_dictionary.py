@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_cupy_namespace, is_numpy_namespace, is_torch_namespace
 
-from nonneg._typing import Array, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.portable.column_residuals import to_numpy
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ class Scan:
         self.residual, self.slope = residual, slope
         self.base_scale = slope.base_scale
         self.base = self.placed(slope.base)
-        self.centred = self.xp.astype(self.points, self.xp.float64) - self.centre[None, :]
+
+    @cached_property
+    def centred(self) -> Array:
+        """The points less their centre, in float64."""
+        return self.xp.astype(self.points, self.xp.float64) - self.centre[None, :]
 
     def placed(self, array: Any, kind: Any = None) -> Array:
         """Bring a NumPy array to the residuals.
@@ -134,18 +139,18 @@ class Scan:
         factor = xp.full_like(sizes, self.base_scale) / sizes
         return xp.concat([rows * (self.radius / sizes)[:, None], factor[:, None]], axis=1), sizes
 
+    @cached_property
     def scaled_points(self) -> Array:
-        """Return the centred points within the unit ball, the scaled base of the penalty last.
-
-        Returns
-        -------
-        array of float64 of shape (n_points, n_features + 1)
-            Where the points are.
-        """
+        """The centred points within the unit ball, in float64, the scaled base of the penalty last."""
         xp = self.xp
         scaled = self.centred * (1.0 / self.radius if self.radius > 0 else 0.0)
         base = self.base * (1.0 / self.base_scale if self.base_scale > 0 else 0.0)
         return xp.concat([scaled, base[:, None]], axis=1)
+
+    @cached_property
+    def quick_points(self) -> Array:
+        """The scaled points in the type of the quick products."""
+        return self.xp.astype(self.scaled_points, self.product_type()[0])
 
     def in_float32(self, wanted: IntArray) -> tuple[IntArray, Any]:
         """Return the best points by float32 scores, and which of them are too close to call.
@@ -167,7 +172,7 @@ class Scan:
         xp = self.xp
         kind, unit = self.product_type()
         right, sizes = self.scaled_columns(wanted)
-        scores = xp.astype(self.scaled_points(), kind) @ xp.astype(right, kind).T
+        scores = self.quick_points @ xp.astype(right, kind).T
         scores = self._with_listed(scores, wanted, sizes)
         lowest = xp.min(scores, axis=0)
         tol = near_tie(self.residual.shape[1], unit)
@@ -189,7 +194,7 @@ class Scan:
         """
         xp = self.xp
         parts = []
-        step = max(1, ENTRIES // (4 * len(self.slope.base)))
+        step = max(1, ENTRIES // len(self.slope.base))
         for start in range(0, len(wanted), step):
             part = wanted[start : start + step]
             rows = xp.take(self.residual, self.placed(part), axis=0)
@@ -214,20 +219,38 @@ class Scan:
                 return self.xp.float64, 2.0**-53
         return self.xp.float32, 2.0**-24
 
-    def _with_listed(self, scores: Array, wanted: IntArray, sizes: Array) -> Array:
-        slope, xp = self.slope, self.xp
+    def listed(self, wanted: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the listed entries of some columns.
+
+        Parameters
+        ----------
+        wanted : array of int
+            The columns.
+
+        Returns
+        -------
+        row, column : array of int64
+            In NumPy; the columns are counted within those wanted.
+        extra : array of float64
+            What the slope has there beyond its base.
+        """
+        slope = self.slope
         counts = slope.indptr[wanted + 1] - slope.indptr[wanted]
-        if not counts.sum():
-            return scores
         column = np.repeat(np.arange(len(wanted)), counts)
         begin = np.repeat(slope.indptr[wanted] - np.cumsum(counts) + counts, counts)
         place = begin + np.arange(len(column))
-        row = slope.rows[place].astype(np.int64)
+        return slope.rows[place].astype(np.int64), column, slope.extra[place]
+
+    def _with_listed(self, scores: Array, wanted: IntArray, sizes: Array) -> Array:
+        xp = self.xp
+        row, column, extra = self.listed(wanted)
+        if not len(row):
+            return scores
         if not (is_torch_namespace(xp) or is_cupy_namespace(xp) or is_numpy_namespace(xp)):
             # The standard has no assignment to listed places.
             dense = to_numpy(scores).copy()
-            dense[row, column] += (slope.extra[place] / to_numpy(sizes)[column]).astype(dense.dtype)
+            dense[row, column] += (extra / to_numpy(sizes)[column]).astype(dense.dtype)
             return self.placed(dense)
         at, of = self.placed(row), self.placed(column)
-        scores[at, of] += xp.astype(self.placed(slope.extra[place]) / sizes[of], scores.dtype)
+        scores[at, of] += xp.astype(self.placed(extra) / sizes[of], scores.dtype)
         return scores

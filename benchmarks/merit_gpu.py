@@ -1,0 +1,269 @@
+"""MERIT on a GPU: the points of the CPU's scan, the time of an iteration, and a million points.
+
+Run with ``python -m benchmarks.merit_gpu WHAT`` on a machine with an NVIDIA GPU, PyTorch and Triton; WHAT is
+
+- ``check``: indices and whole runs equal those on the CPU;
+- ``time``: seconds of one scan and one iteration at 100 000 points, fused kernel and blocked PyTorch;
+- ``noise``: success of MERIT and SPA at 100 000 points over signal-to-noise ratios, to find the lowest at
+  which MERIT finds the anchors and SPA does not;
+- ``million``: 1 000 000 points, 100 iterations, in two parts with a checkpoint between them.
+
+Every line printed is a JSON record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+N_FEATURES, N_ANCHORS, SEED = 50, 40, 20240601
+
+
+def make(n_points: int, snr: float, seed: int = SEED) -> Any:
+    """Return generated points.
+
+    Parameters
+    ----------
+    n_points : int
+        How many.
+    snr : float
+        In dB.
+    seed : int
+        Of the generator.
+
+    Returns
+    -------
+    SeparableData
+        With their anchors.
+    """
+    from nonneg.datasets import separable_dirichlet
+
+    return separable_dirichlet(n_points, N_FEATURES, N_ANCHORS, snr=snr, rng=seed)
+
+
+def check() -> Iterator[dict[str, Any]]:
+    """Compare the scans and whole runs with those on the CPU.
+
+    Yields
+    ------
+    dict
+        A record a comparison.
+    """
+    import torch
+
+    from nonneg import select_anchors
+    from nonneg.data import as_data_matrix
+    from nonneg.kernels import triton_scan
+    from nonneg.kernels.portable import self_dictionary as portable
+    from nonneg.kernels.self_dictionary import best_atoms, dictionary_of
+    from nonneg.kernels.sparse_columns import no_entries
+    from nonneg.separable.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.self_dictionary import SelfDictionary
+
+    for n_points in (1_000, 20_000):
+        X = make(n_points, 10.0).X
+        problem = SelfDictionary.of(as_data_matrix(X), 1.0, 1e-5)
+        state = problem.start(no_entries(n_points))
+        device = dictionary_of(torch.tensor(X, device="cuda"))
+        for t in range(6):
+            state, _ = problem.answer(state)
+            slope = problem.sparsity(state).slope(1.0)
+            residual = torch.tensor(state.residual, device="cuda")
+            fused = triton_scan.best_atoms(device, residual, slope)
+            blocked = portable.best_atoms(device, residual, slope)
+            host = best_atoms(problem.dictionary, state.residual, slope)
+            yield {
+                "what": "scan", "n_points": n_points, "t": t,
+                "fused_differs": int(np.sum(fused != host)), "blocked_differs": int(np.sum(blocked != host)),
+            }  # fmt: skip
+            state = advance(problem, state, open_loop(problem, state))
+    X = make(5_000, 10.0).X
+    host = select_anchors(X, N_ANCHORS, max_iter=30)
+    found = select_anchors(torch.tensor(X, device="cuda"), N_ANCHORS, max_iter=30, lam=host.lam)
+    yield {
+        "what": "run", "n_points": 5_000, "gap": found.gap,
+        "coefficients_differ": float(abs(host.coefficients - found.coefficients).max()),
+        "gap_of_cpu": host.gap, "same_anchors": bool(set(host.anchors) == set(found.anchors)),
+    }  # fmt: skip
+
+
+def timed(n_points: int = 100_000, n_iter: int = 10) -> Iterator[dict[str, Any]]:
+    """Time scans and iterations.
+
+    Parameters
+    ----------
+    n_points : int
+        How many points.
+    n_iter : int
+        Iterations of each kind.
+
+    Yields
+    ------
+    dict
+        A record a kind of scan.
+    """
+    import torch
+
+    from nonneg.data import as_data_matrix
+    from nonneg.kernels import triton_scan
+    from nonneg.kernels.portable import self_dictionary as portable
+    from nonneg.kernels.sparse_columns import no_entries
+    from nonneg.separable.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.self_dictionary import SelfDictionary
+
+    X = torch.tensor(make(n_points, 10.0).X, device="cuda")
+    problem = SelfDictionary.of(as_data_matrix(X), 3.0, 1e-5)
+    state = problem.start(no_entries(n_points))
+    whole: list[float] = []
+    for _ in range(n_iter + 3):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        state, _ = problem.answer(state)
+        state = advance(problem, state, open_loop(problem, state))
+        torch.cuda.synchronize()
+        whole.append(time.perf_counter() - started)
+    yield {"what": "iteration", "n_points": n_points, "seconds": sorted(whole)[len(whole) // 2], "all": whole}
+    slope = problem.sparsity(state).slope(3.0)
+    scan = portable.Scan(problem.dictionary, state.residual, slope)
+    right, _ = scan.scaled_columns(np.arange(n_points))
+    depth = triton_scan.padded_depth(right.shape[1])
+    for kind in (torch.float16, torch.float32):
+        left, columns = (triton_scan._rounded(part, depth, kind)[0] for part in (scan.scaled_points, right))
+        seconds = _median(lambda p=left, c=columns: triton_scan.lowest_scores(p, c), n_iter)
+        yield {"what": f"kernel {kind}", "n_points": n_points, "seconds": seconds}
+    for name, function in (("fused", triton_scan.best_atoms), ("blocked", portable.best_atoms)):
+        seconds = _median(lambda f=function: f(problem.dictionary, state.residual, slope), n_iter)
+        yield {"what": f"scan, {name}", "n_points": n_points, "seconds": seconds}
+
+
+def _median(call: Any, n_times: int) -> float:
+    import torch
+
+    taken = []
+    for _ in range(n_times + 1):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - started)
+    return sorted(taken[1:])[n_times // 2]
+
+
+def noise(
+    n_points: int = 100_000, ratios: tuple[float, ...] = (8, 9, 10, 11, 12, 13, 14, 16)
+) -> Iterator[dict[str, Any]]:
+    """Find out at which noise MERIT finds the anchors and SPA does not.
+
+    Parameters
+    ----------
+    n_points : int
+        How many points.
+    ratios : tuple of float
+        Signal-to-noise ratios in dB.
+
+    Yields
+    ------
+    dict
+        A record a ratio.
+    """
+    import torch
+
+    from nonneg import select_anchors
+
+    for snr in ratios:
+        data = make(n_points, snr)
+        X = torch.tensor(data.X, device="cuda")
+        started = time.perf_counter()
+        found = select_anchors(X, N_ANCHORS, tol=0.0, recovery=False)
+        seconds = time.perf_counter() - started
+        greedy = select_anchors(X, N_ANCHORS, method="spa")
+        truth = set(data.anchors.tolist())
+        yield {
+            "what": "noise", "n_points": n_points, "snr": snr, "seconds": seconds, "gap": found.gap,
+            "objective": found.objective, "lam": found.lam, "margin": found.margin,
+            "merit_right": len(truth & set(found.anchors.tolist())),
+            "spa_right": len(truth & set(greedy.anchors.tolist())),
+        }  # fmt: skip
+
+
+def million(snr: float, n_points: int = 1_000_000, n_iter: int = 100) -> Iterator[dict[str, Any]]:
+    """Run a million points in two parts with a checkpoint between them.
+
+    Parameters
+    ----------
+    snr : float
+        In dB.
+    n_points : int
+        How many points.
+    n_iter : int
+        Iterations in all.
+
+    Yields
+    ------
+    dict
+        A record a part, then the outcome.
+    """
+    import torch
+
+    from nonneg import select_anchors
+
+    data = make(n_points, snr)
+    X = torch.tensor(data.X, device="cuda")
+    truth = set(data.anchors.tolist())
+    greedy = select_anchors(X, N_ANCHORS, method="spa")
+    yield {
+        "what": "spa",
+        "n_points": n_points,
+        "snr": snr,
+        "right": len(truth & set(greedy.anchors.tolist())),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        total = 0.0
+        for last in (n_iter // 2, n_iter):
+            started = time.perf_counter()
+            found = select_anchors(X, N_ANCHORS, max_iter=last, tol=0.0, recovery=False, checkpoint=folder)
+            seconds = time.perf_counter() - started
+            total += seconds
+            yield {
+                "what": "million", "n_points": n_points, "snr": snr, "until": last, "n_iter": found.n_iter,
+                "seconds": seconds, "seconds_so_far": total, "in_steps": found.history.seconds[-1],
+                "right": len(truth & set(found.anchors.tolist())), "margin": found.margin, "gap": found.gap,
+                "objective": found.objective, "lam": found.lam, "entries": found.facts["entries"],
+                "gpu_memory": torch.cuda.max_memory_allocated(),
+            }  # fmt: skip
+
+
+def main() -> None:
+    """Run one part and print its records."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("check", "time", "noise", "million"))
+    parser.add_argument("--points", type=int, default=0, help="another number of points")
+    parser.add_argument("--snr", type=float, default=10.0, help="noise of the million points, in dB")
+    parser.add_argument("--ratios", default="", help="signal-to-noise ratios, with commas between")
+    parser.add_argument("--iterations", type=int, default=100)
+    given = parser.parse_args()
+    size = {"n_points": given.points} if given.points else {}
+    if given.what == "noise" and given.ratios:
+        size["ratios"] = tuple(float(word) for word in given.ratios.split(","))
+    parts = {
+        "check": check,
+        "time": lambda: timed(**size),
+        "noise": lambda: noise(**size),
+        "million": lambda: million(given.snr, n_iter=given.iterations, **size),
+    }
+    for record in parts[given.what]():
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

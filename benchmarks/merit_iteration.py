@@ -1,0 +1,296 @@
+"""Claims: an iteration of MERIT costs little more than its products, uses two cores, and needs linear memory.
+
+The yardstick is the blocked float32 product X' R alone, in the same process, with the same blocks, on one
+thread. Both take turns and the medians count. Memory is the high-water mark of a fresh process beyond X and
+the imports, over the whole search: 100 iterations from nothing, and at 100 000 points the last iterations of
+such a run, from given coefficients with as many entries (`--full` runs all of it).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from benchmarks import machine
+from benchmarks.contender import stopwatch
+from benchmarks.memory import peak_beyond
+from benchmarks.race import Settings
+from benchmarks.records import latest
+from benchmarks.tables import markdown, number
+
+NAME = "merit_iteration"
+TITLE = "One iteration of MERIT beside its blocked float32 products alone (M=50, K=40, 10 dB), and its memory"
+N_FEATURES, N_ANCHORS, SNR, SEED = 50, 40, 10.0, 20240601
+SIZES = (1_000, 10_000, 100_000)
+TURNS = {1_000: 41, 10_000: 7, 100_000: 2}
+LAND, GOAL, SPEED_UP = 2.0, 1.6, 1.6
+MEMORY = {1_000: 60e6, 10_000: 60e6, 100_000: 250e6}
+ENTRIES = 40
+"""Entries a column in the coefficients that stand for a long run; 100 iterations at 10 dB leave fewer."""
+
+
+def points(n_points: int) -> Any:
+    """Return the points of the claim.
+
+    Parameters
+    ----------
+    n_points : int
+        How many.
+
+    Returns
+    -------
+    array of shape (n_points, 50)
+        float64.
+    """
+    from nonneg.datasets import separable_dirichlet
+
+    return separable_dirichlet(n_points, N_FEATURES, N_ANCHORS, snr=SNR, rng=SEED).X
+
+
+def bare_products(X: Any) -> Callable[[], None]:
+    """Return a function that makes all blocks of X' R in float32, one after another, and keeps none.
+
+    Parameters
+    ----------
+    X : array
+        The points; they stand for the residuals too.
+
+    Returns
+    -------
+    callable
+        To be timed.
+    """
+    from nonneg.kernels.self_dictionary import COLUMNS, ROWS
+
+    left = np.ascontiguousarray(X, dtype=np.float32)
+    right = left.copy()
+    room = np.empty(ROWS * COLUMNS, dtype=np.float32)
+
+    def products() -> None:
+        for first in range(0, len(right), COLUMNS):
+            columns = right[first : first + COLUMNS].T
+            for start in range(0, len(left), ROWS):
+                rows = left[start : start + ROWS]
+                out = room[: len(rows) * columns.shape[1]].reshape(len(rows), -1)
+                np.matmul(rows, columns, out=out)
+
+    return products
+
+
+def iterations(X: Any) -> Callable[[int], None]:
+    """Return a function that does the next iteration of one search on so many threads.
+
+    Parameters
+    ----------
+    X : array
+        The points.
+
+    Returns
+    -------
+    callable
+        To be timed; the first iterations are done.
+    """
+    from nonneg._threads import threads
+    from nonneg.data import as_data_matrix
+    from nonneg.kernels.sparse_columns import no_entries
+    from nonneg.separable.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.penalty_weight import balanced_weight
+    from nonneg.separable.self_dictionary import SelfDictionary
+
+    data = as_data_matrix(X)
+    problem = SelfDictionary.of(data, balanced_weight(data, N_ANCHORS).lam, 1e-5)
+    state = [problem.start(no_entries(len(X)))]
+
+    def iterate(n_threads: int) -> None:
+        with threads(n_threads):
+            answered, _ = problem.answer(state[0])
+            state[0] = advance(problem, answered, open_loop(problem, answered))
+
+    for _ in range(4 if len(X) <= 10_000 else 1):
+        iterate(2 if len(X) > 10_000 else 1)
+    return iterate
+
+
+def measure_speed(n_points: int, threads: int) -> dict[str, Any]:
+    """Return the record of one size.
+
+    Parameters
+    ----------
+    n_points : int
+        How many points.
+    threads : int
+        1 compares with the products, more with one thread.
+
+    Returns
+    -------
+    dict
+        Seconds, and the ratio or the speed-up.
+    """
+    X = points(n_points)
+    iterate, products = iterations(X), bare_products(X)
+    ours: list[float] = []
+    yardstick: list[float] = []
+    with machine.limited(1):
+        products()
+        for _ in range(TURNS[n_points]):
+            with stopwatch() as taken:
+                products() if threads == 1 else iterate(1)
+                yardstick.append(taken())
+            with stopwatch() as taken:
+                iterate(threads)
+                ours.append(taken())
+    seconds, other = statistics.median(ours), statistics.median(yardstick)
+    if threads == 1:
+        ratio = seconds / other
+        return {"seconds": seconds, "products": other, "ratio": ratio, "met": ratio <= LAND}
+    return {
+        "seconds": seconds,
+        "one_thread": other,
+        "ratio": other / seconds,
+        "met": other / seconds >= SPEED_UP,
+    }
+
+
+def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
+    """Return the record of the memory of one search; to be called in a fresh process.
+
+    Parameters
+    ----------
+    n_points : int
+        How many points.
+    whole : bool
+        Whether all 100 iterations are done, or the last two from given coefficients.
+
+    Returns
+    -------
+    dict
+        Bytes found and allowed.
+    """
+    from nonneg import select_anchors
+
+    X = points(n_points)
+    options: dict[str, Any] = {"max_iter": 100}
+    if not whole:
+        options = {"max_iter": 2, "init": _coefficients(n_points), "t_init": 98}
+    # Kernels are compiled and loaded before the count begins.
+    few = min(1000, n_points)
+    select_anchors(X[:few], N_ANCHORS, max_iter=2)
+    select_anchors(X[:few], N_ANCHORS, max_iter=2, init=_coefficients(few), t_init=98)
+    found: list[Any] = []
+    peak, how = peak_beyond(lambda: found.append(select_anchors(X, N_ANCHORS, **options)))
+    return {
+        "peak": peak,
+        "allowed": MEMORY[n_points],
+        "met": peak <= MEMORY[n_points],
+        "how": how,
+        "entries": int(found[0].facts["entries"]),
+    }
+
+
+def _coefficients(n_points: int) -> Any:
+    rng = np.random.default_rng(SEED)
+    rows = rng.integers(0, n_points, (n_points, ENTRIES)).ravel()
+    starts = np.arange(0, n_points * ENTRIES + 1, ENTRIES)
+    matrix = scipy.sparse.csc_array(
+        (np.full(len(rows), 1.0 / ENTRIES), rows, starts), shape=(n_points, n_points)
+    )
+    matrix.sum_duplicates()
+    return matrix
+
+
+def run(settings: Settings) -> Iterator[dict[str, Any]]:
+    """Measure every size in a process of its own.
+
+    Parameters
+    ----------
+    settings : Settings
+        How.
+
+    Yields
+    ------
+    dict
+        A record.
+    """
+    sizes = SIZES[:2] if settings.quick else SIZES
+    for n_points in sizes:
+        head = {"claim": NAME, "case": f"N={n_points}", "n_points": n_points, "threads": settings.threads}
+        yield head | {"contender": "speed"} | _in_a_process("speed", n_points, settings.threads)
+        if settings.threads == 1:
+            how = "whole" if n_points <= 10_000 or settings.repeats >= 5 else "end"
+            yield head | {"contender": "memory"} | _in_a_process("memory", n_points, how)
+
+
+def _in_a_process(what: str, n_points: int, how: Any) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.merit_iteration", what, str(n_points), str(how)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parent.parent
+    )
+    if done.returncode:
+        return {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
+    return json.loads(done.stdout)
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Return the table of the records.
+
+    Parameters
+    ----------
+    records : list of dict
+        Oldest first.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    rows = []
+    for record in latest(records, "case", "threads", "contender"):
+        cells = [record["case"], str(record["threads"])]
+        if "failure" in record:
+            rows.append([*cells, record["contender"], "-", "-", f"failed: {record['failure']}"])
+            continue
+        if record["contender"] == "memory":
+            told = (
+                f"{number(record['peak'] / 1e6)} MB beyond X",
+                f"at most {number(record['allowed'] / 1e6)} MB",
+            )
+        elif record["threads"] == 1:
+            told = (
+                f"{number(record['seconds'])} s, products {number(record['products'])} s: "
+                f"{record['ratio']:.2f} times",
+                f"at most {LAND} times (goal {GOAL})",
+            )
+        else:
+            told = (
+                f"{number(record['seconds'])} s: {record['ratio']:.2f} times faster than one thread",
+                (f"at least {SPEED_UP} times"),
+            )
+        rows.append([*cells, record["contender"], *told, "met" if record["met"] else "missed"])
+    return markdown(("points", "threads", "what", "measured", "bar", ""), rows)
+
+
+def main() -> None:
+    """Measure one size and write its record as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("speed", "memory"))
+    parser.add_argument("n_points", type=int)
+    parser.add_argument("how")
+    given = parser.parse_args()
+    if given.what == "speed":
+        record = measure_speed(given.n_points, int(given.how))
+    else:
+        record = measure_memory(given.n_points, whole=given.how == "whole")
+    sys.stdout.write(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()
