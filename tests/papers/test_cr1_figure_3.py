@@ -25,9 +25,10 @@ def test_the_number_of_cones_is_found_in_little_noise_and_in_much_with_many_poin
 
 def test_the_curves_and_the_table_say_so(records):
     (figure,) = exhibits(NAME, records, Figure)
-    little, much, true = figure.panels[0].series
-    assert little.y == [6.0, 6.0, 6.0] == true.y
-    assert much.y[-1] == 6.0
+    for panel in figure.panels:
+        little, much, true = panel.series
+        assert little.y == [6.0, 6.0, 6.0] == true.y
+        assert much.y[-1] == 6.0
     (table,) = exhibits(NAME, records, Table)
     assert [row["found"] for row in table.rows][:3] == ["100 %"] * 3
 
@@ -36,11 +37,12 @@ def test_what_is_to_be_shown_is_judged_by_the_full_setting_alone(records):
     assert all(verdict.met is None for verdict in verdicts(NAME, records).values())
     full = [
         {"noise": 0.1, "n": n, "n_cones": 40, "draw": draw, "rank": 40 - (draw == 0 and n == 5000)}
+        | {"last_rank": 40, "ratio": 1.1, "ratio_before": None}
         for n in (1000, 2000, 5000)
         for draw in range(20)
     ]
-    (found, _) = verdicts(NAME, full).values()
+    found, *_ = verdicts(NAME, full).values()
     assert found.met  # 19 of 20 are 95 %
-    (missed, _) = verdicts(NAME, [r for r in full if r["draw"] < 10]).values()
-    assert missed.met is False
+    missed, _, last, _ = verdicts(NAME, [r for r in full if r["draw"] < 10]).values()
+    assert (missed.met, last.met) == (False, True)
     assert "N = 5000: 90 %" in missed.detail
