@@ -77,10 +77,12 @@ def advance_residuals(
         The residuals before; not changed.
     entering : array of int of shape (n_points,)
         The points that are gained.
-    keep, gain, cut : number or array of shape (n_points,)
-        The shares; keep + gain - cut is 1.
+    keep, gain : number or array of shape (n_points,)
+        The shares that are kept and gained; keep + gain - cut is 1.
     leaving : array of int of shape (n_points,), optional
         The points that are lost; -1 for none.
+    cut : number or array of shape (n_points,)
+        The shares that are lost.
 
     Returns
     -------
