@@ -8,7 +8,7 @@ import numpy as np
 
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, LeftArray
-from nonneg.data.matrix import LocalMatrix, exact_sum
+from nonneg.data.matrix import LocalMatrix, block_rows, exact_sum
 from nonneg.data.observed import Observed
 from nonneg.kernels.host_views import is_host_tensor, shared
 
@@ -111,8 +111,8 @@ class DenseMatrix(LocalMatrix):
         float
             Accumulated in float64.
         """
-        if self.kind == "dense" and self.dtype == np.float64:
-            squares = self.squared_row_norms()
+        if self.kind == "dense":
+            squares = self._row_squares(np.float64)
             return float(squares.sum() if self.weights is None else squares @ self.weights)
         return self._block_sum(lambda values: values * values)
 
@@ -126,13 +126,18 @@ class DenseMatrix(LocalMatrix):
         """
         if self.kind != "dense":
             return super().squared_row_norms()
-        out = np.empty(self.shape[0], dtype=self.dtype)
+        return self._row_squares(self.dtype)
+
+    def _row_squares(self, dtype: Any) -> Array:
+        out = np.empty(self.shape[0], dtype=dtype)
+        step = block_rows(self.shape[1], 1 << 15)  # what is cast stays in the cache
 
         def work(start: int, stop: int) -> None:
-            rows = self.array[start:stop]
-            np.einsum("ij,ij->i", rows, rows, out=out[start:stop])
+            for first in range(start, stop, step):
+                rows = self.array[first : min(first + step, stop)].astype(dtype, copy=False)
+                np.einsum("ij,ij->i", rows, rows, out=out[first : first + len(rows)])
 
-        over_ranges(work, self.shape[0], grain=64, operations=2.0 * self.shape[0] * self.shape[1])
+        over_ranges(work, self.shape[0], grain=step, operations=2.0 * self.shape[0] * self.shape[1])
         return out
 
     def total(self) -> float:
