@@ -109,8 +109,10 @@ def test_curves_are_shifted_by_their_start():
     ]
     (figure,) = exhibits("cr1/figure-4", records, Figure)
     assert [series.x[0] if series.x else None for series in figure.panels[0].series] == [1, 4, 2, None]
-    (table,) = exhibits("cr1/figure-4", records, Table)
-    row = table.rows[0]
+    early, late = exhibits("cr1/figure-4", records, Table)
+    assert (early.rows[0]["n_iter"], early.rows[0]["spkm"]) == (2, 0.5)
+    assert early.rows[0]["cr1-nmf"] is None
+    row = late.rows[0]
     assert row["rand"] == pytest.approx(0.41)
     assert row["cr1-nmf"] == pytest.approx(0.44)
     assert row["nndsvd"] is None
