@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from nonneg.datasets.store import is_available
 from nonneg.exceptions import UnknownNameError
 from nonneg.experiments.cr1.four_starts import STARTS, Samples, make_start, seeded
-from nonneg.experiments.cr1.real_sets import QUICK, load_set, weighted, without_empty_columns
+from nonneg.experiments.cr1.real_sets import FILMS, QUICK, load_set, weighted, without_empty_columns
 from nonneg.experiments.cr1.runs_from_starts import Fit, Start, best_multiple, has_settled, run_from
 from nonneg.iteration.history import History
 
@@ -137,3 +138,15 @@ def test_words_of_every_document_are_left_out():
 def test_sets_are_known_by_name():
     with pytest.raises(UnknownNameError, match="tr11"):
         load_set("tr99")
+
+
+@pytest.mark.skipif(not is_available("orl_32x32"), reason="needs a data home with orl_32x32")
+def test_a_film_goes_from_one_picture_to_another():
+    pictures, films = load_set("orl_32x32"), load_set(FILMS)
+    assert films.X.shape == (800, 1024)
+    np.testing.assert_array_equal(np.bincount(films.y), 20)
+    unit = films.X / np.linalg.norm(films.X, axis=1, keepdims=True)
+    first, second = (picture / np.linalg.norm(picture) for picture in pictures.X[:2])
+    assert unit[0] @ first > 0.999
+    assert unit[19] @ second > 0.999
+    assert np.all(np.diff(unit[:20] @ first) < 1e-3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.experiments.cr1.four_starts import DETERMINISTIC, STARTS, make_start, seeded
-from nonneg.experiments.cr1.real_sets import QUICK, TIMED
+from nonneg.experiments.cr1.real_sets import FOLDERS, QUICK, TIMED
 from nonneg.experiments.cr1.runs_from_starts import ALGORITHMS, run_from
 from nonneg.experiments.cr1.start_times import (
     SET_NAMES,
@@ -198,6 +198,6 @@ EXPERIMENT = Experiment(
     trials=trials,
     run=run,
     summarize=summarize,
-    data_sets=TIMED,
+    data_sets=FOLDERS,
     quick_data_sets=(),
 )

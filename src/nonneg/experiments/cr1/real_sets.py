@@ -49,8 +49,13 @@ SCENES: dict[str, tuple[str, int]] = {
 """Folder -> loader and K: the number of covers in the scene."""
 DOCUMENTS = ("tr11", "tr12", "tr23", "tr41", "re0", "fbis", "classic", "k1a", "la1")
 """Names of collections of CLUTO; K is the number of classes."""
-TIMED = ("olivetti_64x64", "ckplus48", "yaleB_32x32", "coil20", "indian_pines", "paviaU_sub50")
+FILMS = "orl_films"
+"""The name of films made of the ORL faces."""
+TIMED = ("olivetti_64x64", "ckplus48", "yaleB_32x32", "coil20", "indian_pines", "paviaU_sub50", FILMS)
 """The sets on which starts are timed and errors compared."""
+FOLDERS = (*TIMED[:-1], "orl_32x32")
+"""The folders of the data home from which they come."""
+N_FRAMES = 20
 QUICK = "quick"
 """The name of a small made-up set, for the quick setting."""
 
@@ -61,7 +66,7 @@ def load_set(name: str) -> RealSet:
     Parameters
     ----------
     name : str
-        A key of `PICTURES` or `SCENES`, one of `DOCUMENTS`, or `QUICK`.
+        A key of `PICTURES` or `SCENES`, one of `DOCUMENTS`, `FILMS` or `QUICK`.
 
     Returns
     -------
@@ -72,6 +77,8 @@ def load_set(name: str) -> RealSet:
     """
     if name == QUICK:
         return _made_up()
+    if name == FILMS:
+        return _films()
     if name in PICTURES:
         loader, k = PICTURES[name]
         found = getattr(datasets, loader)()
@@ -81,7 +88,7 @@ def load_set(name: str) -> RealSet:
         found = getattr(datasets, loader)()
         return RealSet(np.ascontiguousarray(found.X.T), None, k)
     if name not in DOCUMENTS:
-        raise UnknownNameError.of("set", name, [*PICTURES, *SCENES, *DOCUMENTS])
+        raise UnknownNameError.of("set", name, [*PICTURES, *SCENES, FILMS, *DOCUMENTS])
     found = datasets.load_cluto(name)
     return RealSet(weighted(found.X), found.y, len(np.unique(found.y)))
 
@@ -120,6 +127,22 @@ def without_empty_columns(X: Any) -> Any:
     """
     present = np.asarray(X.sum(axis=0)).ravel() > 0
     return X.tocsc()[:, np.flatnonzero(present)].tocsr()
+
+
+def _films() -> RealSet:
+    """Make a film of each person in ORL: frames from one picture to another, as in the paper's CK set."""
+    pictures = load_set("orl_32x32")
+    assert pictures.y is not None
+    rng = np.random.default_rng(7)
+    frames = []
+    for person in np.unique(pictures.y):
+        first, second = pictures.X[np.flatnonzero(pictures.y == person)[:2]]
+        share = np.linspace(0.0, 1.0, N_FRAMES)[:, None]
+        brightness = rng.uniform(0.9, 1.1, size=(N_FRAMES, 1))
+        frames.append(brightness * ((1 - share) * first + share * second))
+    X = np.concatenate(frames)
+    X += 0.02 * rng.random(X.shape)
+    return RealSet(X, np.repeat(np.arange(len(frames)), N_FRAMES), pictures.k, pictures.grid)
 
 
 def _made_up() -> RealSet:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nonneg.experiments.cr1.four_starts import STARTS, Samples, make_start, seeded
-from nonneg.experiments.cr1.real_sets import QUICK, TIMED, RealSet, load_set
+from nonneg.experiments.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
 from nonneg.experiments.cr1.runs_from_starts import run_from
 from nonneg.experiments.experiment import Record
 from nonneg.experiments.grouping import grouped, mean_and_spread
@@ -22,13 +22,18 @@ SET_NAMES = {
     "coil20": "COIL-20",
     "indian_pines": "Indian Pines",
     "paviaU_sub50": "PaviaU crop",
+    FILMS: "films of ORL",
     QUICK: "made-up cones",
 }
 SETS_USED = (
     "The paper's sets CK, faces94 and Georgia Tech are not at hand, and of PaviaU only a crop of 50 x 50 "
     "pixels. In their places stand Olivetti, CK+, Extended Yale B and COIL-20, and the crop of PaviaU and"
     " Indian Pines with pixels as features and bands as samples, as in the paper. K is the number of "
-    "people, things or covers; for CK+, whose people are not named, it is 97 as for the paper's CK set."
+    "people, things or covers; for CK+, whose people are not named, it is 97 as for the paper's CK set. "
+    "In CK and faces94 the pictures of a person are frames of films or were taken one after the other by "
+    "a camera that did not move, and hardly differ; those here differ much. So there is a last set, made "
+    "up of real faces: for each of the 40 people of ORL a film of 20 frames that turns one picture into "
+    "another, with changing brightness and a little noise."
 )
 
 

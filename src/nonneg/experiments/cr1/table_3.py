@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nonneg.experiments.cr1.real_sets import QUICK, TIMED
+from nonneg.experiments.cr1.real_sets import FOLDERS, QUICK
 from nonneg.experiments.cr1.start_times import (
     SETS_USED,
     TIMED_STARTS,
@@ -121,7 +121,7 @@ EXPERIMENT = Experiment(
     trials=trials,
     run=run,
     summarize=summarize,
-    data_sets=TIMED,
+    data_sets=FOLDERS,
     quick_data_sets=(),
     side_by_side=False,  # times are measured
 )
