@@ -96,6 +96,23 @@ def test_compiled_and_portable_twins_agree(exact, rng):
         assert np.allclose(one, two, rtol=1e-15)
 
 
+def test_slopes_of_both_twins_agree(rng):
+    C = random_matrix(rng, 40)
+    C[5] = 0.0
+    columns = lists.columns_of(C, total=3.0)
+    row_max, row_count = lists.row_facts(columns)
+    near = lists.near_maxima(columns, row_max, 0.03)
+    found = []
+    for twin in (compiled, portable):
+        sums, base = lists.sums_by_row(near, 40), np.empty(40)
+        shares, inner = np.empty(len(near.rows)), np.empty(40)
+        value = twin.row_slopes(row_max, row_count, sums, 0.03, 3.0, 0.01, base)
+        twin.entry_slopes(near.indptr, near.rows, near.weights, near.values, sums, 3.0, shares, inner)
+        found.append((value, base, shares, inner))
+    for one, other in zip(*found, strict=True):
+        assert np.allclose(one, other, rtol=1e-13, atol=1e-300)
+
+
 def test_row_facts_after_gains_equal_those_counted_anew(rng):
     n = 30
     columns = lists.no_entries(n)

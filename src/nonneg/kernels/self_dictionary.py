@@ -153,7 +153,8 @@ def best_atoms(
 
     Notes
     -----
-    Costs 2 n_points n_features operations a column; the memory is that of one block a thread.
+    Costs 2 n_points n_features operations a column; the memory is that of the points in float32 (of sparse
+    ones, of a tile) and of one block of scores a thread.
     """
     if not dictionary.on_host:
         if is_device_tensor(residual):
@@ -181,23 +182,27 @@ class _HostScan:
     def __init__(self, dictionary: Dictionary, residual: FloatArray, slope: PenaltySlope) -> None:
         self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
         self.residual, self.slope = residual, slope
-        self.sparse = sp.issparse(self.points)
-        self.inverse = 1.0 / self.radius if self.radius > 0 else 0.0
         self.base_scale = slope.base_scale
-        self.base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
+        inverse = 1.0 / self.radius if self.radius > 0 else 0.0
+        base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
+        self.scaling = (self.centre, inverse, slope.base, base_inverse)
+        self.listed = (slope.indptr, slope.rows, slope.extra)
         self.tol = near_tie(residual.shape[1])
+        self.rounded = None if sp.issparse(self.points) else self._rounded()
 
     def columns(self, wanted: IntArray) -> IntArray:
         """Return the best points of some columns."""
-        from nonneg.kernels.compiled.self_dictionary import lowest_two
+        from nonneg.kernels.compiled.self_dictionary import take_block
 
         index = np.zeros(len(wanted), dtype=np.int32)
         best = np.full(len(wanted), np.inf, dtype=np.float32)
         second = best.copy()
         for start in range(0, len(wanted), COLUMNS):
             part = slice(start, start + COLUMNS)
-            for first, scores in self._blocks(wanted[part]):
-                lowest_two(scores, first, best[part], second[part], index[part])
+            named, found = wanted[part], (best[part], second[part], index[part])
+            right, sizes = self._right(named)
+            for first, scores in self._blocks(right):
+                take_block(scores, first, named, *self.listed, sizes, *found)
         close = np.flatnonzero(~(second - best > self.tol))
         out = index.astype(np.int64)
         for start in range(0, len(close), COLUMNS):
@@ -205,44 +210,59 @@ class _HostScan:
             out[doubtful] = self._settled(wanted[doubtful], best[doubtful] + np.float32(self.tol))
         return out
 
-    def _blocks(self, wanted: IntArray) -> Any:
-        from nonneg.kernels.compiled import self_dictionary as compiled
+    def _rounded(self) -> Any:
+        # Dense points in float32, as the products take them.
+        from nonneg.kernels.compiled.self_dictionary import fill_dense_tile
 
         n_points, m = self.residual.shape
-        right = np.empty((len(wanted), m + 1), dtype=np.float32)
+        out = np.empty((n_points, m + 1), dtype=np.float32)
+
+        def work(start: int, stop: int) -> None:
+            fill_dense_tile(self.points, *self.scaling, start, stop, out[start:stop])
+
+        over_ranges(work, n_points, grain=ROWS, operations=float(out.size))
+        return out
+
+    def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:
+        from nonneg.kernels.compiled.self_dictionary import fill_columns
+
+        right = np.empty((len(wanted), self.residual.shape[1] + 1), dtype=np.float32)
         sizes = np.empty(len(wanted))
-        compiled.fill_columns(self.residual, wanted, self.radius, self.base_scale, right, sizes)
-        tile = np.empty((ROWS, m + 1), dtype=np.float32)
-        room = np.empty((ROWS, len(wanted)), dtype=np.float32)
-        scaling = (self.centre, self.inverse, self.slope.base, self.base_inverse)
-        listed = (self.slope.indptr, self.slope.rows, self.slope.extra)
+        fill_columns(self.residual, wanted, self.radius, self.base_scale, right, sizes)
+        return right.T, sizes
+
+    def _blocks(self, right: Any) -> Any:
+        n_points = self.residual.shape[0]
+        room = np.empty((ROWS, right.shape[1]), dtype=np.float32)
+        tile = None if self.rounded is not None else np.empty((ROWS, len(right)), dtype=np.float32)
         for start in range(0, n_points, ROWS):
             stop = min(start + ROWS, n_points)
-            if self.sparse:
-                csr = self.points
-                compiled.fill_sparse_tile(csr.indptr, csr.indices, csr.data, *scaling, start, stop, tile)
-            else:
-                compiled.fill_dense_tile(self.points, *scaling, start, stop, tile)
+            left = self._dense(start, stop, tile) if self.rounded is None else self.rounded[start:stop]
             scores = room[: stop - start]
-            np.matmul(tile[: stop - start], right.T, out=scores)
-            compiled.add_listed(scores, start, stop - start, wanted, *listed, sizes)
+            np.matmul(left, right, out=scores)
             yield start, scores
+
+    def _dense(self, start: int, stop: int, tile: Any) -> Any:
+        # Sparse points become dense one tile at a time.
+        from nonneg.kernels.compiled.self_dictionary import fill_sparse_tile
+
+        csr = self.points
+        fill_sparse_tile(csr.indptr, csr.indices, csr.data, *self.scaling, start, stop, tile)
+        return tile[: stop - start]
 
     def _settled(self, wanted: IntArray, threshold: Any) -> IntArray:
         from nonneg.kernels.compiled import self_dictionary as compiled
 
         exact = np.full(len(wanted), np.inf)
         index = np.zeros(len(wanted), dtype=np.int64)
-        facts = (self.residual, wanted, self.slope.base)
-        listed = (self.slope.indptr, self.slope.rows, self.slope.extra)
-        for first, scores in self._blocks(wanted):
-            if self.sparse:
+        facts = (self.residual, wanted, self.slope.base, *self.listed, exact, index)
+        right, sizes = self._right(wanted)
+        for first, scores in self._blocks(right):
+            compiled.add_listed(scores, first, len(scores), wanted, *self.listed, sizes)
+            if self.rounded is None:
                 csr = self.points
-                compiled.settle_sparse(
-                    scores, first, threshold, csr.indptr, csr.indices, csr.data, *facts, *listed, exact, index
-                )
+                rows = (csr.indptr, csr.indices, csr.data)
+                compiled.settle_sparse(scores, first, threshold, *rows, *facts)
             else:
-                compiled.settle_dense(
-                    scores, first, threshold, self.points, self.centre, *facts, *listed, exact, index
-                )
+                compiled.settle_dense(scores, first, threshold, self.points, self.centre, *facts)
         return index

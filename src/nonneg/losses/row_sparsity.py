@@ -89,30 +89,19 @@ def row_sparsity(
     .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF",
        Lemma 2 and (18).
     """
-    n = columns.n_columns
+    from nonneg.kernels.compiled.sparse_columns import entry_slopes, row_slopes
+
+    n, total = columns.n_columns, columns.total or 1.0
     if row_max is None or row_count is None:
         row_max, row_count = row_facts(columns)
-    # The weights count in units of 1 / total.
-    scale = mu * (columns.total or 1.0)
+    # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
+    scale = max(mu * total, 1e-300)
     near = near_maxima(columns, row_max, scale)
-    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        at_zero = np.where(row_max > 0, np.exp(-(row_max / scale)), 1.0)
-    sums = sums_by_row(near, n) + (n - row_count) * at_zero
-    base = at_zero / sums
-    filled = row_count > 0
-    tops = row_max[filled] / (columns.total or 1.0)
-    value = float(np.sum(tops)) + mu * float(np.sum(np.log(sums[filled] / n)))
-    shares = near.values / sums[near.rows]
-    entries = near.weights / (columns.total or 1.0)
-    return RowSparsity(value, base, near.indptr, near.rows, shares, _by_column(entries * shares, near.indptr))
-
-
-def _by_column(values: FloatArray, indptr: IntArray) -> FloatArray:
-    out = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        out[filled] = np.add.reduceat(values, indptr[filled])
-    return out
+    sums, base = sums_by_row(near, n), np.empty(n)
+    value = float(row_slopes(row_max, row_count, sums, scale, total, mu, base))
+    shares, inner = np.empty(len(near.rows)), np.empty(n)
+    entry_slopes(near.indptr, near.rows, near.weights, near.values, sums, total, shares, inner)
+    return RowSparsity(value, base, near.indptr, near.rows, shares, inner)
 
 
 def smoothed_row_sparsity(C: Any, mu: float) -> float:

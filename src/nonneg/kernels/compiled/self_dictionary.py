@@ -34,7 +34,7 @@ def fill_sparse_tile(indptr, indices, data, centre, inverse, base, base_inverse,
         tile[n - start, m] = base[n] * base_inverse
 
 
-@jit(error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def fill_columns(residual, columns, radius, base_scale, out, sizes):
     """Write the residuals of some columns, scaled so that no score exceeds 1; `sizes` gets the scales."""
     m = residual.shape[1]
@@ -63,55 +63,60 @@ def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
 
 
 @jit(error_model="numpy")
+def _lowest_of_eight(scores, n, lowest, fresh):
+    # Selections instead of branches, so that the loop over columns runs on vectors.
+    for c in range(scores.shape[1]):
+        a, b, d, e = scores[n, c], scores[n + 1, c], scores[n + 2, c], scores[n + 3, c]
+        f, g, h, i = scores[n + 4, c], scores[n + 5, c], scores[n + 6, c], scores[n + 7, c]
+        less = b < a
+        a = b if less else a
+        less = e < d
+        d = e if less else d
+        less = g < f
+        f = g if less else f
+        less = i < h
+        h = i if less else h
+        less = d < a
+        a = d if less else a
+        less = h < f
+        f = h if less else f
+        less = f < a
+        a = f if less else a
+        less = (lowest[c] < a) & (not fresh)
+        lowest[c] = lowest[c] if less else a
+
+
+@jit(error_model="numpy")
 def lowest_two(scores, first_row, best, second, index):
     """Take the rows of a block of scores into the running minimum, its index and the second lowest value."""
     n_rows, n_columns = scores.shape
-    whole = n_rows // 4 * 4
-    # Four rows at a time, so that the running values are read and written a quarter as often; selections
-    # instead of branches, so that the loop over columns runs on vectors.
-    for n in range(0, whole, 4):
+    lowest = np.empty(n_columns, dtype=scores.dtype)
+    for n in range(0, n_rows, 16):
+        stop = min(n + 16, n_rows)
+        if stop - n == 16:
+            _lowest_of_eight(scores, n, lowest, True)
+            _lowest_of_eight(scores, n + 8, lowest, False)
+        else:
+            lowest[:] = -np.inf
+        # Sixteen rows seldom bring one of the two lowest values of a column.
         for c in range(n_columns):
-            low, high, at = best[c], second[c], index[c]
-            value = scores[n, c]
-            less = value < low
-            other = low if less else value
-            low = value if less else low
-            at = np.int32(first_row + n) if less else at
-            lower = other < high
-            high = other if lower else high
-            value = scores[n + 1, c]
-            less = value < low
-            other = low if less else value
-            low = value if less else low
-            at = np.int32(first_row + n + 1) if less else at
-            lower = other < high
-            high = other if lower else high
-            value = scores[n + 2, c]
-            less = value < low
-            other = low if less else value
-            low = value if less else low
-            at = np.int32(first_row + n + 2) if less else at
-            lower = other < high
-            high = other if lower else high
-            value = scores[n + 3, c]
-            less = value < low
-            other = low if less else value
-            low = value if less else low
-            at = np.int32(first_row + n + 3) if less else at
-            lower = other < high
-            high = other if lower else high
-            best[c], second[c], index[c] = low, high, at
-    for n in range(whole, n_rows):
-        for c in range(n_columns):
-            low, high, at = best[c], second[c], index[c]
-            value = scores[n, c]
-            less = value < low
-            other = low if less else value
-            low = value if less else low
-            at = np.int32(first_row + n) if less else at
-            lower = other < high
-            high = other if lower else high
-            best[c], second[c], index[c] = low, high, at
+            if lowest[c] < second[c]:
+                low, high, at = best[c], second[c], index[c]
+                for row in range(n, stop):
+                    value = scores[row, c]
+                    if value < high:
+                        if value < low:
+                            high, low, at = low, value, np.int32(first_row + row)
+                        else:
+                            high = value
+                best[c], second[c], index[c] = low, high, at
+
+
+@jit(error_model="numpy")
+def take_block(scores, first_row, columns, indptr, rows, extra, sizes, best, second, index):
+    """Put the listed entries of a block of scores right and take it into the running minima."""
+    add_listed(scores, first_row, scores.shape[0], columns, indptr, rows, extra, sizes)
+    lowest_two(scores, first_row, best, second, index)
 
 
 @jit(error_model="numpy")
@@ -177,7 +182,7 @@ def settle_sparse(
                     exact[c], index[c] = value, at
 
 
-@jit(error_model="numpy")
+@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def column_products(own, source, places, residual, fit, square):
     """Write r'(r + x - a) and r'r of every column, where x is its point and a its chosen one."""
     m = residual.shape[1]

@@ -119,6 +119,33 @@ def value_at(indptr, rows, values, places, otherwise, out, start, stop):
 
 
 @jit(error_model="numpy")
+def row_slopes(row_max, row_count, sums, scale, total, mu, base):
+    """Complete the sums of the rows, write the slope at zero entries, return the value of the penalty."""
+    n = row_max.shape[0]
+    tops, logs = 0.0, 0.0
+    for row in range(n):
+        at_zero = 1.0 if row_max[row] == 0 else np.exp(-(row_max[row] / scale))
+        sums[row] += (n - row_count[row]) * at_zero
+        base[row] = at_zero / sums[row]
+        if row_count[row] > 0:
+            tops += row_max[row] / total
+            logs += np.log(sums[row] / n)
+    return tops + mu * logs
+
+
+@jit(error_model="numpy")
+def entry_slopes(indptr, rows, weights, values, sums, total, shares, inner):
+    """Write the slope at the listed entries, and slope times entry summed over each column."""
+    for column in range(inner.shape[0]):
+        inside = 0.0
+        for p in range(indptr[column], indptr[column + 1]):
+            share = values[p] / sums[rows[p]]
+            shares[p] = share
+            inside += share * (weights[p] / total)
+        inner[column] = inside
+
+
+@jit(error_model="numpy")
 def row_tops(rows, entries, directions, size, tops, sums):
     """Write the largest entry of every row at entries + size * directions; `sums` becomes zero there."""
     for p in range(rows.shape[0]):

@@ -81,6 +81,71 @@ def row_facts(rows: IntArray, weights: Any, counts: IntArray, row_max: Any, row_
     row_count += np.bincount(rows[used], minlength=len(row_count)).astype(row_count.dtype)
 
 
+def row_slopes(
+    row_max: Any,
+    row_count: IntArray,
+    sums: FloatArray,
+    scale: float,
+    total: float,
+    mu: float,
+    base: FloatArray,
+) -> float:
+    """Complete the sums of the rows and find the slope of the smoothed row sparsity at zero entries.
+
+    Parameters
+    ----------
+    row_max, row_count : array of shape (n,)
+        The largest weight and the number of entries of every row.
+    sums : array of shape (n,)
+        Sums of exp((weight - largest) / scale) over the listed entries; the zeros are added here.
+    scale, total, mu : float
+        mu in units of the weights, the unit itself, and mu.
+    base : array of shape (n,)
+        The slope at zero entries, written here.
+
+    Returns
+    -------
+    float
+        The value of the penalty.
+    """
+    n, filled = len(row_max), row_count > 0
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        at_zero = np.where(row_max > 0, np.exp(-(row_max / scale)), 1.0)
+    sums += (n - row_count) * at_zero
+    base[:] = at_zero / sums
+    return float(np.sum(row_max[filled] / total) + mu * np.sum(np.log(sums[filled] / n)))
+
+
+def entry_slopes(
+    indptr: IntArray,
+    rows: IntArray,
+    weights: Any,
+    values: FloatArray,
+    sums: FloatArray,
+    total: float,
+    shares: FloatArray,
+    inner: FloatArray,
+) -> None:
+    """Find the slope at the listed entries, and slope times entry summed over each column.
+
+    Parameters
+    ----------
+    indptr, rows, weights, values : array
+        The listed entries, column by column.
+    sums : array of shape (n,)
+        The sums of the rows.
+    total : float
+        The unit of the weights.
+    shares : array
+        The slopes, written here.
+    inner : array of shape (n,)
+        The sums over the columns, written here.
+    """
+    shares[:] = values / sums[rows]
+    column = np.repeat(np.arange(len(inner)), np.diff(indptr))
+    inner[:] = np.bincount(column, weights=shares * (weights / total), minlength=len(inner))
+
+
 def near_maxima(
     rows: IntArray, weights: Any, counts: IntArray, row_max: Any, reach: float, inverse: float
 ) -> tuple[IntArray, IntArray, Any, FloatArray]:
