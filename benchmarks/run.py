@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     kl,
     machine,
     memory,
+    merit_iteration,
     records,
     start_up,
     tables,
@@ -36,7 +37,7 @@ RACES = {
     for module in (frobenius_dense, frobenius_sparse, kl, itakura_saito, frobenius_mu)
 }
 MEASUREMENTS: dict[str, ModuleType] = {
-    module.NAME: module for module in (cone_start, anchor_peers, memory, start_up)
+    module.NAME: module for module in (cone_start, anchor_peers, merit_iteration, memory, start_up)
 }
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"
