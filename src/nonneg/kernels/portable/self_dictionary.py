@@ -225,7 +225,7 @@ class Scan:
         Parameters
         ----------
         wanted : array of int
-            The columns.
+            The columns, each once and in order.
 
         Returns
         -------
@@ -235,6 +235,9 @@ class Scan:
             What the slope has there beyond its base.
         """
         slope = self.slope
+        if len(wanted) == len(slope.base):
+            column = np.repeat(np.arange(len(wanted)), np.diff(slope.indptr))
+            return slope.rows.astype(np.int64), column, slope.extra
         counts = slope.indptr[wanted + 1] - slope.indptr[wanted]
         column = np.repeat(np.arange(len(wanted)), counts)
         begin = np.repeat(slope.indptr[wanted] - np.cumsum(counts) + counts, counts)
