@@ -253,6 +253,22 @@ def test_chunked_data_are_not_taken_directly(data):
         merit(as_data_matrix(dask.from_array(data.X, chunks=(20, 15))), 6)
 
 
+def test_sparse_points_with_too_many_features(data, monkeypatch):
+    monkeypatch.setattr("nonneg.separable.merit.RESIDUAL_LIMIT", 16.0 * 70 * 14)
+    with pytest.raises(UnsupportedInputError, match=r"70 x 15 dense numbers: 0\.0 GB. Pass reduce="):
+        select_anchors(sp.csr_array(data.X), 6)
+    assert select_anchors(sp.csr_array(data.X), 6, reduce=12, max_iter=2).n_anchors == 6
+
+
+def test_residuals_made_anew_are_the_same(data, monkeypatch):
+    kept = select_anchors(data.X, 6, lam=0.2, max_iter=25)
+    monkeypatch.setattr("nonneg.separable.frank_wolfe_steps.REFRESH", 4)
+    made = select_anchors(data.X, 6, lam=0.2, max_iter=25)
+    assert abs(kept.coefficients - made.coefficients).max() == 0
+    assert made.gap == pytest.approx(kept.gap, rel=1e-10)
+    assert made.history["gap"] != kept.history["gap"]
+
+
 def test_more_anchors_than_distinct_points():
     X = np.repeat(np.eye(3) + 1, 4, axis=0)
     with pytest.raises(InvalidParameterError, match="found 3 anchors where n_anchors=4"):

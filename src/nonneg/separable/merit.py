@@ -34,6 +34,8 @@ from nonneg.separable.warm_start import Start, first_iteration, given_start, sta
 
 # Bytes that a checkpoint may write a second: a large run is saved less often.
 SAVED_PER_SECOND = 2e7
+# Bytes of the residuals of sparse points, before and after a step.
+RESIDUAL_LIMIT = float(16 << 30)
 
 
 def merit(
@@ -139,6 +141,12 @@ def merit(
             "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
         )
     n = data.shape[0]
+    if data.kind == "sparse" and 16.0 * math.prod(data.shape) > RESIDUAL_LIMIT:
+        raise UnsupportedInputError(
+            f"MERIT keeps the residuals of all points, {n} x {data.shape[1]} dense numbers: "
+            f"{16e-9 * math.prod(data.shape):.1f} GB. Pass reduce=, the number of leading directions to keep "
+            "(twice the number of anchors, say)."
+        )
     most = n if n_anchors is not None else min(n, 2 * guessed_number(data))
     start = given_start(data, init, n_anchors)
     weight, lam_facts = _weight(data, lam, n_anchors, start)
