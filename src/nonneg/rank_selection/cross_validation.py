@@ -21,7 +21,7 @@ from nonneg.rank_selection.sampling import sample
 NAME = "cross-validation"
 HOLDOUTS = ("auto", "entries", "blocks")
 N_FOLDS = 5
-FEW_ENTRIES = 2_000_000
+FEW_ENTRIES = 200_000
 """Up to so many entries single ones are held out by default, beyond it blocks."""
 PATIENCE = 3
 """The search ends after so many candidates that are all worse than the best by more than a standard error."""

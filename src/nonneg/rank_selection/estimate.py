@@ -73,8 +73,8 @@ def estimate_rank(
     holdout : {"auto", "entries", "blocks"}
         What a fold of the cross-validation holds out: a tenth of the single entries, at most 200000, hidden
         from the solver for missing entries, or the block where a part of the rows meets a part of the
-        columns, which costs no more than complete data do. "auto" takes entries where X has at most two
-        million, or some are missing, else blocks.
+        columns, which costs no more than complete data do. "auto" takes entries where X has at most
+        200000 of them, or some are missing, else blocks.
     max_samples : int or None
         Cross-validation and stability take at most so many points, drawn at random; None takes all.
     mask : bool array or sparse matrix of the shape of X, optional

@@ -149,6 +149,7 @@ def candidate_curve(
         )
     if y.size and y.min() > 0 and y.max() > 100 * y.min():
         axes.set_yscale("log")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("components", color=_INK)
     axes.set_ylabel(label, color=_INK)
     axes.grid(axis="y", color=_FAINT, linewidth=0.8)
