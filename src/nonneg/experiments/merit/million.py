@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import statistics
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData
 from nonneg.experiments.device import described_device, has_cuda, placed, use_device
 from nonneg.experiments.experiment import Experiment, Setting, Workspace
@@ -26,11 +28,14 @@ from nonneg.experiments.merit.million_exhibits import (
 from nonneg.experiments.merit.peak_memory import resident_peak
 from nonneg.experiments.registry import TITLES
 from nonneg.metrics.selection import anchors_found
+from nonneg.separable.penalty_weight import balanced_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 
 NAME = "merit/million"
-RATIOS = tuple(range(8, 19))
+RATIOS = tuple(range(8, 16))
+WEIGHED_LIKE = 1000
+"""The weight of the row sparsity is that of so many points at the same noise."""
 N_DRAWS = 3
 STEPS = (0, 1, 2, 3)
 
@@ -103,6 +108,7 @@ def _both(setting: Setting, checkpoint: Path | None) -> list[dict[str, Any]]:
             X,
             k,
             method="merit",
+            lam=_weight(X, k),
             mu=MU,
             max_iter=MERIT_ITERATIONS,
             tol=GAP["dirichlet"],
@@ -124,6 +130,11 @@ def _both(setting: Setting, checkpoint: Path | None) -> list[dict[str, Any]]:
         "resumed": resumed,
     }
     return [{"method": "spa", **spa_record, **device}, {"method": "merit", **record, **device}]
+
+
+def _weight(X: Any, k: int) -> float:
+    # The published one is the norm of a residual, which grows like the root of the number of points.
+    return balanced_weight(as_data_matrix(X), k).lam * min(1.0, math.sqrt(WEIGHED_LIKE / X.shape[0]))
 
 
 def _timed(
