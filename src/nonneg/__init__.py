@@ -5,15 +5,16 @@ Names are loaded when they are first used, so that ``import nonneg`` costs next 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nonneg._lazy import lazy_names
 from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
     from nonneg.estimators import NMF, ConeNMF, SeparableNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
+    from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
     from nonneg.solvers import factorize
@@ -32,6 +33,7 @@ _HOME = {
     "factorize": "nonneg.solvers",
     "load": "nonneg.estimators",
     "metrics": "nonneg.metrics",
+    "purify": "nonneg.purification",
     "select_anchors": "nonneg.separable",
 }
 
@@ -48,18 +50,12 @@ __all__ = [
     "factorize",
     "load",
     "metrics",
+    "purify",
     "select_anchors",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'nonneg' has no attribute {name!r}")
-    module = importlib.import_module(home)
-    value = module if home == f"nonneg.{name}" else getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

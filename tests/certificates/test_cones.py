@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.references.cones import rank_one_error
 
-from nonneg.certificates import Certificate, cone_statements
+from nonneg.certificates import Certificate
+from nonneg.certificates.cones import cone_statements
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.exceptions import ShapeError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.certificates.cones import cone_statements
 from nonneg.certificates.error_bound import svd_floor_statement
 from nonneg.certificates.stationarity import (
     frobenius_stationarity,
@@ -16,7 +15,6 @@ __all__ = [
     "Certificate",
     "Statement",
     "Verdict",
-    "cone_statements",
     "frobenius_stationarity",
     "gram_residual",
     "ratio_residual",

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from nonneg.estimators.cone_nmf import ConeNMF
-from nonneg.estimators.nmf import NMF
-from nonneg.estimators.saving import load
-from nonneg.estimators.separable_nmf import SeparableNMF
+from typing import TYPE_CHECKING
+
+from nonneg._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from nonneg.estimators.cone_nmf import ConeNMF
+    from nonneg.estimators.nmf import NMF
+    from nonneg.estimators.saving import load
+    from nonneg.estimators.separable_nmf import SeparableNMF
 
 __all__ = ["NMF", "ConeNMF", "SeparableNMF", "load"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ConeNMF": "nonneg.estimators.cone_nmf",
+        "NMF": "nonneg.estimators.nmf",
+        "SeparableNMF": "nonneg.estimators.separable_nmf",
+        "load": "nonneg.estimators.saving",
+    },
+)

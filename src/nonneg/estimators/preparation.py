@@ -17,8 +17,6 @@ from nonneg.initializers.from_anchors import start_from_anchors
 from nonneg.initializers.registry import find_start
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.rank_selection import estimate_rank
-from nonneg.separable.spa import spa
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorization import scaled_penalties
 from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
@@ -127,6 +125,8 @@ def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str 
     """
     if model.init != ANCHORS or H is not None:
         return (None if model.init == ANCHORS else model.init), W, H
+    from nonneg.separable.spa import spa  # a family of its own, which most fits do not need
+
     found = spa(data, k)
     if found.n_anchors < k:
         raise InvalidParameterError(
@@ -164,6 +164,8 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
         shape = () if factor is None else _shape(factor)
         if len(shape) == 2:
             return int(shape[axis])
+    from nonneg.rank_selection import estimate_rank  # most fits do not need it
+
     model.rank_estimate_ = estimate_rank(data, n_jobs=model.n_jobs)
     return int(model.rank_estimate_.rank)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nonneg.initializers.from_cones import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start
@@ -12,7 +11,6 @@ from nonneg.initializers.spherical_kmeans import spherical_kmeans_start
 __all__ = [
     "STARTS",
     "Start",
-    "cone_start",
     "default_start",
     "find_start",
     "given_start",

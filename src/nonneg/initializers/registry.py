@@ -9,7 +9,6 @@ from typing import Any
 
 from nonneg._typing import Array, LeftArray
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers.from_cones import cone_start
 from nonneg.initializers.given import given_start
 from nonneg.initializers.nndsvd import nndsvd_start
 from nonneg.initializers.random import random_start
@@ -70,6 +69,12 @@ class Start:
         return self.function(data, k, **options)
 
 
+def _cone(data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
+    from nonneg.initializers.from_cones import cone_start  # with kernels that other starts do not need
+
+    return cone_start(data, k, **options)
+
+
 def _nndsvd(name: str, fill: str) -> Callable[..., tuple[LeftArray, Array]]:
     return partial(nndsvd_start, fill=fill, name=name)
 
@@ -100,7 +105,7 @@ STARTS: dict[str, Start] = {
         aliases=("kmeans", "k-means", "spherical_kmeans"),
     ),
     "cone": Start(
-        cone_start,
+        _cone,
         "leading directions of clusters of the rows (clustering and rank-one NMF), moved apart",
         seeded=False,
         aliases=("cr1",),

@@ -1,0 +1,36 @@
+"""Names of a package that are loaded when they are first used, so that importing it costs next to nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        The package, ``__name__``.
+    homes : mapping of str to str
+        Name -> the module that defines it. A module of the package maps to itself.
+
+    Returns
+    -------
+    callable
+        Loads a name and keeps it.
+    """
+
+    def load(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = importlib.import_module(home)
+        value = module if home == f"{package}.{name}" else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load
