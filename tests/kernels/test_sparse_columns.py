@@ -64,7 +64,7 @@ def test_moves_keep_gain_and_lose(rng):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_compiled_and_portable_twins_agree(exact, rng):
+def test_compiled_and_portable_twins_agree(exact, rng, monkeypatch):
     n, capacity = 50, 12
     counts = rng.integers(0, 9, n).astype(np.int32)
     rows = np.array([rng.permutation(n)[:capacity] for _ in range(n)]).astype(np.int32)
@@ -90,10 +90,21 @@ def test_compiled_and_portable_twins_agree(exact, rng):
     assert np.array_equal(facts[0][0], facts[1][0])
     assert np.array_equal(facts[0][1], facts[1][1])
     columns = lists.SparseColumns(rows, weights, counts, 1.0)
-    near = lists.near_maxima(columns, facts[0][0], 2.0)
     other = portable.near_maxima(rows, weights, counts, facts[0][0], lists.UNDERFLOW * 2.0, 0.5)
-    for one, two in zip((near.indptr, near.rows, near.weights, near.values), other, strict=True):
-        assert np.allclose(one, two, rtol=1e-15)
+    for few in (lists.FEW, 0):
+        monkeypatch.setattr(lists, "FEW", few)
+        near = lists.near_maxima(columns, facts[0][0], 2.0)
+        for one, two in zip((near.indptr, near.rows, near.weights, near.values), other, strict=True):
+            assert np.allclose(one, two, rtol=1e-15)
+
+
+def test_more_entries_than_there_is_room_for(rng):
+    # All entries are near the largest of their row, more than a few a column.
+    C = np.where(rng.random((200, 200)) < 0.8, 1.0, 0.0)
+    columns = lists.columns_of(C)
+    near = lists.near_maxima(columns, lists.row_facts(columns)[0], 10.0)
+    assert len(near.rows) == np.count_nonzero(C) > 4 * 200 + 1024
+    assert np.array_equal(np.diff(near.indptr), np.count_nonzero(C, axis=0))
 
 
 def test_slopes_of_both_twins_agree(rng):

@@ -9,6 +9,7 @@ float64, the lowest index first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,25 @@ class Dictionary:
     def on_host(self) -> bool:
         """Whether the compiled kernels see the points."""
         return isinstance(self.points, np.ndarray) or sp.issparse(self.points)
+
+    @property
+    def inverse(self) -> float:
+        """What brings the centred points into the unit ball."""
+        return 1.0 / self.radius if self.radius > 0 else 0.0
+
+    @cached_property
+    def rounded(self) -> Any:
+        """Dense points in float32, centred and scaled, with room for the penalty's share; made once."""
+        from nonneg.kernels.compiled.self_dictionary import fill_dense
+
+        n_points, m = self.points.shape
+        out = np.empty((n_points, m + 1), dtype=np.float32)
+
+        def work(start: int, stop: int) -> None:
+            fill_dense(self.points, self.centre, self.inverse, start, stop, out)
+
+        over_ranges(work, n_points, grain=ROWS, operations=float(out.size))
+        return out
 
 
 def dictionary_of(points: Any) -> Dictionary:
@@ -183,12 +203,13 @@ class _HostScan:
         self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
         self.residual, self.slope = residual, slope
         self.base_scale = slope.base_scale
-        inverse = 1.0 / self.radius if self.radius > 0 else 0.0
         base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
-        self.scaling = (self.centre, inverse, slope.base, base_inverse)
+        self.scaling = (self.centre, dictionary.inverse, slope.base, base_inverse)
         self.listed = (slope.indptr, slope.rows, slope.extra)
         self.tol = near_tie(residual.shape[1])
-        self.rounded = None if sp.issparse(self.points) else self._rounded()
+        self.rounded = None if sp.issparse(self.points) else dictionary.rounded
+        if self.rounded is not None:
+            np.multiply(slope.base, base_inverse, out=self.rounded[:, -1], casting="same_kind")
 
     def columns(self, wanted: IntArray) -> IntArray:
         """Return the best points of some columns."""
@@ -208,19 +229,6 @@ class _HostScan:
         for start in range(0, len(close), COLUMNS):
             doubtful = close[start : start + COLUMNS]
             out[doubtful] = self._settled(wanted[doubtful], best[doubtful] + np.float32(self.tol))
-        return out
-
-    def _rounded(self) -> Any:
-        # Dense points in float32, as the products take them.
-        from nonneg.kernels.compiled.self_dictionary import fill_dense_tile
-
-        n_points, m = self.residual.shape
-        out = np.empty((n_points, m + 1), dtype=np.float32)
-
-        def work(start: int, stop: int) -> None:
-            fill_dense_tile(self.points, *self.scaling, start, stop, out[start:stop])
-
-        over_ranges(work, n_points, grain=ROWS, operations=float(out.size))
         return out
 
     def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:

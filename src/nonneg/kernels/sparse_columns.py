@@ -20,6 +20,8 @@ from nonneg._typing import FloatArray, IntArray
 GRAIN = 1024
 # Lists become longer by so many places when one of them is full.
 GROWTH = 8
+# Up to so many columns entries are listed in one pass, with room for a few a column.
+FEW = 1 << 15
 # Entries of float weights up to this are dropped.
 ROUNDING = 1e-15
 # exp(-x) is zero in float64 from here on.
@@ -173,32 +175,26 @@ def move_columns(
     floor = 0 if kind == np.int32 else ROUNDING * float(total)
     if int(columns.counts.max(initial=0)) >= capacity:
         capacity += GROWTH
-    rows = np.zeros((n, capacity), dtype=np.int32)
-    weights = np.zeros((n, capacity), dtype=kind)
+    rows = np.empty((n, capacity), dtype=np.int32)
+    weights = np.empty((n, capacity), dtype=kind)
     counts, reached = np.empty(n, dtype=np.int32), np.zeros(n, dtype=kind)
     enters = np.ascontiguousarray(entering, dtype=np.int64)
-    leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)
-    kept, gained, lost = (np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=kind), (n,)))
-                          for value in (keep, gain, cut))  # fmt: skip
+    before, after = (columns.rows, columns.weights, columns.counts), (rows, weights, counts, reached)
+    if leaving is None and np.ndim(keep) == np.ndim(gain) == 0 and keep == 1:
+        amount = kind.type(gain)
 
-    def work(start: int, stop: int) -> None:
-        compiled.move_columns(
-            columns.rows,
-            columns.weights,
-            columns.counts,
-            enters,
-            leaves,
-            kept,
-            gained,
-            lost,
-            floor,
-            rows,
-            weights,
-            counts,
-            reached,
-            start,
-            stop,
-        )
+        def work(start: int, stop: int) -> None:
+            compiled.add_to_columns(*before, enters, amount, *after, start, stop)
+
+    else:
+        leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)
+        shares = [
+            np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=kind), (n,)))
+            for value in (keep, gain, cut)
+        ]
+
+        def work(start: int, stop: int) -> None:
+            compiled.move_columns(*before, enters, leaves, *shares, floor, *after, start, stop)
 
     over_ranges(work, n, grain=GRAIN, operations=4.0 * n * capacity)
     return SparseColumns(rows, weights, counts, float(total)), reached
@@ -303,6 +299,13 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
     inverse = 1.0 / max(scale, 1e-300)
     found = np.zeros(n, dtype=np.int64)
     arrays = (columns.rows, columns.weights, columns.counts, row_max, reach)
+    if n <= FEW:
+        indptr, room = np.empty(n + 1, dtype=np.int64), 4 * n + 1024
+        rows, values = np.empty(room, dtype=np.int32), np.empty(room)
+        weights = np.empty(room, dtype=columns.weights.dtype)
+        if compiled.list_near(*arrays, inverse, indptr, rows, weights, values):
+            count = int(indptr[-1])
+            return NearMaxima(indptr, rows[:count], weights[:count], values[:count])
     over_ranges(
         lambda start, stop: compiled.count_near(*arrays, found, start, stop),
         n,

@@ -12,18 +12,18 @@ from nonneg.kernels.compiled.jit import jit
 
 
 @jit(error_model="numpy")
-def fill_dense_tile(points, centre, inverse, base, base_inverse, start, stop, tile):
-    """Write centred, scaled points with their share of the penalty as the last feature."""
+def fill_dense(points, centre, inverse, start, stop, out):
+    """Write centred, scaled points and leave the last feature, the penalty's, at zero."""
     m = points.shape[1]
     for n in range(start, stop):
         for k in range(m):
-            tile[n - start, k] = (points[n, k] - centre[k]) * inverse
-        tile[n - start, m] = base[n] * base_inverse
+            out[n, k] = (points[n, k] - centre[k]) * inverse
+        out[n, m] = 0.0
 
 
 @jit(error_model="numpy")
 def fill_sparse_tile(indptr, indices, data, centre, inverse, base, base_inverse, start, stop, tile):
-    """Do the same for rows of a CSR matrix."""
+    """Write centred, scaled rows of a CSR matrix with their share of the penalty as the last feature."""
     m = centre.shape[0]
     for n in range(start, stop):
         for k in range(m):

@@ -48,6 +48,37 @@ def move_columns(
             reached[column] = gain[column]
             n += 1
         new_counts[column] = n
+        for p in range(n, new_rows.shape[1]):
+            new_rows[column, p] = 0
+            new_weights[column, p] = 0
+
+
+@jit(error_model="numpy")
+def add_to_columns(
+    rows, weights, counts, entering, gain, new_rows, new_weights, new_counts, reached, start, stop
+):
+    """Write columns start to stop after each gained the same weight in one row."""
+    room, wider = rows.shape[1], new_rows.shape[1]
+    for column in range(start, stop):
+        for p in range(room):
+            new_rows[column, p] = rows[column, p]
+        for p in range(room):
+            new_weights[column, p] = weights[column, p]
+        for p in range(room, wider):
+            new_rows[column, p] = 0
+            new_weights[column, p] = 0
+        enters, n = entering[column], counts[column]
+        at = n
+        for p in range(n):
+            if rows[column, p] == enters:
+                at = p
+                break
+        if at == n:
+            new_rows[column, at] = enters
+            new_weights[column, at] = 0
+        new_weights[column, at] += gain
+        reached[column] = new_weights[column, at]
+        new_counts[column] = n + 1 if at == n else n
 
 
 @jit(error_model="numpy")
@@ -101,6 +132,26 @@ def fill_near(
 
 
 @jit(error_model="numpy")
+def list_near(rows, weights, counts, row_max, reach, scale, indptr, near_rows, near_weights, values):
+    """Do both in one pass; return False where the room given does not suffice."""
+    at, room = 0, near_rows.shape[0]
+    indptr[0] = 0
+    for column in range(rows.shape[0]):
+        if at + counts[column] > room:
+            return False
+        for p in range(counts[column]):
+            row = rows[column, p]
+            below = row_max[row] - weights[column, p]
+            if below <= reach:
+                near_rows[at] = row
+                near_weights[at] = weights[column, p]
+                values[at] = 1.0 if below == 0 else np.exp(-below * scale)
+                at += 1
+        indptr[column + 1] = at
+    return True
+
+
+@jit(error_model="numpy")
 def add_by_row(rows, values, sums):
     """Add every value to the sum of its row, in their order."""
     for p in range(rows.shape[0]):
@@ -124,7 +175,8 @@ def row_slopes(row_max, row_count, sums, scale, total, mu, base):
     n = row_max.shape[0]
     tops, logs = 0.0, 0.0
     for row in range(n):
-        at_zero = 1.0 if row_max[row] == 0 else np.exp(-(row_max[row] / scale))
+        height = row_max[row] / scale
+        at_zero = np.exp(-height) if height < 745.2 else 0.0
         sums[row] += (n - row_count[row]) * at_zero
         base[row] = at_zero / sums[row]
         if row_count[row] > 0:
