@@ -12,7 +12,7 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
-    from nonneg.estimators import NMF, ConeNMF, SeparableNMF, load
+    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConeNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
+    "PurificationNMF": "nonneg.estimators",
     "SeparableNMF": "nonneg.estimators",
     "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.initializers.cone_rank_one",
@@ -40,6 +41,7 @@ _HOME = {
 __all__ = [
     "NMF",
     "ConeNMF",
+    "PurificationNMF",
     "SeparableNMF",
     "__version__",
     "compare_ranks",

@@ -9,16 +9,18 @@ from nonneg._lazy import lazy_names
 if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.nmf import NMF
+    from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.saving import load
     from nonneg.estimators.separable_nmf import SeparableNMF
 
-__all__ = ["NMF", "ConeNMF", "SeparableNMF", "load"]
+__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "load"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "ConeNMF": "nonneg.estimators.cone_nmf",
         "NMF": "nonneg.estimators.nmf",
+        "PurificationNMF": "nonneg.estimators.purification_nmf",
         "SeparableNMF": "nonneg.estimators.separable_nmf",
         "load": "nonneg.estimators.saving",
     },

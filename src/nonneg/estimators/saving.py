@@ -36,9 +36,15 @@ NOT_STORED = ("callback", "checkpoint")
 def _classes() -> dict[str, Any]:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.nmf import NMF
+    from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.separable_nmf import SeparableNMF
 
-    return {"NMF": NMF, "ConeNMF": ConeNMF, "SeparableNMF": SeparableNMF}
+    return {
+        "NMF": NMF,
+        "ConeNMF": ConeNMF,
+        "PurificationNMF": PurificationNMF,
+        "SeparableNMF": SeparableNMF,
+    }
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ class StopReason(StrEnum):
     INTERRUPTED = "the run was interrupted"
     FOUND = "all that was asked for was found"
     EXHAUSTED = "nothing was left to find"
+    SAMPLES_ENDED = "the stream of samples ended"
 
 
 StoppingRule: TypeAlias = Callable[[History], bool]

@@ -11,11 +11,13 @@ from nonneg.metrics.clustering import (
     purity,
 )
 from nonneg.metrics.matching import Matching, match_components
+from nonneg.metrics.mixing import Mixing, mixing
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
 
 __all__ = [
     "Matching",
+    "Mixing",
     "anchors_found",
     "beta_divergence",
     "clustering_accuracy",
@@ -23,6 +25,7 @@ __all__ = [
     "match_components",
     "mean_removed_angles",
     "mean_removed_spectral_angle",
+    "mixing",
     "normalized_mutual_information",
     "pair_dice",
     "purity",

@@ -6,18 +6,28 @@ from nonneg.datasets.synthetic.cones import circular_cones, equiangular_directio
 from nonneg.datasets.synthetic.faces import faces_like
 from nonneg.datasets.synthetic.low_rank import low_rank_plus_noise
 from nonneg.datasets.synthetic.planted import PlantedData
+from nonneg.datasets.synthetic.purification import (
+    PurificationData,
+    PurificationModel,
+    purification_data,
+    purification_model,
+)
 from nonneg.datasets.synthetic.scene import scene_like
 from nonneg.datasets.synthetic.separable import SeparableData, middle_points, separable_dirichlet
 from nonneg.datasets.synthetic.text import text_like
 
 __all__ = [
     "PlantedData",
+    "PurificationData",
+    "PurificationModel",
     "SeparableData",
     "circular_cones",
     "equiangular_directions",
     "faces_like",
     "low_rank_plus_noise",
     "middle_points",
+    "purification_data",
+    "purification_model",
     "scene_like",
     "separable_dirichlet",
     "text_like",

@@ -1,0 +1,241 @@
+"""Data of the model y = A* x* + noise behind purification (Li, Liang & Risteski), with sparse weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+
+WEIGHTS = ("binary", "uniform", "heavy")
+FEATURES = ("sparse", "uniform", "signed")
+NOISES = ("none", "adversarial", "correlated", "unbiased")
+# Heavy weights follow a power law with this exponent, between these bounds.
+TAIL, SMALLEST = 1.5, 0.05
+PATTERNS = 5
+
+
+@dataclass(frozen=True)
+class PurificationData:
+    """Generated samples with their true features and weights.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples, one a row.
+    H : array of shape (n_components, n_features)
+        The true features in rows: the paper's A*, transposed.
+    W : array of shape (n_samples, n_components)
+        The true weights: the paper's x*, one a row.
+    noise : float
+        Bound of the l1 norm of a sample's noise, the paper's C_nu times `n_features`.
+    """
+
+    X: FloatArray
+    H: FloatArray
+    W: FloatArray
+    noise: float
+
+
+@dataclass(frozen=True)
+class PurificationModel:
+    """A distribution of samples from which any number can be drawn.
+
+    Attributes
+    ----------
+    H : array of shape (n_components, n_features)
+        The true features.
+    probabilities : array of shape (n_components,)
+        How often each weight is not zero.
+    weights : {"binary", "uniform", "heavy"}
+        The distribution of the weights that are not zero.
+    noise : {"none", "adversarial", "correlated", "unbiased"}
+        The kind of noise.
+    level : float
+        Bound of the l1 norm of a sample's noise.
+    directions : array of shape (k, n_features)
+        Patterns of signs that biased noise takes.
+    """
+
+    H: FloatArray
+    probabilities: FloatArray
+    weights: str
+    noise: str
+    level: float
+    directions: FloatArray
+
+    def draw(self, n_samples: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64) -> PurificationData:
+        """Draw samples.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        rng : None, int or numpy.random.Generator
+            The source of random numbers.
+        dtype : dtype, default float64
+            The type of the entries, float32 or float64.
+
+        Returns
+        -------
+        PurificationData
+            Independent samples.
+        """
+        rng = generator(rng)
+        n, m = self.H.shape
+        W = (rng.random((n_samples, n)) < self.probabilities).astype(np.float64)
+        if self.weights == "uniform":
+            W *= rng.random((n_samples, n))
+        elif self.weights == "heavy":
+            lost = rng.random((n_samples, n)) * (1.0 - SMALLEST**TAIL)
+            W *= SMALLEST * (1.0 - lost) ** (-1.0 / TAIL)
+        X = W @ self.H
+        if self.noise == "unbiased":
+            X += self.level / m * rng.uniform(-1.0, 1.0, X.shape)
+        elif self.noise == "adversarial":
+            X += self.level / m * self.directions[rng.integers(len(self.directions), size=n_samples)]
+        elif self.noise == "correlated":
+            # The pattern follows from the weights: that of the largest one, which is what hurts most.
+            X += self.level / m * self.directions[np.argmax(W, axis=1)] * (W.max(axis=1, keepdims=True) > 0)
+        return PurificationData(X.astype(dtype), self.H.astype(dtype), W.astype(dtype), self.level)
+
+    def batches(
+        self, n_samples: int, batch_size: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64
+    ) -> Iterator[FloatArray]:
+        """Draw a stream of samples, a batch at a time.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many in all.
+        batch_size : int
+            How many at a time.
+        rng : None, int or numpy.random.Generator
+            The source of random numbers.
+        dtype : dtype, default float64
+            The type of the entries.
+
+        Yields
+        ------
+        array of shape (batch_size, n_features)
+            The next samples; the last batch may be smaller.
+        """
+        rng = generator(rng)
+        for start in range(0, n_samples, batch_size):
+            yield self.draw(min(batch_size, n_samples - start), rng, dtype).X
+
+
+def purification_model(
+    n_features: int = 100,
+    n_components: int = 20,
+    *,
+    sparsity: float = 3.0,
+    weights: str = "binary",
+    features: Any = "sparse",
+    noise: str = "none",
+    noise_level: float = 0.0,
+    proportions: Any = None,
+    rng: Seed = None,
+) -> PurificationModel:
+    """Return a distribution that satisfies assumptions (A1) and (A2), with noise (N1) or (N2).
+
+    Parameters
+    ----------
+    n_features : int, default 100
+        Length m of a sample.
+    n_components : int, default 20
+        Number n of true features.
+    sparsity : float, default 3
+        Expected number s of weights that are not zero, up to n: each is not zero with probability s / n.
+    weights : {"binary", "uniform", "heavy"}
+        Weights that are not zero are 1, uniform on [0, 1], or follow a power law of exponent 1.5 on [0.05,
+        1].
+    features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features)
+        A tenth of the entries is uniform and one more is large; all are uniform; all are normal. Rows are
+        scaled to l1 norm one. An array is taken as it is.
+    noise : {"none", "adversarial", "correlated", "unbiased"}
+        (N1) with one of five fixed patterns of signs, drawn for each sample; (N1) with a pattern that follows
+        from the weights; (N2), independent and uniform between the bounds.
+    noise_level : float, default 0
+        Bound of the l1 norm of a sample's noise: entries are at most ``noise_level / n_features``.
+    proportions : array of shape (n_components,), optional
+        By what the probability of each weight is multiplied: uneven second moments, which balancing is for.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    PurificationModel
+        To draw from.
+    """
+    if weights not in WEIGHTS:
+        raise UnknownNameError.of("weights", weights, WEIGHTS)
+    if noise not in NOISES:
+        raise UnknownNameError.of("noise", noise, NOISES)
+    if not 0 < sparsity <= n_components:
+        raise InvalidParameterError(
+            f"sparsity must be above 0 and at most n_components={n_components}, got {sparsity}."
+        )
+    rng = generator(rng)
+    H = _features(features, n_components, n_features, rng)
+    probabilities = np.full(n_components, sparsity / n_components)
+    if proportions is not None:
+        probabilities = probabilities * np.asarray(proportions, dtype=np.float64)
+        if probabilities.shape != (n_components,) or not ((probabilities > 0) & (probabilities <= 1)).all():
+            raise InvalidParameterError(
+                f"proportions must be {n_components} positive numbers that keep s / n times each at most 1."
+            )
+    n_patterns = n_components if noise == "correlated" else PATTERNS
+    directions = rng.choice([-1.0, 1.0], size=(n_patterns, n_features))
+    return PurificationModel(H, probabilities, weights, noise, float(noise_level), directions)
+
+
+def purification_data(
+    n_samples: int = 4000, n_features: int = 100, n_components: int = 20, *, rng: Seed = None, **options: Any
+) -> PurificationData:
+    """Draw samples of the model behind purification.
+
+    Parameters
+    ----------
+    n_samples : int, default 4000
+        How many.
+    n_features : int, default 100
+        Length of a sample.
+    n_components : int, default 20
+        Number of true features.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+    **options : Any
+        As `purification_model` takes them.
+
+    Returns
+    -------
+    PurificationData
+        Samples, true features and true weights.
+    """
+    rng = generator(rng)
+    return purification_model(n_features, n_components, rng=rng, **options).draw(n_samples, rng)
+
+
+def _features(given: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:
+    if not isinstance(given, str):
+        H = np.array(given, dtype=np.float64)
+        if H.shape != (n, m):
+            raise ShapeError(f"Expected features of shape ({n}, {m}), got {H.shape}.")
+        return H
+    if given not in FEATURES:
+        raise UnknownNameError.of("features", given, FEATURES)
+    if given == "sparse":
+        H = rng.random((n, m)) * (rng.random((n, m)) < 0.1)
+        H[np.arange(n), rng.integers(m, size=n)] += 0.5
+    elif given == "uniform":
+        H = rng.random((n, m))
+    else:
+        H = rng.normal(size=(n, m))
+    return H / np.abs(H).sum(axis=1, keepdims=True)

@@ -1,0 +1,216 @@
+"""The part of `PurificationNMF` that learns from one batch after the other, and what it keeps on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators.purification_start import features_to_start, number_of_features
+from nonneg.exceptions import FileFormatError
+from nonneg.iteration.loop import Stalled
+from nonneg.purification.decode import Decoder
+from nonneg.purification.iteration import updated_features
+from nonneg.purification.moments import Moments, moments_of
+from nonneg.purification.options import Options, completed_options
+from nonneg.purification.pseudo_inverse import pseudo_inverse
+from nonneg.purification.samples import spread_rows
+from nonneg.purification.state import PurificationState, effective_threshold, final_decoder, first_state
+
+# What speaks of a fit and no longer of the model once a batch has changed it.
+OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
+
+
+@dataclass(frozen=True)
+class PurificationStream:
+    """What is remembered of the samples so far.
+
+    Attributes
+    ----------
+    state : PurificationState
+        Features, threshold and noise.
+    past : Moments or None
+        Decayed moments of the batches that made the features.
+    pending : Moments or None
+        Moments of samples that have not yet made an update.
+    """
+
+    state: PurificationState
+    past: Moments | None = None
+    pending: Moments | None = None
+
+
+class OnlinePurification(FactorizingEstimator):
+    """An estimator that also purifies a stream."""
+
+    n_components: int | str
+    init: Any
+    update: str
+    decode: str
+    alpha: Any
+    eta: Any
+    r: Any
+    anneal: Any
+    pseudo_inverse: str
+    batch_size: int
+    forget_factor: float
+    random_state: Seed
+    n_jobs: int | None
+    _stream: PurificationStream
+    _decoder: Decoder
+
+    def _options(self, n: int) -> Options:
+        return completed_options(
+            n,
+            update=self.update,
+            decode=self.decode,
+            alpha=self.alpha,
+            eta=self.eta,
+            r=self.r,
+            anneal=self.anneal,
+        )
+
+    @property
+    def _method(self) -> str:
+        # The linear programs would cost more than a batch.
+        return "moore-penrose" if self.pseudo_inverse == "auto" else self.pseudo_inverse
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None) -> Any:
+        """Take in one batch of samples, none of which is kept.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The batch; never changed. The first one must be large enough for the start to be found in it.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        PurificationNMF
+            Itself.
+
+        Notes
+        -----
+        Samples are decoded with the present features and counted; when `batch_size` of them have come, the
+        features are updated once, from these and from the past, of which `forget_factor` is kept.
+        """
+        first = not hasattr(self, "components_")
+        data = input_data(self, X, reset=first, signed=True)
+        with threads(self.n_jobs):
+            if first:
+                n = number_of_features(self.n_components, self.init, data)
+                start = features_to_start(data, n, self.init, self.random_state)
+                inverse = pseudo_inverse(start, self._method)
+                self._stream = PurificationStream(
+                    first_state(spread_rows(data), start, inverse, self._options(n))
+                )
+            stream, options = self._stream, self._options(len(self._stream.state.features))
+            state = stream.state
+            found = pseudo_inverse(state.features, self._method, state.supports)
+            decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
+            batch = moments_of(data, decoder, state.reference)
+            pending = batch if stream.pending is None else stream.pending + batch
+            stream = PurificationStream(replace(state, supports=found.supports), stream.past, pending)
+            if pending.total >= self.batch_size:
+                stream = self._advanced(stream, found.inverse, options)
+            self._take_over(stream, options, data)
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        return self
+
+    def _advanced(
+        self, stream: PurificationStream, inverse: FloatArray, options: Options
+    ) -> PurificationStream:
+        state, pending = stream.state, stream.pending
+        assert pending is not None
+        past = pending if stream.past is None else stream.past.scaled(self.forget_factor) + pending
+        try:
+            features, change = updated_features(state.features, past, inverse, options, state.eta)
+        except Stalled:
+            # A batch that says nothing leaves the features as they are.
+            return replace(stream, pending=None)
+        state = replace(
+            state,
+            features=features,
+            threshold=state.threshold * options.anneal,
+            noise=pending.noise,
+            reference=past.mean_weights,
+            change=change,
+            iteration=state.iteration + 1,
+        )
+        return PurificationStream(state, past)
+
+    def _take_over(self, stream: PurificationStream, options: Options, data: Any) -> None:
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self._stream = stream
+        state = stream.state
+        self.components_ = data.place(state.features)
+        self.n_components_ = len(state.features)
+        self._decoder = final_decoder(state, options, self._method)
+
+    def _fitted_arrays(self) -> dict[str, Any]:
+        arrays: dict[str, Any] = {
+            "inverse": self._decoder.inverse,
+            "threshold": self._decoder.threshold,
+            "rule": np.array(["unshifted", "shifted", "linear"].index(self._decoder.rule)),
+        }
+        for name, value in vars(self._stream.state).items():
+            if value is not None:
+                arrays[f"state_{name}"] = np.asarray(value)
+        for part in ("past", "pending"):
+            moments = getattr(self._stream, part)
+            if moments is not None:
+                arrays |= {f"{part}_{name}": np.asarray(value) for name, value in vars(moments).items()}
+        return arrays
+
+    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
+        n, m = self.components_.shape
+        vector, square, wide, number = (n,), (n, n), (n, m), ()
+        moments: dict[str, tuple[int, ...]] = {item.name: vector for item in fields(Moments)}
+        moments |= {"total": number, "mean_sample": (m,), "gram": square, "cross": wide}
+        state = {"features": wide, "threshold": vector, "noise": vector, "units": vector, "reference": vector}
+        state |= {"eta": number, "change": number, "iteration": number, "supports": square}
+        shapes = {"inverse": wide, "threshold": vector, "rule": number}
+        shapes |= {f"state_{name}": shape for name, shape in state.items()}
+        shapes |= {f"{part}_{name}": shape for part in ("past", "pending") for name, shape in moments.items()}
+        whole = {"rule", "state_iteration", "state_supports"}
+        for name, array in arrays.items():
+            kinds = "i" if name in whole else "f"
+            if name not in shapes or array.shape != shapes[name] or array.dtype.kind not in kinds:
+                raise FileFormatError(
+                    f"{path}: expected {name} of shape {shapes.get(name)}, got {array.dtype} of shape "
+                    f"{array.shape}. The file is damaged."
+                )
+        rules = ("unshifted", "shifted", "linear")
+        if not 0 <= int(arrays["rule"]) < len(rules):
+            raise FileFormatError(f"{path}: there is no rule of decoding {int(arrays['rule'])}.")
+        if (
+            "state_supports" in arrays
+            and not ((arrays["state_supports"] >= 0) & (arrays["state_supports"] < m)).all()
+        ):
+            raise FileFormatError(f"{path}: the supports of the pseudo-inverse do not fit the components.")
+        self._decoder = Decoder(arrays["inverse"], arrays["threshold"], rules[int(arrays["rule"])])
+        parts = {part: _moments(arrays, part) for part in ("past", "pending")}
+        self._stream = PurificationStream(_state(arrays), parts["past"], parts["pending"])
+
+
+def _moments(arrays: dict[str, Any], part: str) -> Moments | None:
+    if f"{part}_total" not in arrays:
+        return None
+    values = {item.name: arrays[f"{part}_{item.name}"] for item in fields(Moments)}
+    return Moments(**values | {"total": float(values["total"])})
+
+
+def _state(arrays: dict[str, Any]) -> PurificationState:
+    given = {name[6:]: array for name, array in arrays.items() if name.startswith("state_")}
+    for name in ("eta", "change"):
+        given[name] = float(given[name])
+    return PurificationState(**given | {"iteration": int(given["iteration"])})

@@ -1,0 +1,115 @@
+"""How far features are from the true ones: what they hold of each other, and what lies outside their span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import ShapeError
+from nonneg.metrics.matching import match_components
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """The decomposition A = A* (Sigma + E) + N of found features A, in the paper's orientation.
+
+    Attributes
+    ----------
+    diagonal : array of shape (n,)
+        The diagonal of Sigma: how much of its own true feature each found one has.
+    off_diagonal : array of shape (n, n)
+        E: column i holds the shares of the other true features in found feature i.
+    outside : array of shape (n_features, n)
+        N: what no combination of true features gives.
+    normalized_error : float
+        Largest l1 distance of a found from its true feature, both scaled to l1 norm one.
+    """
+
+    diagonal: FloatArray
+    off_diagonal: FloatArray
+    outside: FloatArray
+    normalized_error: float
+
+    @property
+    def e_norm(self) -> float:
+        """The norm ``||E||_1``: the largest sum of a column's absolute values."""
+        return float(np.abs(self.off_diagonal).sum(axis=0).max(initial=0.0))
+
+    @property
+    def e_symmetric_norm(self) -> float:
+        """The norm ``||E||_s``: the larger one of the largest column sum and the largest row sum."""
+        return float(max(self.e_norm, np.abs(self.off_diagonal).sum(axis=1).max(initial=0.0)))
+
+    @property
+    def n_norm(self) -> float:
+        """The norm ``||N||_1``."""
+        return float(np.abs(self.outside).sum(axis=0).max(initial=0.0))
+
+    @property
+    def relative_e_norm(self) -> float:
+        """The norm ``||E||_1`` with every column divided by its entry of Sigma."""
+        own = np.where(self.diagonal != 0, np.abs(self.diagonal), np.nan)
+        return float(np.nan_to_num(np.abs(self.off_diagonal).sum(axis=0) / own, nan=np.inf).max(initial=0.0))
+
+    def potential(self, beta: float = 4.0) -> float:
+        """Return ``||E+||_s + beta ||E-||_s``, which falls from iteration to iteration in the proof.
+
+        Parameters
+        ----------
+        beta : float, default 4
+            The weight of the negative part, between 1 and 8 in the proof.
+
+        Returns
+        -------
+        float
+            Of the positive and the negative part of E.
+        """
+        parts = [np.maximum(self.off_diagonal, 0.0), np.maximum(-self.off_diagonal, 0.0)]
+        plus, minus = (
+            max(float(part.sum(axis=0).max(initial=0.0)), float(part.sum(axis=1).max(initial=0.0)))
+            for part in parts
+        )
+        return plus + beta * minus
+
+
+def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
+    """Return what found features hold of each true one.
+
+    Parameters
+    ----------
+    true : array-like of shape (n, n_features)
+        Linearly independent features in rows.
+    found : array-like of shape (n, n_features)
+        As many features in rows.
+    match : bool, default False
+        Whether the found ones are first put into the order that fits best; otherwise row i belongs to row i.
+
+    Returns
+    -------
+    Mixing
+        Sigma, E and N of Li, Liang and Risteski (2016), assumption (A3).
+    """
+    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    if first.ndim != 2 or first.shape != second.shape:
+        raise ShapeError(
+            f"Expected two arrays of the same shape (n, n_features), got {first.shape} and {second.shape}."
+        )
+    if match:
+        second = second[match_components(first, second).permutation]
+    shares = np.linalg.lstsq(first.T, second.T, rcond=None)[0]
+    diagonal = np.diagonal(shares).copy()
+    apart = _unit_rows(second) - _unit_rows(first)
+    return Mixing(
+        diagonal,
+        shares - np.diag(diagonal),
+        second.T - first.T @ shares,
+        float(np.abs(apart).sum(axis=1).max(initial=0.0)),
+    )
+
+
+def _unit_rows(rows: FloatArray) -> FloatArray:
+    sizes = np.abs(rows).sum(axis=1, keepdims=True)
+    return rows / np.where(sizes > 0, sizes, 1.0)

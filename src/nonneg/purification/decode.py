@@ -1,0 +1,107 @@
+"""Decoding: weights are what a pseudo-inverse reads off a sample, as far as it exceeds a threshold.
+
+The threshold is chosen from decoded values, and lowered from iteration to iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.kernels.portable.threshold_decode import decoded
+
+# The threshold lies so many standard deviations of the bulk above its middle, and between these shares of the
+# size of a weight.
+BULK_DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.05, 0.6
+# A value is not taken for a weight unless it exceeds so many times the size of the negative values.
+NOISE_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """How weights are read off a sample y: x = phi(A^+ y).
+
+    Attributes
+    ----------
+    inverse : array of shape (n, m)
+        The pseudo-inverse of the features.
+    threshold : array of shape (n,)
+        What a value must exceed to be kept.
+    rule : {"unshifted", "shifted", "linear"}
+        Kept values stay as they are, lose the threshold (the paper's ReLU), or all values are kept.
+    """
+
+    inverse: FloatArray
+    threshold: FloatArray
+    rule: str
+
+
+def weight_scales(values: FloatArray) -> FloatArray:
+    """Return the size of a typical large weight of each feature.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n)
+        A^+ y for some samples.
+
+    Returns
+    -------
+    array of shape (n,)
+        Mean cube over mean square of the positive values: 1 for weights 0 and 1, 0.75 for uniform ones. 0
+        where no value is positive.
+    """
+    positive = np.maximum(values, 0.0)
+    largest = positive.max(axis=0, initial=0.0)
+    units = positive / np.where(largest > 0, largest, 1.0)
+    squares, cubes = (units**2).sum(axis=0), (units**3).sum(axis=0)
+    return np.where(squares > 0, cubes / np.where(squares > 0, squares, 1.0), 0.0) * largest
+
+
+def first_threshold(values: FloatArray) -> FloatArray:
+    """Return a threshold for each feature from the decoded values of some samples.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n)
+        A^+ y.
+
+    Returns
+    -------
+    array of shape (n,)
+        The median of the values, in units of a typical weight, plus three robust standard deviations, at
+        least 0.05 and at most 0.6, times the unit.
+    """
+    scales = weight_scales(values)
+    units = (values / np.where(scales > 0, scales, 1.0))[:, scales > 0]
+    if units.size == 0:
+        return np.zeros(values.shape[1])
+    middle = float(np.median(units))
+    deviation = 1.4826 * float(np.median(np.abs(units - middle)))
+    return float(np.clip(middle + BULK_DEVIATIONS * deviation, LOWEST, HIGHEST)) * scales
+
+
+def decode(data: DataMatrix, decoder: Decoder) -> LeftArray:
+    """Return the weights of all samples.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The samples.
+    decoder : Decoder
+        How weights are read off.
+
+    Returns
+    -------
+    left-like array of shape (n_rows, n)
+        Where the data are.
+    """
+    (W,), _ = data.row_pass(_block_weights, decoder=decoder)
+    return W
+
+
+def _block_weights(block: LocalMatrix, *, decoder: Decoder) -> tuple[tuple[Array], tuple[()]]:
+    values = block.times(block.place(decoder.inverse.T))
+    return (decoded(values, block.place(decoder.threshold), decoder.rule, block.xp),), ()

@@ -1,0 +1,189 @@
+"""Means and covariances of the data and their decoded weights: all that an update needs of the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels.portable.threshold_decode import decode_block
+from nonneg.kernels.threshold_decode import decoded_sums
+from nonneg.purification.decode import Decoder
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Centred sums over samples y and their weights x; two of them can be added.
+
+    Attributes
+    ----------
+    total : float
+        Number of samples, or sum of their weights.
+    mean_weights : array of shape (n,)
+        Mean of x.
+    mean_sample : array of shape (m,)
+        Mean of y.
+    gram : array of shape (n, n)
+        Sum of (x - mean)(x - mean)'.
+    cross : array of shape (n, m)
+        Sum of (x - mean)(y - mean)'.
+    negative_counts, negative_squares : array of shape (n,)
+        How many values A^+ y are negative, and the sum of their squares: noise, because weights are not.
+    active : array of shape (n,)
+        How many values are kept.
+    """
+
+    total: float
+    mean_weights: FloatArray
+    mean_sample: FloatArray
+    gram: FloatArray
+    cross: FloatArray
+    negative_counts: FloatArray
+    negative_squares: FloatArray
+    active: FloatArray
+
+    def __add__(self, other: Moments) -> Moments:
+        total = self.total + other.total
+        share = other.total / total if total > 0 else 0.0
+        weights = other.mean_weights - self.mean_weights
+        sample = other.mean_sample - self.mean_sample
+        between = self.total * share
+        return Moments(
+            total,
+            self.mean_weights + share * weights,
+            self.mean_sample + share * sample,
+            self.gram + other.gram + between * np.outer(weights, weights),
+            self.cross + other.cross + between * np.outer(weights, sample),
+            self.negative_counts + other.negative_counts,
+            self.negative_squares + other.negative_squares,
+            self.active + other.active,
+        )
+
+    def scaled(self, factor: float) -> Moments:
+        """Return the moments of samples that count less.
+
+        Parameters
+        ----------
+        factor : float
+            By what all sums are multiplied.
+
+        Returns
+        -------
+        Moments
+            With the same means.
+        """
+        return Moments(
+            factor * self.total,
+            self.mean_weights,
+            self.mean_sample,
+            factor * self.gram,
+            factor * self.cross,
+            factor * self.negative_counts,
+            factor * self.negative_squares,
+            factor * self.active,
+        )
+
+    @property
+    def noise(self) -> FloatArray:
+        """Root mean square of the negative values: the size of what is not weight, for each feature."""
+        return np.sqrt(self.negative_squares / np.maximum(self.negative_counts, 1.0))
+
+    @property
+    def second_moments(self) -> FloatArray:
+        """Mean squares of the weights."""
+        return np.diagonal(self.gram) / max(self.total, 1.0) + self.mean_weights**2
+
+
+def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: LeftArray) -> Moments:
+    """Decode all samples and return their moments: one pass, two products with the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The samples; row weights count.
+    decoder : Decoder
+        How weights are read off.
+    reference : array of shape (n,)
+        Near the mean of the weights, so that sums do not cancel.
+    *shares : left-like array of shape (n_rows, 1)
+        Further row weights.
+
+    Returns
+    -------
+    Moments
+        NumPy arrays, float64.
+    """
+    _, (found,) = data.row_pass(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
+    return found
+
+
+def _block_moments(
+    block: LocalMatrix, *shares: Array, decoder: Decoder, reference: FloatArray
+) -> tuple[tuple[()], tuple[Moments]]:
+    weights = block.weights
+    for share in shares:
+        weights = share[:, 0] if weights is None else weights * share[:, 0]
+    if block.kind == "dense":
+        sums = decoded_sums(
+            block.array,  # type: ignore[attr-defined]
+            decoder.inverse,
+            decoder.threshold,
+            reference,
+            decoder.rule,
+            weights,
+        )
+        return (), (_centred(reference, *sums),)
+    values = block.times(block.place(decoder.inverse.T))
+    threshold, shift = (block.place(given) for given in (decoder.threshold, reference))
+    left, facts = decode_block(values, threshold, shift, decoder.rule, block.xp)
+    weighted = left if weights is None else left * weights[:, None]
+    gram = left.T @ weighted
+    # The product weighs with the block's own weights, which are in `weighted` already.
+    cross = block.transposed_times(_unweighted(block, weighted)).T
+    arrays = [to_numpy(array).astype(np.float64) for array in (gram, cross, *facts)]
+    return (), (_centred(reference, *arrays),)
+
+
+def _unweighted(block: LocalMatrix, weighted: Array) -> Array:
+    if block.weights is None:
+        return weighted
+    positive = block.weights > 0
+    safe = block.xp.where(positive, block.weights, block.xp.ones_like(block.weights))
+    return weighted / safe[:, None]
+
+
+def _centred(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Moments:
+    n = len(reference)
+    total = float(gram[n, n])
+    over = 1.0 / total if total > 0 else 0.0
+    offset = gram[:n, n] * over
+    return Moments(
+        total,
+        reference + offset,
+        cross[n] * over,
+        gram[:n, :n] - np.outer(offset, gram[:n, n]),
+        cross[:n] - np.outer(offset, cross[n]),
+        *facts,
+    )
+
+
+def moments_of_rows(samples: FloatArray, decoder: Decoder) -> Moments:
+    """Return the moments of a few dense samples.
+
+    Parameters
+    ----------
+    samples : array of shape (n_rows, m)
+        Float64.
+    decoder : Decoder
+        How weights are read off.
+
+    Returns
+    -------
+    Moments
+        As `moments_of` gives them.
+    """
+    return moments_of(as_data_matrix(samples), decoder, np.zeros(len(decoder.threshold)))

@@ -1,0 +1,167 @@
+"""The parameters of a purification: checked, and completed from the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedError
+
+UPDATES = ("regression", "covariance")
+DECODES = ("auto", "unshifted", "shifted", "linear")
+ANNEAL = 0.8
+
+
+@dataclass(frozen=True)
+class Options:
+    """How features are updated and weights decoded.
+
+    Attributes
+    ----------
+    update : {"regression", "covariance"}
+        The rule.
+    decode : {"unshifted", "shifted", "linear"}
+        The rule of the decoding.
+    alpha : float, array of shape (n,) or None
+        The first threshold; None chooses it from the data.
+    eta : float
+        The first step size.
+    adaptive : bool
+        Whether the step size may be halved.
+    r : float, array of shape (n,) or None
+        Scaling of the covariance update; None keeps the diagonal of the mixing at one.
+    anneal : float
+        By what the threshold is multiplied after an iteration.
+    """
+
+    update: str
+    decode: str
+    alpha: float | FloatArray | None
+    eta: float
+    adaptive: bool
+    r: float | FloatArray | None
+    anneal: float
+
+
+def completed_options(
+    n: int, *, update: Any, decode: Any, alpha: Any, eta: Any, r: Any, anneal: Any
+) -> Options:
+    """Check the parameters and fill in those that do not depend on the data.
+
+    Parameters
+    ----------
+    n : int
+        The number of features.
+    update, decode, alpha, eta, r, anneal : Any
+        As `purify` takes them.
+
+    Returns
+    -------
+    Options
+        Complete but for a threshold that is chosen from the data.
+    """
+    if update not in UPDATES:
+        raise UnknownNameError.of("update", update, UPDATES)
+    if decode not in DECODES:
+        raise UnknownNameError.of("decode", decode, DECODES)
+    if decode == "auto":
+        decode = "shifted" if update == "covariance" else "unshifted"
+    adaptive = isinstance(eta, str) and eta == "auto"
+    if not adaptive and (not _is_number(eta) or not 0 < eta <= 1):
+        raise InvalidParameterError(f"eta must be 'auto' or a number above 0 and at most 1, got {eta!r}.")
+    if isinstance(anneal, str) and anneal == "auto":
+        anneal = ANNEAL if decode == "unshifted" else 1.0
+    elif not _is_number(anneal) or not 0 < anneal <= 1:
+        raise InvalidParameterError(
+            f"anneal must be 'auto' or a number above 0 and at most 1, got {anneal!r}."
+        )
+    scaling = _one_or_each("r", r, n, lowest=0.0)
+    if scaling is not None and update == "regression":
+        raise UnsupportedError(
+            "update='regression' finds its own scale and takes no r. Leave r='auto', or use "
+            "update='covariance'."
+        )
+    return Options(
+        update=update,
+        decode=decode,
+        alpha=_one_or_each("alpha", alpha, n, lowest=-math.inf),
+        eta=(1.0 if update == "regression" else 0.5) if adaptive else float(eta),
+        adaptive=adaptive,
+        r=scaling,
+        anneal=float(anneal),
+    )
+
+
+def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | FloatArray | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    if _is_number(value):
+        if not lowest < value < math.inf:
+            raise InvalidParameterError(
+                f"{name} must be 'auto' or a finite number above {lowest:g}, got {value!r}."
+            )
+        return float(value)
+    try:
+        each = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(
+            f"{name} must be 'auto', a number, or one number for each of {n} features, got {value!r}."
+        ) from None
+    if each.shape != (n,):
+        raise ShapeError(f"{name} must have one entry for each of the {n} features, got shape {each.shape}.")
+    if not (np.isfinite(each) & (each > lowest)).all():
+        raise InvalidParameterError(f"{name} must have finite entries above {lowest:g}.")
+    return each
+
+
+def checked_count(name: str, value: Any, lowest: int = 1) -> int:
+    """Return a whole number that is at least so large.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : Any
+        What was given.
+    lowest : int
+        The smallest allowed.
+
+    Returns
+    -------
+    int
+        The number.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+        raise InvalidParameterError(f"{name} must be an integer of at least {lowest}, got {value!r}.")
+    return int(value)
+
+
+def checked_tolerance(tol: Any, dtype: Any) -> float:
+    """Return the tolerance, by default one that the precision of the data can meet.
+
+    Parameters
+    ----------
+    tol : float or None
+        What was given.
+    dtype : dtype
+        Of the data.
+
+    Returns
+    -------
+    float
+        1e-10 for float64 data, 1e-5 for float32.
+    """
+    if tol is None:
+        return 1e-5 if "32" in str(dtype) else 1e-10
+    if not _is_number(tol) or not tol >= 0:
+        raise InvalidParameterError(f"tol must be None or a number not below 0, got {tol!r}.")
+    return float(tol)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

@@ -1,0 +1,313 @@
+"""Where an iteration's samples come from: all of the data, fresh rows of them, or a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import is_array_api_obj
+
+from nonneg._typing import FloatArray
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix, is_dask
+from nonneg.data.checks import checked_data
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidDataError, ShapeError, UnsupportedError
+from nonneg.purification.decode import Decoder
+from nonneg.purification.moments import Moments, moments_of
+
+# So many samples, spread over the data, decide what is chosen from decoded values.
+LOOKED_AT = 4096
+STREAM_SAMPLES = 10_000
+
+
+class SamplesEnded(Exception):
+    """Raised when a stream has not enough samples left for an iteration."""
+
+
+class Samples(Protocol):
+    """What an iteration may ask for."""
+
+    n_columns: int
+    dtype: Any
+    per_iteration: float
+
+    def some(self) -> FloatArray:
+        """Return some samples as a dense float64 array, the same ones at every call."""
+
+    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
+        """Decode the samples of an iteration and return their moments."""
+
+
+class WholeSet:
+    """All samples in every iteration.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The samples.
+    """
+
+    def __init__(self, data: DataMatrix) -> None:
+        self.data = data
+        self.n_columns = data.shape[1]
+        self.dtype = data.dtype
+        self.per_iteration = float(data.shape[0])
+
+    def some(self) -> FloatArray:
+        """Return rows spread evenly over the data.
+
+        Returns
+        -------
+        array
+            At most 4096 rows.
+        """
+        return spread_rows(self.data)
+
+    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
+        """Return the moments of all samples.
+
+        Parameters
+        ----------
+        decoder : Decoder
+            How weights are read off.
+        reference : array
+            Near their mean.
+        iteration : int
+            Does not matter.
+
+        Returns
+        -------
+        Moments
+            One pass over the data.
+        """
+        return moments_of(self.data, decoder, reference)
+
+
+class FreshRows(WholeSet):
+    """The next rows of the data in every iteration, from the first one again after the last.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The samples, in an order that tells nothing.
+    n_samples : int
+        Rows an iteration, at most all.
+    """
+
+    def __init__(self, data: DataMatrix, n_samples: int) -> None:
+        super().__init__(data)
+        self.n_samples = min(n_samples, data.shape[0])
+        self.per_iteration = float(self.n_samples)
+
+    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
+        """Return the moments of the rows of an iteration.
+
+        Parameters
+        ----------
+        decoder : Decoder
+            How weights are read off.
+        reference : array
+            Near their mean.
+        iteration : int
+            Counted from 0.
+
+        Returns
+        -------
+        Moments
+            Of as many rows in every iteration.
+        """
+        n_rows = self.data.shape[0]
+        first = iteration * self.n_samples % n_rows
+        last = first + self.n_samples
+        found = moments_of(_rows(self.data, first, min(last, n_rows)), decoder, reference)
+        if last > n_rows:
+            found = found + moments_of(_rows(self.data, 0, last - n_rows), decoder, reference)
+        return found
+
+
+class BatchStream:
+    """Batches of samples that are read, used and dropped.
+
+    Parameters
+    ----------
+    batches : iterable or callable
+        An iterator is read once; anything that can be iterated over again, or a function without arguments
+        that returns an iterator, is read from the start in every iteration unless `n_samples` is given.
+    n_samples : int, optional
+        Samples an iteration. For an iterator 10 000, or 200 a feature where that is more, by default.
+    n_features : int
+        How many features are looked for.
+    """
+
+    def __init__(self, batches: Any, n_samples: int | None, n_features: int) -> None:
+        self._once = isinstance(batches, Iterator)
+        if self._once and n_samples is None:
+            n_samples = max(STREAM_SAMPLES, 200 * n_features)
+        self.n_samples = n_samples
+        self._open: Callable[[], Iterator[Any]] = batches if callable(batches) else lambda: iter(batches)
+        self._batches: Iterator[Any] = self._open() if not self._once else batches
+        head = next(self._batches, None)
+        if head is None:
+            raise InvalidDataError("The stream of samples is empty: at least one batch is needed.")
+        self._head: DataMatrix | None = _checked(head)
+        self.n_columns = self._head.shape[1]
+        self.dtype = self._head.dtype
+        self._some = spread_rows(self._head)
+        self.per_iteration = float(n_samples or self._head.shape[0])
+        self.n_seen = 0
+        self.halves: tuple[Moments, Moments] | None = None
+
+    @property
+    def readable_again(self) -> bool:
+        """Whether the stream can be read from its start another time."""
+        return not self._once
+
+    def some(self) -> FloatArray:
+        """Return rows of the first batch.
+
+        Returns
+        -------
+        array
+            At most 4096 rows.
+        """
+        return self._some
+
+    def _next(self) -> DataMatrix | None:
+        if self._head is not None:
+            batch, self._head = self._head, None
+            return batch
+        given = next(self._batches, None)
+        return None if given is None else _checked(given, self.n_columns)
+
+    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
+        """Return the moments of the next samples, or of all.
+
+        Parameters
+        ----------
+        decoder : Decoder
+            How weights are read off.
+        reference : array
+            Near their mean.
+        iteration : int
+            Does not matter.
+
+        Returns
+        -------
+        Moments
+            A batch is in memory at a time.
+        """
+        parts: list[Moments] = []
+        n_seen = 0
+        anew = False
+        while self.n_samples is None or n_seen < self.n_samples:
+            batch = self._next()
+            if batch is None:
+                if self.n_samples is None or self._once or (anew and n_seen == 0):
+                    break
+                self._batches, anew = self._open(), True
+                continue
+            part = moments_of(batch, decoder, reference)
+            # Every other batch goes to the same one of two halves, which are compared in the end.
+            parts = (
+                [part] if not parts else [*parts, part] if len(parts) == 1 else [parts[1], parts[0] + part]
+            )
+            n_seen += batch.shape[0]
+        self.n_seen += n_seen
+        if self.n_samples is None:
+            self._batches = self._open()
+        # What is left at the end of a stream is used where it is at least half of an iteration.
+        if not parts or (self.n_samples is not None and 2 * n_seen < self.n_samples):
+            raise SamplesEnded
+        if len(parts) == 1:
+            return parts[0]
+        self.halves = (parts[0], parts[1])
+        return parts[0] + parts[1]
+
+
+def samples_of(X: Any, n_samples: int | None, n_features: int, sample_weight: Any) -> Samples:
+    """Return the samples behind what a user gave.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, tensor, dask array, or batches of them
+        Two-dimensional data, or an iterable or a callable of such.
+    n_samples : int, optional
+        Fresh samples an iteration; None takes all in every iteration.
+    n_features : int
+        How many features are looked for.
+    sample_weight : array, optional
+        Row weights, for data that are no stream.
+
+    Returns
+    -------
+    Samples
+        The source.
+    """
+    if is_stream(X):
+        if sample_weight is not None:
+            raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
+        return BatchStream(X, n_samples, n_features)
+    data = checked_data(X, sample_weight=sample_weight, signed=True, who="purify")
+    return WholeSet(data) if n_samples is None else FreshRows(data, n_samples)
+
+
+def is_stream(X: Any) -> bool:
+    """Tell whether X gives batches rather than being a matrix.
+
+    Parameters
+    ----------
+    X : Any
+        What a user gave.
+
+    Returns
+    -------
+    bool
+        True for iterators, callables, and iterables that are neither arrays nor nested sequences of numbers.
+    """
+    if isinstance(X, DataMatrix | np.ndarray) or sp.issparse(X) or is_dask(X) or is_array_api_obj(X):
+        return False
+    if callable(X) or isinstance(X, Iterator):
+        return True
+    if hasattr(X, "__array__") or hasattr(X, "iloc"):
+        return False
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and len(getattr(X[0], "shape", ())) == 2
+    return isinstance(X, Iterable) and not isinstance(X, str | bytes)
+
+
+def spread_rows(data: DataMatrix) -> FloatArray:
+    """Return rows that are spread evenly over the data.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The samples.
+
+    Returns
+    -------
+    array
+        At most 4096 rows, float64: the same ones for any chunks.
+    """
+    n_rows = data.shape[0]
+    chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, LOOKED_AT)).astype(np.int64))
+    return to_numpy(data.take_rows(chosen)).astype(np.float64)
+
+
+def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
+    if isinstance(data, LocalMatrix):
+        return data.select(slice(first, last))
+    weights = None if data.weights is None else data.weights[first:last]
+    return as_data_matrix(data.array[first:last], weights=weights)  # type: ignore[attr-defined]
+
+
+def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
+    data = checked_data(batch, signed=True, who="purify")
+    if n_columns is not None and data.shape[1] != n_columns:
+        raise ShapeError(
+            f"A batch of the stream has {data.shape[1]} columns, those before had {n_columns}. All batches "
+            "need "
+            "the same columns."
+        )
+    return data

@@ -1,0 +1,174 @@
+"""What a run carries from iteration to iteration, and the thresholds that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.purification.decode import HIGHEST, NOISE_FACTOR, Decoder, first_threshold, weight_scales
+from nonneg.purification.options import Options
+from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
+
+
+@dataclass(frozen=True)
+class PurificationState:
+    """Where a run stands.
+
+    Attributes
+    ----------
+    features : array of shape (n, m)
+        The present features.
+    threshold : array of shape (n,)
+        The present threshold, noise left out.
+    noise : array of shape (n,)
+        Size of the negative values in the last decoding.
+    units : array of shape (n,)
+        Size of a typical weight in the first one.
+    reference : array of shape (n,)
+        Mean of the last decoded weights.
+    eta : float
+        The step size.
+    change : float
+        Largest relative change of a feature in the last iteration.
+    supports : array of int of shape (n, n) or None
+        Where the next linear programs begin.
+    iteration : int
+        Iterations done.
+    """
+
+    features: FloatArray
+    threshold: FloatArray
+    noise: FloatArray
+    units: FloatArray
+    reference: FloatArray
+    eta: float
+    change: float = float("inf")
+    supports: IntArray | None = None
+    iteration: int = 0
+
+    def rescaled(self, factors: FloatArray) -> PurificationState:
+        """Return the same state for features of another size.
+
+        Parameters
+        ----------
+        factors : array of shape (n,)
+            By what the features are multiplied; weights are divided.
+
+        Returns
+        -------
+        PurificationState
+            A new one.
+        """
+        return replace(
+            self,
+            features=self.features * factors[:, None],
+            threshold=self.threshold / factors,
+            noise=self.noise / factors,
+            units=self.units / factors,
+            reference=self.reference / factors,
+        )
+
+
+def noise_floor(noise: FloatArray, units: FloatArray) -> FloatArray:
+    """Return what a value must exceed to be told from noise.
+
+    Parameters
+    ----------
+    noise : array of shape (n,)
+        Size of the negative values of each feature.
+    units : array of shape (n,)
+        Size of its typical weight.
+
+    Returns
+    -------
+    array of shape (n,)
+        Three times the feature's own noise, and as many units as the noisiest feature needs, up to 0.6: noise
+        that an adversary made may show as negative values in some features and as positive ones in others.
+    """
+    worst = float(np.max(noise / np.where(units > 0, units, np.inf), initial=0.0))
+    return np.maximum(NOISE_FACTOR * noise, min(NOISE_FACTOR * worst, HIGHEST) * units)
+
+
+def effective_threshold(state: PurificationState, rule: str) -> FloatArray:
+    """Return what a value must exceed now.
+
+    Parameters
+    ----------
+    state : PurificationState
+        Where the run stands.
+    rule : str
+        The rule of the decoding.
+
+    Returns
+    -------
+    array of shape (n,)
+        For unshifted decoding not below the noise.
+    """
+    if rule != "unshifted":
+        return state.threshold
+    return np.maximum(state.threshold, noise_floor(state.noise, state.units))
+
+
+def first_state(
+    samples: FloatArray, features: FloatArray, inverse: PseudoInverse, options: Options
+) -> PurificationState:
+    """Return the state before the first iteration, with what is chosen from decoded values.
+
+    Parameters
+    ----------
+    samples : array of shape (n_rows, m)
+        Some samples, float64.
+    features : array of shape (n, m)
+        The start.
+    inverse : PseudoInverse
+        Of the start.
+    options : Options
+        A given threshold takes the place of the chosen one.
+
+    Returns
+    -------
+    PurificationState
+        Threshold, noise, units and means.
+    """
+    values = samples @ inverse.inverse.T
+    threshold = first_threshold(values)
+    if options.alpha is not None:
+        threshold = np.broadcast_to(np.asarray(options.alpha, dtype=np.float64), threshold.shape).copy()
+    below = np.minimum(values, 0.0)
+    noise = np.sqrt((below**2).sum(axis=0) / np.maximum((below < 0).sum(axis=0), 1))
+    reference = np.where(values > threshold, values, 0.0).mean(axis=0)
+    return PurificationState(
+        features,
+        threshold,
+        noise,
+        weight_scales(values),
+        reference,
+        options.eta,
+        supports=inverse.supports,
+    )
+
+
+def final_decoder(state: PurificationState, options: Options, method: str) -> Decoder:
+    """Return how samples are decoded once the features are found.
+
+    Parameters
+    ----------
+    state : PurificationState
+        Where the run stands.
+    options : Options
+        How it got there.
+    method : str
+        The pseudo-inverse.
+
+    Returns
+    -------
+    Decoder
+        Unshifted decoding has its threshold at the noise: what was lowered from iteration to iteration is
+        there in the end.
+    """
+    inverse = pseudo_inverse(state.features, method, state.supports).inverse
+    unshifted = options.decode == "unshifted"
+    threshold = noise_floor(state.noise, state.units) if unshifted else state.threshold
+    return Decoder(inverse, threshold, options.decode)
