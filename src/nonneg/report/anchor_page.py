@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.report import figures, wording
+from nonneg.report.rendering import drawing, render
 
 N_LISTED = 200
 """At most so many anchors are listed."""
@@ -62,8 +61,6 @@ def build_anchor_page(
     MissingDependencyError
         If matplotlib or jinja2 is not installed.
     """
-    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
-    markup = jinja2.utils.markupsafe.Markup
     result, history = record["result"], record.get("history", {})
     losses = history.get("loss", [])
     order, ordered = np.arange(len(W)), ""
@@ -72,7 +69,6 @@ def build_anchor_page(
         ordered = ", sorted by the largest weight"
     shown = None if ordered else names
     context = {
-        "style": markup(_template("style.css")),
         "title": record["title"],
         "answer": anchor_sentence(record),
         "outcome": _outcome(record),
@@ -80,27 +76,20 @@ def build_anchor_page(
         "measure": result["measure"],
         "named": names is not None,
         "rows": [_row(entry) for entry in record["anchors"][:N_LISTED]],
-        "bars": markup(figures.ranked_bars(values, result["n_anchors"], result["measure"])),
+        "bars": drawing(figures.ranked_bars(values, result["n_anchors"], result["measure"])),
         "bars_text": _bars_text(record),
         "curves": [
-            markup(figures.convergence(losses, history[key], label))
+            drawing(figures.convergence(losses, history[key], label))
             for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
             if losses and key in history
         ],
-        "weights": markup(figures.heat_map(W[order].T, "sample", shown, ordered=bool(ordered))),
+        "weights": drawing(figures.heat_map(W[order].T, "sample", shown, ordered=bool(ordered))),
         "order": ordered,
         "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
         "facts": _facts(record),
         "versions": record.get("versions", {}),
     }
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return str(environment.from_string(_template("anchors.html")).render(context))
-
-
-def _template(name: str) -> str:
-    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return render("anchors.html", context)
 
 
 def _row(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.report import figures, wording
 from nonneg.report.quality import component_strengths
+from nonneg.report.rendering import drawing, render
 
 N_PICTURES = 100
 """At most so many components are shown as images: the strongest."""
@@ -68,41 +67,31 @@ def build_page(fit: Fit) -> str:
     MissingDependencyError
         If matplotlib or jinja2 is not installed.
     """
-    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
-    markup = jinja2.utils.markupsafe.Markup
     record = fit.record
     shares = component_strengths(fit.W, fit.H)
     history = record.get("history", {})
     losses = history.get("loss", [])
     context = {
-        "style": markup(_template("style.css")),
         "title": record["title"],
         "answer": wording.answer(record),
         "outcome": wording.outcome(record),
         "tiles": wording.tiles(record),
         "curves": [
-            markup(figures.convergence(losses, history[key], label))
+            drawing(figures.convergence(losses, history[key], label))
             for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
             if losses and key in history
         ],
         "pictures": _pictures(fit, shares),
         "examples": _examples(fit),
-        "strengths": markup(figures.strengths(shares)),
-        "maps": [(text, markup(drawing)) for text, drawing in _heat_maps(fit)],
+        "strengths": drawing(figures.strengths(shares)),
+        "maps": [(text, drawing(svg)) for text, svg in _heat_maps(fit)],
         "top": _top_lists(fit, shares),
         "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
         "comparison": record.get("comparison"),
         "facts": wording.facts(record),
         "versions": record.get("versions", {}),
     }
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return str(environment.from_string(_template("report.html")).render(context))
-
-
-def _template(name: str) -> str:
-    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return render("report.html", context)
 
 
 def _data_address(png: bytes) -> str:

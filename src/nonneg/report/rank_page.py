@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
-from nonneg._optional import import_optional
 from nonneg.report import figures, wording
 from nonneg.report.curves import curve_panels
+from nonneg.report.rendering import drawing, render
 
 HEADINGS = {
     "ratio": "ratio",
@@ -123,8 +122,6 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
     MissingDependencyError
         If matplotlib or jinja2 is not installed.
     """
-    jinja2 = import_optional("jinja2", extra="report", purpose="The report")
-    markup = jinja2.utils.markupsafe.Markup
     result = record["result"]
     rows = rank_rows(record)
     columns = [name for name in HEADINGS if any(name in row for row in rows)]
@@ -134,7 +131,7 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
             "rank": opinion["rank"],
             "reason": _sentence(opinion["reason"]),
             "curves": [
-                markup(
+                drawing(
                     figures.candidate_curve(
                         curve["candidates"], curve["mean"], curve["spread"], opinion["rank"], curve["name"]
                     )
@@ -146,7 +143,6 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
         for name, opinion in result["opinions"].items()
     ]
     context = {
-        "style": markup(_template("style.css")),
         "title": record["title"],
         "answer": rank_sentence(record),
         "reason": _sentence(result["reason"]),
@@ -165,14 +161,7 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
         "facts": _facts(record),
         "versions": record.get("versions", {}),
     }
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return str(environment.from_string(_template("rank.html")).render(context))
-
-
-def _template(name: str) -> str:
-    return resources.files("nonneg.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return render("rank.html", context)
 
 
 def _with_spread(mean: Any, spread: Any) -> str | None:
