@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._random import Seed
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -24,10 +24,10 @@ from nonneg.solvers import factorize
 
 STARTS = ("anchors", "cone", "nmf")
 NMF_PASSES = 50
-# Up to this share of the absolute sum negative entries are taken for noise of nonnegative data.
-NOISE = 0.25
-# The share of the squared norm that points must hold together to be looked at for anchors in noise.
-ENERGY = 0.9
+# Anchors are looked for among so many entries of the data.
+START_ENTRIES = 1 << 22
+# Samples with less weight than this share of the middle one are no anchors.
+LOWEST_HEIGHT = 0.2
 
 
 def number_of_features(n_components: int | str, init: Any, data: DataMatrix) -> int:
@@ -88,24 +88,35 @@ def features_to_start(data: DataMatrix, n: int, init: Any, rng: Seed) -> FloatAr
             f"n_components={n} is more than the rank of data with n_samples={data.shape[0]} and "
             f"n_features={data.shape[1]} can be. Ask for fewer."
         )
-    some = spread_rows(data)
-    negative = -float(np.minimum(some, 0.0).sum()) / (float(np.abs(some).sum()) or 1.0)
     if init == "anchors":
-        features = to_numpy(data.take_rows(_anchors(data, n, negative)))
+        features = _from_anchors(spread_rows(data, START_ENTRIES // data.shape[1]), n)
     elif init == "cone":
         features = to_numpy(cone_rank_one(_positive(data), n).H)
     else:
         features = to_numpy(factorize(_positive(data), n, max_iter=NMF_PASSES, rng=rng).H)
-    return _in_units(some, np.array(features, dtype=np.float64), init)
+    return _in_units(spread_rows(data), np.array(features, dtype=np.float64), init)
 
 
-def _anchors(data: DataMatrix, n: int, negative: float) -> IntArray:
-    if negative > NOISE:
-        return select_anchors(data, n, method="spa").anchors
-    # Of points on a simplex the pure ones are extreme; of points of any length the long ones are. Short points
-    # are left out where there is noise: of them it leaves nothing else when all are made equally long.
-    energy = None if negative == 0 else ENERGY
-    return select_anchors(_positive(data), n, method="spa", normalize="l1", energy=energy).anchors
+def _from_anchors(samples: FloatArray, n: int) -> FloatArray:
+    # In coordinates of the n leading directions, divided by their sizes. There y' S^+ E[y], with S = E[y y'],
+    # is positive for every nonnegative weight of independent ones, whatever the signs of the features:
+    # dividing by it puts samples on a simplex whose corners show one feature alone.
+    left, sizes, right = np.linalg.svd(samples, full_matrices=False)
+    if sizes[n - 1] <= 1e-10 * sizes[0]:
+        raise InvalidParameterError(
+            f"init='anchors' found {int((sizes > 1e-10 * sizes[0]).sum())} dimensions in the data, and "
+            f"n_components={n} "
+            "features were asked for. Ask for fewer, or use another init."
+        )
+    points = left[:, :n]
+    heights = points @ points.mean(axis=0)
+    # Samples without weight are left out: noise alone, divided by little, looks like a corner.
+    kept = np.flatnonzero(heights > LOWEST_HEIGHT * np.median(heights[heights > 0]))
+    if len(kept) < n:
+        kept = np.argsort(-heights)[: max(n, len(heights) // 2)]
+    corners = points[kept] / np.maximum(heights[kept], 1e-300)[:, None]
+    chosen = kept[select_anchors(corners, n, method="spa").anchors]
+    return (points[chosen] * sizes[:n]) @ right[:n]
 
 
 def _positive(data: DataMatrix) -> DataMatrix:

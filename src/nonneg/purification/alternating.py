@@ -138,8 +138,7 @@ def purify(
     References
     ----------
     .. [1] Li, Liang & Risteski (2016), Recovery guarantee of non-negative matrix factorization via
-    alternating
-       updates, NIPS.
+       alternating updates, NIPS.
 
     Examples
     --------
@@ -173,8 +172,7 @@ def purify(
         if check_start == "error" and not start.usable:
             raise InvalidParameterError(
                 f"{start.sentence} Start from better features (nonneg.PurificationNMF finds some by name), "
-                "or pass "
-                "check_start='report' to go on."
+                "or pass check_start='report' to go on."
             )
         step = Iteration(samples, options, method, truth=true, beta=beta, scales=scales)
         run = iterate(
@@ -277,8 +275,7 @@ def _checked_truth(truth: Any, features: FloatArray) -> FloatArray:
     if true.shape != features.shape:
         raise InvalidParameterError(
             f"truth has {len(true)} features, the start has {len(features)}: the same number in the same "
-            "order is "
-            "needed."
+            "order is needed."
         )
     return true
 

@@ -277,21 +277,23 @@ def is_stream(X: Any) -> bool:
     return isinstance(X, Iterable) and not isinstance(X, str | bytes)
 
 
-def spread_rows(data: DataMatrix) -> FloatArray:
+def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
     """Return rows that are spread evenly over the data.
 
     Parameters
     ----------
     data : DataMatrix
         The samples.
+    most : int
+        At most so many.
 
     Returns
     -------
     array
-        At most 4096 rows, float64: the same ones for any chunks.
+        Float64; the same rows for any chunks.
     """
     n_rows = data.shape[0]
-    chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, LOOKED_AT)).astype(np.int64))
+    chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))
     return to_numpy(data.take_rows(chosen)).astype(np.float64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError, UnknownNameError
-from nonneg.purification.decode import Decoder, first_threshold
+from nonneg.purification.decode import Decoder, first_threshold, weight_scales
 from nonneg.purification.moments import Moments, moments_of_rows
 from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
 from nonneg.purification.update import regression_target
@@ -97,12 +97,16 @@ def start_quality(samples: FloatArray, features: FloatArray) -> StartQuality:
     values = samples @ inverse.T
     decoder = Decoder(inverse, first_threshold(values), "unshifted")
     moments: Moments = moments_of_rows(samples, decoder)
-    silent = np.flatnonzero(moments.active == 0)
+    # Rounding makes a few values positive where all would be negative or zero.
+    rounding = 1e-9 * np.sqrt((values**2).mean(axis=0))
+    silent = np.flatnonzero((moments.active == 0) | (decoder.threshold <= rounding))
     shares = regression_target(features, moments) @ inverse.T
     own = np.diagonal(shares)
     safe = np.where(np.abs(own) > 1e-3, own, 1e-3)
-    # Row i of `shares` is the new feature i; the paper's matrices have it as column i.
-    off_diagonal = -(shares / safe[:, None]).T
+    # In units in which all weights are of one size. Row i of `shares` is the new feature i, which is column i
+    # in the paper.
+    units = np.maximum(weight_scales(values), 1e-300)
+    off_diagonal = -(shares / safe[:, None] * units[:, None] / units).T
     np.fill_diagonal(off_diagonal, 0.0)
     sums = np.abs(off_diagonal).sum(axis=0)
     level = max(float(sums.max()), float(np.abs(off_diagonal).sum(axis=1).max()))

@@ -186,8 +186,9 @@ def purification_model(
     H = _features(features, n_components, n_features, rng)
     probabilities = np.full(n_components, sparsity / n_components)
     if proportions is not None:
-        probabilities = probabilities * np.asarray(proportions, dtype=np.float64)
-        if probabilities.shape != (n_components,) or not ((probabilities > 0) & (probabilities <= 1)).all():
+        given = np.asarray(proportions, dtype=np.float64)
+        probabilities = probabilities * (given if given.shape == (n_components,) else np.nan)
+        if not ((probabilities > 0) & (probabilities <= 1)).all():
             raise InvalidParameterError(
                 f"proportions must be {n_components} positive numbers that keep s / n times each at most 1."
             )

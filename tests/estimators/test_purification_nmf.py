@@ -1,0 +1,176 @@
+"""PurificationNMF: scikit-learn's contract, starts by name, streams, and saved models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.holders import FORMS, bring, plain
+
+from nonneg import PurificationNMF, load, metrics, purify
+from nonneg.datasets import purification_data
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.purification import perturbed_features
+
+
+@parametrize_with_checks(
+    [PurificationNMF(1), PurificationNMF(2, init="nmf", random_state=0, update="covariance")]
+)
+def test_follows_the_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return purification_data(1500, 40, 8, sparsity=1.5, weights="uniform", rng=0)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return purification_data(6000, 60, 8, sparsity=2, noise="unbiased", noise_level=0.3, rng=0)
+
+
+@pytest.mark.parametrize("init", ["anchors", "cone", "nmf"])
+def test_starts_by_name(data, noisy, init):
+    model = PurificationNMF(8, init=init, random_state=0).fit(data.X)
+    assert metrics.mixing(data.H, model.components_, match=True).normalized_error < 1e-8
+    assert model.n_components_ == 8
+    assert model.reconstruction_err_ < 1e-7
+    # Negative entries, which are noise, are no obstacle; and a typical large weight is one.
+    assert noisy.X.min() < 0
+    model.fit(noisy.X)
+    if init != "cone":  # whose clusters are those of the largest weight, not of the only one
+        assert metrics.mixing(noisy.H, model.components_, match=True).normalized_error < 0.01
+        W = model.transform(noisy.X)
+        assert 0.8 < np.quantile(W[W > 0], 0.9) < 1.3
+
+
+def test_given_features_are_refined_as_by_the_function(data):
+    start = perturbed_features(data.H, 0.1, rng=1)
+    model = PurificationNMF(init=start, max_iter=20, tol=0)
+    W = model.fit_transform(data.X)
+    result = purify(data.X, start, max_iter=20, tol=0)
+    np.testing.assert_array_equal(model.components_, result.features)
+    np.testing.assert_array_equal(W, result.W)
+    np.testing.assert_array_equal(W, model.transform(data.X))
+    np.testing.assert_allclose(model.inverse_transform(W), data.X, atol=1e-6)
+    assert len(model.history_) == model.n_iter_ == 20
+    assert model.certificate_["warm-start"].holds
+    assert W.min() >= 0
+
+
+def test_what_is_refused(data):
+    start = perturbed_features(data.H, 0.1, rng=1)
+    with pytest.raises(InvalidParameterError, match="init has 8 features, n_components is 5"):
+        PurificationNMF(5, init=start).fit(data.X)
+    with pytest.raises(UnknownNameError, match="Did you mean 'anchors'"):
+        PurificationNMF(5, init="anchor").fit(data.X)
+    with pytest.raises(InvalidParameterError, match="'update' parameter of PurificationNMF"):
+        PurificationNMF(5, update="other").fit(data.X)
+    with pytest.raises(InvalidParameterError, match="n_components=60 is more than the rank"):
+        PurificationNMF(60).fit(data.X)
+    with pytest.raises(InvalidParameterError, match="Not a warm start"):
+        PurificationNMF(init=np.random.default_rng(0).random(start.shape)).fit(data.X)
+    with pytest.raises(ShapeError, match="Expected features of shape"):
+        PurificationNMF(init=start[:, :9]).fit(data.X)
+    flat = np.outer(data.X[:, 0], np.ones(9)) + np.outer(data.X[:, 5], np.arange(9.0))
+    with pytest.raises(InvalidParameterError, match="found 2 dimensions in the data, and n_components=3"):
+        PurificationNMF(3).fit(flat)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_holder(data, form):
+    X = bring(data.X[:150], form)
+    expected = PurificationNMF(8, max_iter=10, tol=0).fit(data.X[:150])
+    model = PurificationNMF(8, max_iter=10, tol=0)
+    W = model.fit_transform(X)
+    np.testing.assert_allclose(plain(model.components_), expected.components_, atol=1e-8)
+    np.testing.assert_allclose(plain(W), expected.transform(data.X[:150]), atol=1e-7)
+    np.testing.assert_array_equal(plain(W), plain(model.transform(X)))
+    assert type(W).__module__ == type(model.transform(X)).__module__
+    streamed = PurificationNMF(8, batch_size=100).partial_fit(X)
+    assert streamed.n_steps_ == 1
+    assert plain(streamed.components_).shape == (8, 40)
+
+
+def test_a_stream_of_batches_of_any_size():
+    data = purification_data(30_000, 60, 8, sparsity=2, weights="uniform", rng=1)
+    start = perturbed_features(data.H, 0.1, rng=2)
+    large = PurificationNMF(init=start, batch_size=1000)
+    for batch in np.split(data.X, 30):
+        large.partial_fit(batch)
+    assert large.n_steps_ == 30
+    assert metrics.mixing(data.H, large.components_).e_norm < 1e-3
+    assert not hasattr(large, "certificate_")
+    # Small batches are counted until there are enough of them: the features are the same.
+    small = PurificationNMF(init=start, batch_size=1000, alpha=0.2)
+    larger = PurificationNMF(init=start, batch_size=1000, alpha=0.2)
+    larger.partial_fit(data.X[:1]).partial_fit(data.X[1:1000]).partial_fit(data.X[1000:2000])
+    for batch in np.split(data.X[:2000], [1, 250, 251, 1000, 1500]):
+        small.partial_fit(batch)
+    np.testing.assert_allclose(small.components_, larger.components_, atol=1e-12)
+    W = large.transform(data.X[:50])
+    np.testing.assert_allclose(large.inverse_transform(W), data.X[:50], atol=1e-3)
+
+
+def test_noise_averages_out_over_a_stream():
+    data = purification_data(40_000, 60, 8, sparsity=2, noise="unbiased", noise_level=1.0, rng=1)
+    start = perturbed_features(data.H, 0.1, rng=2)
+    errors = {}
+    for forget_factor in (0.0, 0.95):
+        model = PurificationNMF(init=start, batch_size=1000, forget_factor=forget_factor)
+        for batch in np.split(data.X, 40):
+            model.partial_fit(batch)
+        errors[forget_factor] = metrics.mixing(data.H, model.components_).normalized_error
+    assert errors[0.95] < 0.5 * errors[0.0]
+
+
+def test_partial_fit_goes_on_from_a_fit_and_from_a_file(data, tmp_path):
+    model = PurificationNMF(8, batch_size=200).fit(data.X[:700])
+    model.partial_fit(data.X[700:1000]).partial_fit(data.X[1000:1100])
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert type(again) is PurificationNMF
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.transform(data.X), model.transform(data.X))
+    model.partial_fit(data.X[1100:])
+    again.partial_fit(data.X[1100:])
+    np.testing.assert_array_equal(again.components_, model.components_)
+    assert again.n_steps_ == 3
+    assert metrics.mixing(data.H, model.components_, match=True).normalized_error < 1e-6
+
+
+def test_a_fitted_model_is_saved_with_its_certificate(data, tmp_path):
+    model = PurificationNMF(8, pseudo_inverse="min-infinity", max_iter=5).fit(data.X)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert again.certificate_ == model.certificate_
+    assert again.history_.as_dict() == model.history_.as_dict()
+    np.testing.assert_array_equal(again.transform(data.X), model.transform(data.X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("inverse", np.ones((2, 2)), "expected inverse of shape"),
+        ("rule", np.array(7), "no rule of decoding 7"),
+        ("state_supports", np.full((8, 8), 99), "supports of the pseudo-inverse"),
+        ("other", np.ones(3), "expected other of shape None"),
+    ],
+)
+def test_a_damaged_model_is_refused(data, tmp_path, name, value, said):
+    path = tmp_path / "model.npz"
+    PurificationNMF(8, max_iter=2).fit(data.X).save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez(path, **arrays | {f"fitted.{name}": value})
+    with pytest.raises(FileFormatError, match=said):
+        load(path)
+
+
+def test_signed_features():
+    signed = purification_data(3000, 40, 6, sparsity=1.5, features="signed", rng=3)
+    model = PurificationNMF(6).fit(signed.X)
+    assert model.components_.min() < 0
+    assert model.certificate_["warm-start"].number < 1e-6
+    assert metrics.mixing(signed.H, model.components_, match=True).normalized_error < 1e-10

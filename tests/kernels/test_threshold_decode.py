@@ -1,0 +1,63 @@
+"""Sums over decoded weights: the compiled kernel, its twin and plain NumPy agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import _threads
+from nonneg.kernels import threshold_decode as kernel
+from nonneg.kernels.portable.threshold_decode import decode_block, decoded
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    rng = np.random.default_rng(0)
+    X, inverse = rng.normal(size=(999, 30)), rng.normal(size=(4, 30))
+    return X, inverse, rng.random(4), rng.random(4)
+
+
+@pytest.mark.parametrize("rule", ["unshifted", "shifted", "linear"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_twins_and_plain_sums_agree(inputs, rule, weighted, monkeypatch):
+    X, inverse, threshold, reference = inputs
+    monkeypatch.setattr(kernel, "BLOCK_ENTRIES", 30 * 100)
+    weights = np.random.default_rng(1).random(999) if weighted else None
+    sums = kernel.decoded_sums(X, inverse, threshold, reference, rule, weights)
+    values = X @ inverse.T
+    W = {
+        "unshifted": np.where(values > threshold, values, 0),
+        "shifted": np.maximum(values - threshold, 0),
+        "linear": values,
+    }[rule]
+    np.testing.assert_array_equal(decoded(values, threshold, rule, np), W)
+    left = np.hstack([W - reference, np.ones((999, 1))])
+    twin, facts = decode_block(values, threshold, reference, rule, np)
+    np.testing.assert_array_equal(twin, left)
+    scale = np.ones(999) if weights is None else weights
+    np.testing.assert_allclose(sums.gram, (left * scale[:, None]).T @ left, atol=1e-10)
+    np.testing.assert_allclose(sums.cross, (left * scale[:, None]).T @ X, atol=1e-10)
+    expected = (
+        (values < 0).sum(axis=0),
+        (np.minimum(values, 0) ** 2).sum(axis=0),
+        (values > threshold).sum(axis=0) if rule != "linear" else np.full(4, 999),
+    )
+    for one, other, plain in zip(sums[2:], facts, expected, strict=True):
+        np.testing.assert_allclose(one, plain)
+        np.testing.assert_allclose(other, plain)
+
+
+def test_threads_and_precision(inputs):
+    X, inverse, threshold, reference = inputs
+    big = np.tile(X, (40, 1))
+    with _threads.threads(1):
+        one = kernel.decoded_sums(big, inverse, threshold, reference, "unshifted", None)
+    with _threads.threads(3):
+        three = kernel.decoded_sums(big, inverse, threshold, reference, "unshifted", None)
+    for a, b in zip(one, three, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-8)
+    single = kernel.decoded_sums(
+        big.astype(np.float32), inverse, threshold.astype(np.float32), reference, "unshifted", None
+    )
+    assert single.cross.dtype == np.float64
+    np.testing.assert_allclose(single.cross, one.cross, rtol=1e-2, atol=2.0)

@@ -1,0 +1,60 @@
+"""The pseudo-inverses and their choice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.purification import smallest_infinity_norm
+
+from nonneg.exceptions import UnknownNameError
+from nonneg.kernels.l1_simplex import least_l1_rows
+from nonneg.purification import pseudo_inverse as module
+from nonneg.purification.pseudo_inverse import chosen_method, dependent_feature, program_price, pseudo_inverse
+
+
+@pytest.fixture(scope="module")
+def features():
+    # Of very different sizes: the answer must not depend on that.
+    rng = np.random.default_rng(0)
+    return rng.random((8, 40)) * 10.0 ** rng.integers(-3, 4, size=(8, 1))
+
+
+def test_moore_penrose(features):
+    found = pseudo_inverse(features)
+    np.testing.assert_allclose(found.inverse, np.linalg.pinv(features.T), rtol=1e-9)
+    assert found.supports is None
+
+
+@pytest.mark.parametrize("method", ["min-infinity", "min-infinity-highs"])
+def test_least_infinity_norm(features, method):
+    found = pseudo_inverse(features, method)
+    np.testing.assert_allclose(found.inverse @ features.T, np.eye(8), atol=1e-6)
+    plain = smallest_infinity_norm(features.T)
+    norms = np.abs(found.inverse).sum(axis=1)
+    np.testing.assert_allclose(norms, np.abs(plain).sum(axis=1), rtol=1e-5)
+    assert found.infinity_norm < pseudo_inverse(features).infinity_norm
+    warm = pseudo_inverse(1.001 * features, method, found.supports)
+    np.testing.assert_allclose(1.001 * warm.inverse, found.inverse, rtol=1e-6, atol=1e-8)
+    assert warm.n_steps == 0
+
+
+def test_highs_takes_over_where_the_simplex_method_gives_up(features, monkeypatch):
+    monkeypatch.setattr(module, "least_l1_rows", lambda A, supports: least_l1_rows(A, supports, max_steps=1))
+    found = pseudo_inverse(features, "min-infinity")
+    expected = np.abs(smallest_infinity_norm(features.T)).sum(axis=1)
+    np.testing.assert_allclose(np.abs(found.inverse).sum(axis=1), expected, rtol=1e-5)
+
+
+def test_the_choice_follows_the_price():
+    assert program_price(50, 500) > program_price(20, 100)
+    assert chosen_method("auto", 20, 100, 1e6, "covariance") == "min-infinity"
+    assert chosen_method("auto", 20, 100, 1e3, "covariance") == "moore-penrose"
+    assert chosen_method("auto", 20, 100, 1e6, "regression") == "moore-penrose"
+    assert chosen_method("min-infinity", 20, 100, 10, "regression") == "min-infinity"
+    with pytest.raises(UnknownNameError, match="Did you mean 'moore-penrose'"):
+        chosen_method("more-penrose", 20, 100, 10, "regression")
+
+
+def test_dependent_features_are_found(features):
+    assert dependent_feature(features) is None
+    assert dependent_feature(np.vstack([features[:4], features[:4].sum(axis=0)])) is not None

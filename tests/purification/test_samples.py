@@ -1,0 +1,146 @@
+"""Samples from anywhere: holders, chunks, threads, fresh rows and streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.holders import FORMS, bring, plain
+
+from nonneg import purify
+from nonneg.datasets import purification_model
+from nonneg.exceptions import InvalidDataError
+from nonneg.purification import perturbed_features
+from nonneg.purification.samples import is_stream
+
+
+@pytest.fixture(scope="module")
+def noisy(planted):
+    return planted(
+        n_samples=1500,
+        n_features=40,
+        n_components=8,
+        sparsity=1.5,
+        weights="uniform",
+        noise="unbiased",
+        noise_level=0.2,
+    )
+
+
+def at_twenty(X, start, **options):
+    return purify(X, start, max_iter=20, tol=0, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "options", [{}, {"update": "covariance", "pseudo_inverse": "min-infinity"}], ids=["", "cov"]
+)
+def test_every_holder_gives_the_same(noisy, form, options):
+    X, start = noisy[0].X[:200], noisy[1]
+    expected = at_twenty(X, start, **options)
+    found = at_twenty(bring(X, form), start, **options)
+    np.testing.assert_allclose(plain(found.features), expected.features, atol=1e-8)
+    np.testing.assert_allclose(plain(found.W), expected.W, atol=1e-8)
+    assert type(found.W).__module__.partition(".")[0] == (
+        "numpy"
+        if form in ("dense", "fortran", "csr", "csc")
+        else type(bring(X, form)).__module__.partition(".")[0]
+    )
+    assert found.certificate["mixing-on-halves"].number == pytest.approx(
+        expected.certificate["mixing-on-halves"].number, rel=1e-5
+    )
+
+
+def test_chunks_threads_and_streams_agree(noisy):
+    data, start = noisy
+    expected = at_twenty(data.X, start, n_jobs=1)
+    da = pytest.importorskip("dask.array")
+    for n_rows in (100, 1499):
+        chunked = at_twenty(da.from_array(data.X, chunks=(n_rows, -1)), start)
+        np.testing.assert_allclose(chunked.features, expected.features, atol=1e-8)
+    np.testing.assert_allclose(at_twenty(data.X, start, n_jobs=3).features, expected.features, atol=1e-8)
+    again = at_twenty(data.X, start, n_jobs=1)
+    np.testing.assert_array_equal(again.features, expected.features)
+    # What a stream's threshold is chosen from is its first batch, so it is given here.
+    fixed = {"alpha": 0.2, "decode": "shifted"}
+    expected = at_twenty(data.X, start, **fixed)
+    for stream in (np.split(data.X, 5), lambda: iter(np.split(data.X, 30)), [data.X[:1000], data.X[1000:]]):
+        found = at_twenty(stream, start, **fixed)
+        np.testing.assert_allclose(found.features, expected.features, atol=1e-8)
+        assert found.W is None
+        assert found.certificate["mixing-on-halves"].number < 1
+
+
+def test_row_weights_are_repetitions(noisy):
+    data, start = noisy
+    weights = np.random.default_rng(0).integers(0, 3, len(data.X))
+    fixed = {"alpha": 0.2, "decode": "shifted"}
+    repeated = at_twenty(np.repeat(data.X, weights, axis=0), start, **fixed)
+    for form in ("dense", "csr", "torch", "dask-columns"):
+        weighted = at_twenty(bring(data.X, form), start, **fixed, sample_weight=weights)
+        np.testing.assert_allclose(plain(weighted.features), repeated.features, atol=1e-8)
+
+
+def test_fresh_rows_go_round(planted):
+    data, start = planted(n_samples=2000)
+    first = purify(data.X, start, fresh_samples=800, max_iter=3, tol=0, truth=data.H)
+    order = np.concatenate([np.arange(2000), np.arange(400)])
+    parts = [data.X[order[i * 800 : (i + 1) * 800]] for i in range(3)]
+    by_stream = purify(iter(parts), start, fresh_samples=800, tol=0, alpha=float(first.parameters["alpha"]))
+    assert by_stream.n_iter == 3
+    assert by_stream.stop_reason.name == "SAMPLES_ENDED"
+    assert first.history["e_norm"][-1] < 1e-3
+    np.testing.assert_allclose(by_stream.features, first.features, atol=1e-3)
+    chunked = bring(data.X, "dask-columns")
+    np.testing.assert_allclose(
+        purify(chunked, start, fresh_samples=800, max_iter=3, tol=0).features, first.features, atol=1e-8
+    )
+    assert first.W.shape == data.W.shape
+
+
+def test_an_iterator_is_read_once_and_never_held():
+    model = purification_model(60, 10, sparsity=2, rng=0)
+    start = perturbed_features(model.H, 0.1, rng=1)
+    alive = []
+
+    def batches():
+        import weakref
+
+        for batch in model.batches(62_000, 1000, rng=2):
+            alive.append(weakref.ref(batch))
+            assert sum(reference() is not None for reference in alive) <= 2
+            yield batch
+
+    result = purify(batches(), start, fresh_samples=3000, truth=model.H, tol=0)
+    # Twenty iterations of 3000, and the last 2000 are more than half of one.
+    assert result.n_iter == 21
+    assert len(alive) == 62
+    assert result.stop_reason.name == "SAMPLES_ENDED"
+    assert result.history["e_norm"][-1] < 1e-10
+    assert result.parameters["samples_per_iteration"] == 3000
+
+
+def test_what_is_left_of_a_stream_is_dropped_below_half():
+    model = purification_model(60, 10, sparsity=2, rng=0)
+    start = perturbed_features(model.H, 0.1, rng=1)
+    assert purify(model.batches(7000, 1000, rng=2), start, fresh_samples=3000, tol=0).n_iter == 2
+    # By default an iteration takes 10 000 samples of an iterator, and all of what can be read again.
+    assert purify(model.batches(20_000, 1000, rng=2), start, tol=0).n_iter == 2
+    held = list(model.batches(4000, 1000, rng=2))
+    assert purify(held, start, fresh_samples=3000, tol=0, max_iter=5).n_iter == 5
+    with pytest.raises(InvalidDataError, match="empty"):
+        purify(lambda: iter(()), start)
+
+
+def test_a_single_batch_has_no_halves():
+    model = purification_model(60, 10, sparsity=2, rng=0)
+    start = perturbed_features(model.H, 0.1, rng=1)
+    result = purify([model.draw(2000, rng=0).X], start, max_iter=3)
+    assert str(result.certificate["mixing-on-halves"].verdict) == "not verifiable"
+
+
+def test_what_is_taken_for_a_stream():
+    X = np.ones((3, 2))
+    assert not any(
+        is_stream(given) for given in (X, X.tolist(), bring(X, "csr"), bring(X, "dask"), [], "text")
+    )
+    assert all(is_stream(given) for given in ([X], (X, X), iter([X]), lambda: iter([X])))

@@ -1,0 +1,92 @@
+"""Moments and updates against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.purification import paper_update
+
+from nonneg import purify
+from nonneg.data import as_data_matrix
+from nonneg.purification.decode import Decoder, decode, first_threshold, weight_scales
+from nonneg.purification.moments import moments_of
+from nonneg.purification.update import regression_target
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(0)
+    H = rng.random((4, 12))
+    W = (rng.random((40, 4)) < 0.4) * rng.random((40, 4))
+    return W @ H, H + 0.05 * rng.normal(size=H.shape)
+
+
+def test_the_published_update_is_the_mean_over_pairs(small):
+    X, start = small
+    result = purify(
+        X, start, update="covariance", alpha=0.1, eta=0.3, r=2.0, max_iter=3, tol=0, check_start="report"
+    )
+    A = start.T
+    for _ in range(3):
+        A = paper_update(X.T, A, 0.1, 0.3, 2.0, np.linalg.pinv(A))
+    np.testing.assert_allclose(result.features, A.T, rtol=1e-9)
+    assert result.parameters["r"] == 2.0
+
+
+def test_the_automatic_scale_keeps_the_own_share(small):
+    X, start = small
+    one = purify(X, start, update="covariance", alpha=0.1, eta=1.0, max_iter=1, check_start="report")
+    np.testing.assert_allclose(np.diagonal(one.features @ np.linalg.pinv(start)), 1.0, rtol=1e-10)
+
+
+def test_moments_of_parts_add_up_and_do_not_cancel(small):
+    X, start = small
+    X = X + 1e6  # a background that no weight explains
+    inverse = np.linalg.pinv(start.T)
+    decoder = Decoder(inverse, np.full(4, -np.inf), "unshifted")
+    values = X @ inverse.T
+    parts = [moments_of(as_data_matrix(X[a:b]), decoder, values.mean(axis=0)) for a, b in ((0, 7), (7, 40))]
+    found = parts[0] + parts[1]
+    centred, samples = values - values.mean(axis=0), X - X.mean(axis=0)
+    np.testing.assert_allclose(found.gram, centred.T @ centred, rtol=1e-6)
+    np.testing.assert_allclose(found.cross, centred.T @ samples, rtol=1e-6)
+    np.testing.assert_allclose(found.mean_sample, X.mean(axis=0))
+    np.testing.assert_allclose(found.scaled(0.5).gram, 0.5 * found.gram)
+    np.testing.assert_allclose(found.scaled(0.5).mean_weights, values.mean(axis=0))
+
+
+def test_the_regression_is_least_squares_and_leaves_the_unseen_alone(small):
+    X, start = small
+    inverse = np.linalg.pinv(start.T)
+    decoder = Decoder(inverse, np.array([0.1, 0.1, 0.1, 1e9]), "unshifted")
+    moments = moments_of(as_data_matrix(X), decoder, np.array([0.3, 0.3, 0.3, 0.3]))
+    target = regression_target(start, moments)
+    W = decode(as_data_matrix(X), decoder)
+    design = np.hstack([W[:, :3], np.ones((40, 1))])
+    # The fourth feature has no weights: it stays, and the others are fitted without it.
+    np.testing.assert_allclose(target[:3], np.linalg.lstsq(design, X, rcond=None)[0][:3], rtol=1e-8)
+    np.testing.assert_array_equal(target[3], start[3])
+
+
+def test_thresholds_follow_the_size_of_the_weights():
+    rng = np.random.default_rng(0)
+    binary = (rng.random((5000, 3)) < 0.1) * np.array([1.0, 10.0, 0.01])
+    np.testing.assert_allclose(weight_scales(binary), [1.0, 10.0, 0.01])
+    uniform = rng.random((200000, 1))
+    assert weight_scales(uniform)[0] == pytest.approx(0.75, abs=0.01)
+    noisy = binary / np.array([1.0, 10.0, 0.01]) + 0.1 * rng.normal(size=binary.shape)
+    chosen = first_threshold(noisy * np.array([1.0, 10.0, 0.01]))
+    np.testing.assert_allclose(chosen / chosen[0], [1.0, 10.0, 0.01], rtol=0.1)
+    assert 0.25 < chosen[0] < 0.6
+    np.testing.assert_array_equal(first_threshold(-np.ones((5, 2))), [0.0, 0.0])
+
+
+def test_features_of_any_size_give_the_same_answer(planted):
+    data, start = planted(weights="uniform")
+    sizes = 10.0 ** np.linspace(-3, 3, 20)
+    one = purify(data.X, start, max_iter=20, tol=0)
+    other = purify(data.X, start * sizes[:, None], max_iter=20, tol=0)
+    np.testing.assert_allclose(other.features / sizes[:, None], one.features, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(other.W * sizes, one.W, rtol=1e-8, atol=1e-10)
+    units = purify(1e5 * data.X, 1e5 * start, max_iter=20, tol=0)
+    np.testing.assert_allclose(units.features / 1e5, one.features, rtol=1e-8, atol=1e-12)
