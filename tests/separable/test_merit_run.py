@@ -123,7 +123,8 @@ def test_the_guess_of_the_number_is_near(k, snr):
 @pytest.mark.parametrize("init", ["spa", "anchors", "result", "coefficients"])
 def test_warm_starts(init, data):
     spa = select_anchors(data.X, 6, method="spa")
-    first = select_anchors(data.X, 6, init=spa.anchors, lam=0.0, tol=1e9)
+    first = select_anchors(data.X, 6, init=spa.anchors, lam=0.0, tol=1e9, steps="line-search")
+    assert first.n_iter == 0
     given = {"spa": "spa", "anchors": spa.anchors, "result": spa, "coefficients": first.coefficients}[init]
     found = select_anchors(data.X, 6, init=given, lam=0.2, max_iter=10, tol=0.0)
     assert found.facts["t_init"] >= 1

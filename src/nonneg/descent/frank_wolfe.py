@@ -84,9 +84,12 @@ def frank_wolfe(
             raise Stalled
         return oracle(move(state, step_rule(state)))
 
+    # The loop alone holds the start, which may be large and is not needed once the first step is done.
+    held = [start]
+    del start
     run = iterate(
         step,
-        start,
+        held.pop(),
         max_iter=max_iter,
         stop=stop,
         callback=callback,

@@ -119,9 +119,11 @@ def columns_of(matrix: Any, *, total: float = 1.0) -> SparseColumns:
     SparseColumns
         With float64 weights.
     """
-    csc = sp.csc_array(matrix).astype(np.float64)
-    csc.sum_duplicates()
-    csc.eliminate_zeros()
+    csc = sp.csc_array(matrix, dtype=np.float64)
+    if not csc.has_canonical_format or not csc.data.all():
+        csc = csc.copy()
+        csc.sum_duplicates()
+        csc.eliminate_zeros()
     counts = np.diff(csc.indptr).astype(np.int32)
     capacity = int(counts.max(initial=0)) + GROWTH
     lists = no_entries(csc.shape[1], exact=False, capacity=capacity)
@@ -129,6 +131,25 @@ def columns_of(matrix: Any, *, total: float = 1.0) -> SparseColumns:
     lists.rows[used] = csc.indices
     lists.weights[used] = csc.data * total
     return SparseColumns(lists.rows, lists.weights, counts, float(total))
+
+
+def scaled_columns(columns: SparseColumns, total: float) -> SparseColumns:
+    """Return the same matrix with weights in another unit.
+
+    Parameters
+    ----------
+    columns : SparseColumns
+        With float weights.
+    total : float
+        The new total.
+
+    Returns
+    -------
+    SparseColumns
+        The lists of rows are shared.
+    """
+    weights = columns.weights * (total / columns.total)
+    return SparseColumns(columns.rows, weights, columns.counts, float(total))
 
 
 def move_columns(

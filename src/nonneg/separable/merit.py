@@ -21,7 +21,9 @@ from nonneg.descent.frank_wolfe import frank_wolfe
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.iteration import Checkpoint, FirstOf, Progress
 from nonneg.iteration.progress import reporter
+from nonneg.kernels.column_residuals import residuals_of
 from nonneg.kernels.portable.column_residuals import to_numpy
+from nonneg.kernels.sparse_columns import scaled_columns
 from nonneg.separable.exact_steps import STEP_RULES, corrected
 from nonneg.separable.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit_certificate import merit_statements
@@ -30,7 +32,7 @@ from nonneg.separable.number import leading_rows
 from nonneg.separable.penalty_weight import balanced_weight, guessed_number
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
-from nonneg.separable.warm_start import Start, first_iteration, given_start, start_columns
+from nonneg.separable.warm_start import LONGEST_EXACT, Start, first_iteration, given_start, start_columns
 
 # Bytes that a checkpoint may write a second: a large run is saved less often.
 SAVED_PER_SECOND = 2e7
@@ -109,7 +111,7 @@ def merit(
         Stop when the anchors were the same for so many iterations.
     recovery : bool, optional
         Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the found
-        anchors; by default where points times anchors are at most two million.
+        anchors; by default where points times anchors are at most a million.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
     verbose : int
@@ -152,12 +154,14 @@ def merit(
     weight, lam_facts = _weight(data, lam, n_anchors, start)
     problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip)
     open_loop = steps == "open-loop" and not skip
+    columns = start_columns(start, n, exact=open_loop and max_iter <= LONGEST_EXACT)
+    residual = residuals_of(problem.dictionary, columns)
     t = 0
     if start.coefficients is not None:
-        warm = problem.start(start_columns(start, n, t=1, open_loop=False, max_iter=max_iter))
-        t = first_iteration(t_init, warm.residual, data.xp if data.kind == "array" else np)
-    columns = start_columns(start, n, t=t, open_loop=open_loop, max_iter=max_iter)
-    first = problem.start(columns, t)
+        t = first_iteration(t_init, residual, data.xp if data.kind == "array" else np)
+        columns = scaled_columns(columns, t * (t + 1) / 2) if open_loop else columns
+    first = [problem.start(columns, t, residual)]
+    del residual
     rule = STEP_RULES[steps]
     n_corrections = (10 if steps == "pairwise" else 0) if corrections is None else corrections
     saved = None
@@ -174,7 +178,7 @@ def merit(
             anchor_window,
             str(columns.weights.dtype),
         ]
-        saved = _checkpoint(Path(checkpoint), data, first, key)
+        saved = _checkpoint(Path(checkpoint), data, first[0], key)
 
     def oracle(state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
         new, measures = problem.answer(state)
@@ -184,7 +188,7 @@ def merit(
         return corrected(problem, advance(problem, state, move), rule, n_corrections)
 
     run = frank_wolfe(
-        first,
+        first.pop(),
         oracle=oracle,
         step_rule=lambda state: rule(problem, state),
         move=moved,
@@ -206,7 +210,7 @@ def merit(
         "largest_residual": state.largest_residual,
     }
     statements = merit_statements(
-        data, problem, state, anchors, first=first, n_iter=run.n_iter, recovery=recovery
+        data, problem, state, anchors, start=(columns, t), n_iter=run.n_iter, recovery=recovery
     )
     return SelectionResult(
         anchors=anchors,

@@ -29,7 +29,7 @@ from nonneg.separable.warm_start import StartCondition, start_condition
 from nonneg.separable.weights import anchor_weights
 
 # Points times anchors up to which the mixtures of all points are computed for the theorems.
-RECOVERY_SIZE = 2_000_000
+RECOVERY_SIZE = 1_000_000
 
 
 def merit_statements(
@@ -38,7 +38,7 @@ def merit_statements(
     state: FrankWolfeIterate,
     anchors: IntArray,
     *,
-    first: FrankWolfeIterate,
+    start: tuple[SparseColumns, int],
     n_iter: int,
     recovery: bool | None = None,
 ) -> list[Statement]:
@@ -54,12 +54,12 @@ def merit_statements(
         The answer, with the gap of all columns.
     anchors : array of int
         The points chosen.
-    first : FrankWolfeIterate
-        The start.
+    start : tuple of SparseColumns and int
+        The coefficients it began with, and at which iteration.
     n_iter : int
         Iterations done.
     recovery : bool, optional
-        Whether Lemma 1 and Theorems 2 to 4 are evaluated; by default up to two million mixtures.
+        Whether Lemma 1 and Theorems 2 to 4 are evaluated; by default up to a million mixtures.
 
     Returns
     -------
@@ -70,17 +70,16 @@ def merit_statements(
     kappa = hull_distance(W)
     longest = float(np.linalg.norm(W, axis=1).max())
     share, n_outside = _support(state, anchors)
+    first, t = start
     condition = (
-        start_condition(first.columns, first.t, anchors)
-        if first.t > 0
-        else StartCondition(holds=False, row=None, xi=None)
+        start_condition(first, t, anchors) if t > 0 else StartCondition(holds=False, row=None, xi=None)
     )
     statements = [
         duality_gap_statement(state.loss, state.gap),
         margin_statement(state.row_maxima, anchors),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),
-        start_statement(first.t, condition.holds, condition.row, condition.xi, n_iter),
+        start_statement(t, condition.holds, condition.row, condition.xi, n_iter),
     ]
     wanted = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
     if not wanted:

@@ -129,7 +129,7 @@ class SelfDictionary:
         points = data.csr if data.kind == "sparse" else data.array  # type: ignore[attr-defined]
         return cls(dictionary_of(points), lam, mu, **options)
 
-    def start(self, columns: SparseColumns, t: int = 0) -> FrankWolfeIterate:
+    def start(self, columns: SparseColumns, t: int = 0, residual: Array | None = None) -> FrankWolfeIterate:
         """Return the first iterate.
 
         Parameters
@@ -138,6 +138,8 @@ class SelfDictionary:
             The coefficients.
         t : int
             The iteration to begin with.
+        residual : array of float64 of shape (n_points, n_features), optional
+            Their residuals, where they are known.
 
         Returns
         -------
@@ -152,7 +154,7 @@ class SelfDictionary:
             total=columns.total,
             row_max=row_max,
             row_count=row_count,
-            residual=residuals_of(self.dictionary, columns),
+            residual=residuals_of(self.dictionary, columns) if residual is None else residual,
             t=t,
             active=np.ones(columns.n_columns, dtype=bool) if self.skip else None,
         )

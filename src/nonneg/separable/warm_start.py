@@ -172,7 +172,7 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
     return int(rule)
 
 
-def start_columns(start: Start, n_points: int, *, t: int, open_loop: bool, max_iter: int) -> SparseColumns:
+def start_columns(start: Start, n_points: int, *, exact: bool) -> SparseColumns:
     """Return the first coefficients as lists.
 
     Parameters
@@ -181,21 +181,17 @@ def start_columns(start: Start, n_points: int, *, t: int, open_loop: bool, max_i
         The coefficients.
     n_points : int
         The number of points.
-    t : int
-        The iteration to begin with.
-    open_loop : bool
-        Whether all columns take the same open-loop steps, so that weights only grow.
-    max_iter : int
-        How far the weights may grow.
+    exact : bool
+        Whether weights from a cold start are to be whole numbers.
 
     Returns
     -------
     SparseColumns
-        Whole weights from a cold start with open-loop steps.
+        With float weights of total 1 where coefficients were given.
     """
     if start.coefficients is None:
-        return no_entries(n_points, exact=open_loop and max_iter <= LONGEST_EXACT)
-    return columns_of(start.coefficients, total=t * (t + 1) / 2 if open_loop else 1.0)
+        return no_entries(n_points, exact=exact)
+    return columns_of(start.coefficients)
 
 
 @dataclass(frozen=True)
