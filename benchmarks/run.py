@@ -26,6 +26,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     machine,
     memory,
     merit_iteration,
+    purification,
     records,
     start_up,
     tables,
@@ -37,7 +38,8 @@ RACES = {
     for module in (frobenius_dense, frobenius_sparse, kl, itakura_saito, frobenius_mu)
 }
 MEASUREMENTS: dict[str, ModuleType] = {
-    module.NAME: module for module in (cone_start, anchor_peers, merit_iteration, memory, start_up)
+    module.NAME: module
+    for module in (cone_start, anchor_peers, merit_iteration, purification, memory, start_up)
 }
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"

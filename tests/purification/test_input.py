@@ -91,6 +91,8 @@ def test_bad_data(small):
     spoilt[3, 5] = np.nan
     with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
         purify(spoilt, start)
+    with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
+        purify(lambda: iter([X, spoilt]), start)
     with pytest.raises(InvalidDataError, match="stream of samples is empty"):
         purify(iter([]), start)
     with pytest.raises(ShapeError, match="A batch of the stream has 29 columns"):

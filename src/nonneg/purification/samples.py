@@ -209,6 +209,9 @@ class BatchStream:
                 self._batches, anew = self._open(), True
                 continue
             part = moments_of(batch, decoder, reference)
+            if not np.isfinite(part.mean_sample).all():
+                # It was not looked at before, because that takes as long as a product: say which entry it is.
+                _check_entries(batch)
             # Every other batch goes to the same one of two halves, which are compared in the end.
             parts = (
                 [part] if not parts else [*parts, part] if len(parts) == 1 else [parts[1], parts[0] + part]
@@ -304,8 +307,17 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
     return as_data_matrix(data.array[first:last], weights=weights)  # type: ignore[attr-defined]
 
 
+def _check_entries(batch: DataMatrix) -> None:
+    held: Any = batch
+    checked_data(held.csr if batch.kind == "sparse" else held.array, signed=True, who="purify")
+
+
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
-    data = checked_data(batch, signed=True, who="purify")
+    plain = isinstance(batch, np.ndarray) and batch.ndim == 2 and batch.dtype in (np.float32, np.float64)
+    if plain and n_columns is not None and len(batch):
+        data = as_data_matrix(batch)
+    else:
+        data = checked_data(batch, signed=True, who="purify")
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
             f"A batch of the stream has {data.shape[1]} columns, those before had {n_columns}. All batches "
