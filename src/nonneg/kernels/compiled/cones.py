@@ -16,6 +16,7 @@ PROBES = 8
 LOOSE = {"contract", "nsz", "reassoc"}
 
 
+# Names for compiled code alone: the overloads below give them their meaning, for dense rows and for CSR.
 def row_dot(rows, i, vector):
     """Return the product of row `i` with a vector."""
     raise NotImplementedError
