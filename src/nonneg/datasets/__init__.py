@@ -35,6 +35,9 @@ from nonneg.datasets.real import (
 )
 from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
 from nonneg.datasets.synthetic import (
+    GaussianCompositeData,
+    GaussianCompositeModel,
+    MusicNotesData,
     PlantedData,
     PurificationData,
     PurificationModel,
@@ -42,8 +45,11 @@ from nonneg.datasets.synthetic import (
     circular_cones,
     equiangular_directions,
     faces_like,
+    gaussian_composite,
+    gaussian_composite_model,
     low_rank_plus_noise,
     middle_points,
+    music_notes,
     purification_data,
     purification_model,
     scene_like,
@@ -55,6 +61,9 @@ from nonneg.datasets.weighting import tfidf
 __all__ = [
     "Dataset",
     "DatasetNotFoundError",
+    "GaussianCompositeData",
+    "GaussianCompositeModel",
+    "MusicNotesData",
     "PlantedData",
     "PurificationData",
     "PurificationModel",
@@ -63,6 +72,8 @@ __all__ = [
     "circular_cones",
     "equiangular_directions",
     "faces_like",
+    "gaussian_composite",
+    "gaussian_composite_model",
     "load_armstrong",
     "load_bbc",
     "load_brca_sbs96",
@@ -91,6 +102,7 @@ __all__ = [
     "load_yale_b",
     "low_rank_plus_noise",
     "middle_points",
+    "music_notes",
     "purification_data",
     "purification_model",
     "scene_like",

@@ -14,14 +14,18 @@ from nonneg.metrics.matching import Matching, match_components
 from nonneg.metrics.mixing import Mixing, mixing
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
+from nonneg.metrics.sinusoids import SinusoidFit, atoms_per_frequency, fit_sinusoids
 
 __all__ = [
     "Matching",
     "Mixing",
+    "SinusoidFit",
     "anchors_found",
+    "atoms_per_frequency",
     "beta_divergence",
     "clustering_accuracy",
     "dice_coefficient",
+    "fit_sinusoids",
     "match_components",
     "mean_removed_angles",
     "mean_removed_spectral_angle",

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from nonneg.datasets.synthetic.cones import circular_cones, equiangular_directions
 from nonneg.datasets.synthetic.faces import faces_like
+from nonneg.datasets.synthetic.gaussian_composite import (
+    GaussianCompositeData,
+    GaussianCompositeModel,
+    gaussian_composite,
+    gaussian_composite_model,
+)
 from nonneg.datasets.synthetic.low_rank import low_rank_plus_noise
+from nonneg.datasets.synthetic.music_notes import MusicNotesData, music_notes
 from nonneg.datasets.synthetic.planted import PlantedData
 from nonneg.datasets.synthetic.purification import (
     PurificationData,
@@ -17,6 +24,9 @@ from nonneg.datasets.synthetic.separable import SeparableData, middle_points, se
 from nonneg.datasets.synthetic.text import text_like
 
 __all__ = [
+    "GaussianCompositeData",
+    "GaussianCompositeModel",
+    "MusicNotesData",
     "PlantedData",
     "PurificationData",
     "PurificationModel",
@@ -24,8 +34,11 @@ __all__ = [
     "circular_cones",
     "equiangular_directions",
     "faces_like",
+    "gaussian_composite",
+    "gaussian_composite_model",
     "low_rank_plus_noise",
     "middle_points",
+    "music_notes",
     "purification_data",
     "purification_model",
     "scene_like",

@@ -1,0 +1,178 @@
+"""The Gaussian composite model: frames that a hidden transform turns into independent Gaussian variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError
+
+
+@dataclass(frozen=True)
+class GaussianCompositeData:
+    """Realizations of frames with the transform and the variances behind them.
+
+    Attributes
+    ----------
+    Y : array of shape (n_realizations, n_frames, frame_length)
+        One frame a row.
+    transform : array of shape (frame_length, frame_length)
+        The true orthogonal transform, one atom a row.
+    W : array of shape (n_frames, n_components)
+        The true activations: the paper's H, transposed.
+    H : array of shape (n_components, frame_length)
+        The true components, rows of sum 1: the paper's W, transposed.
+    """
+
+    Y: FloatArray
+    transform: FloatArray
+    W: FloatArray
+    H: FloatArray
+
+
+@dataclass(frozen=True)
+class GaussianCompositeModel:
+    """A distribution of frames from which any number of realizations can be drawn.
+
+    Attributes
+    ----------
+    transform : array of shape (frame_length, frame_length)
+        The true orthogonal transform.
+    W : array of shape (n_frames, n_components)
+        The true activations.
+    H : array of shape (n_components, frame_length)
+        The true components.
+    """
+
+    transform: FloatArray
+    W: FloatArray
+    H: FloatArray
+
+    @property
+    def variances(self) -> FloatArray:
+        """Variances of the transformed frames, W H."""
+        return self.W @ self.H
+
+    def draw(
+        self, n_realizations: int = 1, rng: Seed = None, dtype: npt.DTypeLike = np.float64
+    ) -> GaussianCompositeData:
+        """Draw realizations.
+
+        Parameters
+        ----------
+        n_realizations : int, default 1
+            How many.
+        rng : None, int or numpy.random.Generator
+            The source of random numbers.
+        dtype : dtype, default float64
+            The type of the entries, float32 or float64.
+
+        Returns
+        -------
+        GaussianCompositeData
+            Independent realizations of all frames.
+        """
+        if n_realizations < 1:
+            raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
+        scales = np.sqrt(self.variances)
+        transformed = generator(rng).normal(size=(n_realizations, *scales.shape)) * scales
+        # A frame y with transform @ y given: as rows, the inverse of an orthogonal matrix is the matrix.
+        Y = transformed @ self.transform
+        return GaussianCompositeData(*(array.astype(dtype) for array in (Y, self.transform, self.W, self.H)))
+
+
+def gaussian_composite_model(
+    n_frames: int = 50,
+    frame_length: int = 10,
+    n_components: int = 5,
+    *,
+    shape: float = 1.0,
+    scale: float = 2.0,
+    transform: FloatArray | None = None,
+    rng: Seed = None,
+) -> GaussianCompositeModel:
+    """Return a Gaussian composite model with factors drawn from a Gamma distribution.
+
+    Parameters
+    ----------
+    n_frames : int, default 50
+        Number N of frames.
+    frame_length : int, default 10
+        Length M of a frame.
+    n_components : int, default 5
+        Number K of components.
+    shape, scale : float
+        Of the Gamma distribution of all entries of both factors.
+    transform : array of shape (frame_length, frame_length), optional
+        An orthogonal matrix; the type-II DCT by default.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    GaussianCompositeModel
+        To draw from; its components are scaled to sum 1 and its activations make up for it.
+
+    References
+    ----------
+    .. [1] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, section V-A.
+    """
+    if min(n_frames, frame_length, n_components) < 1:
+        raise InvalidParameterError(
+            "n_frames, frame_length and n_components must be at least 1, got "
+            f"{n_frames}, {frame_length} and {n_components}."
+        )
+    rng = generator(rng)
+    H = rng.gamma(shape, scale, size=(n_components, frame_length))
+    W = rng.gamma(shape, scale, size=(n_frames, n_components))
+    sums = H.sum(axis=1)
+    if transform is None:
+        transform = scipy.fft.dct(np.eye(frame_length), type=2, norm="ortho", axis=0)
+    return GaussianCompositeModel(np.array(transform, dtype=np.float64), W * sums, H / sums[:, None])
+
+
+def gaussian_composite(
+    n_realizations: int = 1,
+    n_frames: int = 50,
+    frame_length: int = 10,
+    n_components: int = 5,
+    *,
+    shape: float = 1.0,
+    scale: float = 2.0,
+    transform: FloatArray | None = None,
+    rng: Seed = None,
+) -> GaussianCompositeData:
+    """Draw realizations of a fresh Gaussian composite model.
+
+    Parameters
+    ----------
+    n_realizations : int, default 1
+        Number S of realizations.
+    n_frames : int, default 50
+        Number N of frames.
+    frame_length : int, default 10
+        Length M of a frame.
+    n_components : int, default 5
+        Number K of components.
+    shape, scale : float
+        Of the Gamma distribution of all entries of both factors.
+    transform : array of shape (frame_length, frame_length), optional
+        An orthogonal matrix; the type-II DCT by default.
+    rng : None, int or numpy.random.Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    GaussianCompositeData
+        Frames and the truth behind them.
+    """
+    rng = generator(rng)
+    model = gaussian_composite_model(
+        n_frames, frame_length, n_components, shape=shape, scale=scale, transform=transform, rng=rng
+    )
+    return model.draw(n_realizations, rng)

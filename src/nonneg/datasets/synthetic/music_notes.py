@@ -1,0 +1,123 @@
+"""Two synthetic music notes, each alone for a second and then both, as signals and as windowed frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError
+
+FREQUENCIES = (440.0, 466.16)
+SAMPLE_RATE = 5000
+# Samples of the time that a note sounds, three of which make a signal.
+STRETCH = 5000
+FRAME_LENGTH, HOP, TAPER = 200, 100, 0.1
+
+
+@dataclass(frozen=True)
+class MusicNotesData:
+    """Realizations of the two notes, which differ by the phases alone.
+
+    Attributes
+    ----------
+    Y : array of shape (n_realizations, 151, 200)
+        Windowed frames of the signals, one a row.
+    signals : array of shape (n_realizations, 15000)
+        Sums of the two notes.
+    notes : array of shape (n_realizations, 2, 15000)
+        Each note alone.
+    phases : array of shape (n_realizations, 2)
+        Drawn uniformly from [0, 2 pi).
+    frequencies : array of shape (2,)
+        Fundamental frequencies in Hz; each note has one more harmonic at twice that.
+    sample_rate : int
+        In Hz.
+    window : array of shape (200,)
+        What a frame is multiplied by; its sum is 1.
+    """
+
+    Y: FloatArray
+    signals: FloatArray
+    notes: FloatArray
+    phases: FloatArray
+    frequencies: FloatArray
+    sample_rate: int
+    window: FloatArray
+
+
+def music_notes(
+    n_realizations: int = 1, *, rng: Seed = None, dtype: npt.DTypeLike = np.float64
+) -> MusicNotesData:
+    """Draw realizations of the notes A4 and A#4 with two harmonics each, three seconds at 5000 Hz.
+
+    The first note sounds in the first second, the second one in the second, both in the third.
+
+    Parameters
+    ----------
+    n_realizations : int, default 1
+        Number S of realizations.
+    rng : None, int or numpy.random.Generator
+        The source of the phases.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    MusicNotesData
+        Signals and their frames of 200 samples, half of which overlap.
+
+    Notes
+    -----
+    ``y[t] = sum_i sum_r 0.5^(r+1) cos(r (2 pi f_i t / fs + theta_i)) g_i[t]`` for t = 1, ..., 15000 and i, r
+    = 1, 2, with smooth envelopes ``g_i`` made of bumps ``exp(1 - 1 / (1 - x^2))`` over a second each. Frames
+    begin 100 samples before the signal, are 100 samples apart, and are multiplied by a periodic Tukey window
+    with a share of 0.1 in its cosines, divided by its sum.
+
+    References
+    ----------
+    .. [1] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, section V-A.
+    """
+    if n_realizations < 1:
+        raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
+    phases = generator(rng).uniform(0.0, 2.0 * np.pi, size=(n_realizations, len(FREQUENCIES)))
+    t = np.arange(1, 3 * STRETCH + 1)
+    bumps = [_bump(t, k) for k in range(3)]
+    envelopes = np.stack([bumps[0] + bumps[2], bumps[1] + bumps[2]])
+    frequencies = np.array(FREQUENCIES)
+    angles = 2.0 * np.pi * frequencies[:, None] * t / SAMPLE_RATE + phases[:, :, None]
+    notes = (0.25 * np.cos(angles) + 0.125 * np.cos(2.0 * angles)) * envelopes
+    signals = notes.sum(axis=1)
+    window = _window()
+    padded = np.pad(signals, ((0, 0), (HOP, HOP)))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME_LENGTH, axis=1)[:, ::HOP] * window
+    return MusicNotesData(
+        frames.astype(dtype),
+        signals.astype(dtype),
+        notes.astype(dtype),
+        phases,
+        frequencies,
+        SAMPLE_RATE,
+        window.astype(dtype),
+    )
+
+
+def _bump(t: FloatArray, k: int) -> FloatArray:
+    """Return a smooth function that is positive in second k alone and 1 in its middle."""
+    half = (STRETCH + 1) / 2
+    x = (t - half - STRETCH * k) / half
+    inside = np.abs(x) < 1
+    return np.where(inside, np.exp(1.0 - 1.0 / np.where(inside, 1.0 - x**2, 1.0)), 0.0)
+
+
+def _window() -> FloatArray:
+    """Return the periodic Tukey window, divided by its sum."""
+    slope = TAPER * FRAME_LENGTH / 2
+    m = np.arange(FRAME_LENGTH)
+    # The first and the last share of a period of a cosine, 1 between them; sample 200 would be sample 0.
+    distance = np.minimum(m, FRAME_LENGTH - m)
+    window = np.where(distance < slope, 0.5 * (1.0 - np.cos(np.pi * distance / slope)), 1.0)
+    return window / window.sum()
