@@ -12,21 +12,27 @@ from nonneg.metrics.clustering import (
 )
 from nonneg.metrics.matching import Matching, match_components
 from nonneg.metrics.mixing import Mixing, mixing
+from nonneg.metrics.ranking import RankMatching, averaged_rank_correlation, match_memberships
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
+from nonneg.metrics.separation import SeparationScores, scale_invariant_sdr, separation_scores
 from nonneg.metrics.sinusoids import SinusoidFit, atoms_per_frequency, fit_sinusoids
 
 __all__ = [
     "Matching",
     "Mixing",
+    "RankMatching",
+    "SeparationScores",
     "SinusoidFit",
     "anchors_found",
     "atoms_per_frequency",
+    "averaged_rank_correlation",
     "beta_divergence",
     "clustering_accuracy",
     "dice_coefficient",
     "fit_sinusoids",
     "match_components",
+    "match_memberships",
     "mean_removed_angles",
     "mean_removed_spectral_angle",
     "mixing",
@@ -35,5 +41,7 @@ __all__ = [
     "purity",
     "relative_approximation",
     "relative_error",
+    "scale_invariant_sdr",
+    "separation_scores",
     "success_rate",
 ]
