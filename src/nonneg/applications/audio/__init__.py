@@ -1,0 +1,1 @@
+"""Recordings: frames and back, sound files, masks, groups of components, sources."""

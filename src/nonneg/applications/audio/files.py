@@ -1,0 +1,214 @@
+"""Sound files: wav, flac and what else libsndfile knows."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.exceptions import (
+    FileFormatError,
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    OutputError,
+    ShapeError,
+)
+
+WRITABLE = {".wav": ("WAV", "FLOAT"), ".flac": ("FLAC", "PCM_24")}
+"""Endings of files that can be written -> format and kind of samples."""
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A sound that was read.
+
+    Attributes
+    ----------
+    samples : array of shape (n_samples,)
+        In [-1, 1] unless the file holds larger floats.
+    rate : int
+        Samples a second.
+    n_channels : int
+        Channels of the file.
+    source : str
+        Name of the file, without its folders.
+    """
+
+    samples: FloatArray
+    rate: int
+    n_channels: int
+    source: str
+
+
+def read_sound(
+    path: str | os.PathLike[str], *, channel: int | str = "mean", rate: int | None = None
+) -> Sound:
+    """Read a sound file.
+
+    Parameters
+    ----------
+    path : str or path
+        Such as a .wav or .flac file.
+    channel : int or "mean"
+        Which channel of several, from 0, or their mean.
+    rate : int, optional
+        Resample to so many samples a second; by default the file's rate stays.
+
+    Returns
+    -------
+    Sound
+        One channel in double precision.
+
+    Raises
+    ------
+    FileFormatError
+        If there is no such file, or it is no sound.
+    InvalidDataError
+        If it holds no samples, or one that is NaN or infinite.
+    """
+    name = Path(path).name
+    samples, found = _decoded(Path(path))
+    n_samples, n_channels = samples.shape
+    if n_samples == 0:
+        raise InvalidDataError(f"{name} holds no samples: expected a sound, got an empty file. Record again.")
+    one = _chosen_channel(samples, channel, name)
+    if not np.isfinite(one).all():
+        at = int(np.flatnonzero(~np.isfinite(one))[0])
+        raise NonFiniteDataError(
+            f"{name}: sample {at} ({at / found:.3f} s) is {one[at]}. Expected finite numbers. Write the file "
+            "again with integer samples, or cut the damaged part out."
+        )
+    if rate is not None and rate != found:
+        one = resampled(one, found, rate)
+    return Sound(one, found if rate is None else int(rate), n_channels, name)
+
+
+def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
+    """Write a sound file; one that exists is replaced when the new one is whole.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in .wav (32-bit floats, so that nothing is clipped) or .flac (24 bits).
+    samples : array-like of shape (n_samples,) or (n_samples, n_channels)
+        In [-1, 1] for .flac.
+    rate : int
+        Samples a second.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the ending is another, or the rate is not a positive whole number.
+    InvalidDataError
+        If samples are not finite, or would be clipped.
+    OutputError
+        If the file cannot be written; one that was there stays.
+    """
+    soundfile = _soundfile()
+    place = Path(path)
+    if place.suffix.lower() not in WRITABLE:
+        raise InvalidParameterError(
+            f"Expected a file name that ends in {' or '.join(WRITABLE)}, got {place.name!r}."
+        )
+    form, subtype = WRITABLE[place.suffix.lower()]
+    entries = np.asarray(samples)
+    if entries.ndim not in (1, 2) or 0 in entries.shape or entries.dtype.kind not in "iuf":
+        raise ShapeError(
+            f"Expected samples of shape (n_samples,) or (n_samples, n_channels), at least one, got "
+            f"{entries.dtype} of shape {entries.shape}."
+        )
+    if not _is_rate(rate):
+        raise InvalidParameterError(f"rate must be a whole number of samples a second, got {rate!r}.")
+    entries = entries.astype(np.float64)
+    peak = float(np.abs(entries).max())
+    if not math.isfinite(peak):
+        raise NonFiniteDataError(f"Expected finite samples for {place.name}, got NaN or infinity.")
+    if peak > 1 and form == "FLAC":
+        raise InvalidDataError(
+            f"The largest sample is {peak:.3g}: .flac holds [-1, 1] and would clip it. Write a .wav file, or "
+            f"divide the samples by {peak:.3g}."
+        )
+    temporary: Path | None = None
+    try:
+        handle, hidden = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}", suffix=".part")
+        os.close(handle)
+        temporary = Path(hidden)
+        soundfile.write(temporary, entries, int(rate), format=form, subtype=subtype)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(place)
+    except (OSError, soundfile.SoundFileError) as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise OutputError(f"{path} could not be written: {error}. Choose another place.") from error
+
+
+def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
+    """Return a signal at another rate.
+
+    Parameters
+    ----------
+    samples : array-like of shape (..., n_samples)
+        The signal.
+    rate, new_rate : int
+        Samples a second, before and after.
+
+    Returns
+    -------
+    array of shape (..., about n_samples * new_rate / rate)
+        Band-limited by a polyphase filter.
+    """
+    from scipy.signal import resample_poly
+
+    for value in (rate, new_rate):
+        if not _is_rate(value):
+            raise InvalidParameterError(f"Expected a whole number of samples a second, got {value!r}.")
+    common = math.gcd(int(rate), int(new_rate))
+    return np.asarray(resample_poly(samples, int(new_rate) // common, int(rate) // common, axis=-1))
+
+
+def _decoded(path: Path) -> tuple[FloatArray, int]:
+    soundfile = _soundfile()
+    if path.is_dir():
+        raise FileFormatError(f"{path} is a folder; a sound file was expected. Name a file in it.")
+    if not path.exists():
+        raise FileFormatError(f"{path} does not exist. Check the name of the sound file.")
+    try:
+        samples, rate = soundfile.read(path, dtype="float64", always_2d=True)
+    except (OSError, soundfile.SoundFileError) as error:
+        reason = str(getattr(error, "error_string", error)).strip().rstrip(".")
+        raise FileFormatError(
+            f"{path.name} could not be read as sound ({reason}). Expected .wav, .flac or another format of "
+            "libsndfile. Convert it first, for example with: ffmpeg -i IN OUT.wav"
+        ) from error
+    return samples, int(rate)
+
+
+def _chosen_channel(samples: FloatArray, channel: int | str, name: str) -> FloatArray:
+    n_channels = samples.shape[1]
+    if isinstance(channel, str) and channel == "mean":
+        return samples[:, 0].copy() if n_channels == 1 else samples.mean(axis=1)
+    whole = isinstance(channel, int | np.integer) and not isinstance(channel, bool)
+    if not whole or not 0 <= int(channel) < n_channels:
+        raise InvalidParameterError(
+            f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'mean' "
+            f"or a number from 0 to {n_channels - 1}."
+        )
+    return samples[:, int(channel)].copy()
+
+
+def _is_rate(rate: Any) -> bool:
+    return isinstance(rate, int | np.integer) and not isinstance(rate, bool) and int(rate) > 0
+
+
+def _soundfile() -> Any:
+    return import_optional("soundfile", extra="audio", purpose="Reading and writing sound files")

@@ -1,0 +1,220 @@
+"""Cut signals into frames and put them together again, without losing a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.signal import get_window
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
+
+# A sample whose windows sum to less than this share of the largest sum could not be recovered.
+_LEAST_WEIGHT = 1e-12
+
+
+@dataclass(frozen=True)
+class Framing:
+    """How signals are cut into overlapping frames.
+
+    Parameters
+    ----------
+    frame_length : int
+        Samples a frame, at least 2.
+    hop : int or None
+        From one frame to the next, at most `frame_length`; None takes half a frame.
+    window : str, tuple or array of shape (frame_length,)
+        What frames are multiplied by: "sine", "rectangular", a name or tuple that `scipy.signal.get_window`
+        knows, such as "hann" or ("tukey", 0.1), or the weights themselves. Windows by name are periodic.
+
+    Notes
+    -----
+    Signals are padded by ``frame_length - hop`` zeros on either side, and at the end by what the last frame
+    lacks, so that the first and last samples lie in as many frames as all others. `join` multiplies by the
+    window once more and divides by the sum of the squared windows: the signal whose frames are nearest to
+    those given, and the very signal that `split` was given if nothing happened between.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> framing = Framing(200, 100, ("tukey", 0.1))
+    >>> frames = framing.split(np.sin(np.arange(15000)))
+    >>> frames.shape
+    (1, 151, 200)
+    >>> bool(np.allclose(framing.join(frames, 15000), np.sin(np.arange(15000))))
+    True
+    """
+
+    frame_length: int
+    hop: int | None = None
+    window: Any = "sine"
+
+    def __post_init__(self) -> None:
+        _check_whole("frame_length", self.frame_length, 2, None)
+        if self.hop is None:
+            object.__setattr__(self, "hop", max(self.frame_length // 2, 1))
+        _check_whole("hop", self.hop, 1, self.frame_length)
+        squares = np.square(self.weights)
+        # The sums repeat every hop.
+        whole = np.zeros(-(-self.frame_length // self.step) * self.step)
+        whole[: self.frame_length] = squares
+        sums = whole.reshape(-1, self.step).sum(axis=0)
+        if sums.min() <= _LEAST_WEIGHT * sums.max():
+            raise InvalidParameterError(
+                f"With window {self.window!r} and hop {self.hop} the sample at place {int(sums.argmin())} of "
+                "every hop has weight zero in all frames and would be lost. Use a smaller hop, such as "
+                f"{self.frame_length // 2}, or a window without zeros, such as 'sine'."
+            )
+
+    @property
+    def step(self) -> int:
+        """The hop as a number."""
+        return int(self.hop or 1)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The window."""
+        return _window(self.window, self.frame_length)
+
+    @property
+    def padding(self) -> int:
+        """Zeros before a signal."""
+        return self.frame_length - self.step
+
+    def n_frames(self, n_samples: int) -> int:
+        """Return how many frames a signal has.
+
+        Parameters
+        ----------
+        n_samples : int
+            Its length.
+
+        Returns
+        -------
+        int
+            At least 1.
+        """
+        beyond_first = max(n_samples + 2 * self.padding - self.frame_length, 0)
+        return 1 + -(-beyond_first // self.step)
+
+    def split(self, signals: Any) -> FloatArray:
+        """Cut signals into frames.
+
+        Parameters
+        ----------
+        signals : array-like of shape (n_samples,) or (n_takes, n_samples)
+            Real numbers; not changed.
+
+        Returns
+        -------
+        array of shape (n_takes, n_frames, frame_length)
+            The frames, times the window.
+        """
+        takes = as_takes(signals)
+        n_takes, n_samples = takes.shape
+        n_frames = self.n_frames(n_samples)
+        padded = np.zeros((n_takes, (n_frames - 1) * self.step + self.frame_length), dtype=takes.dtype)
+        padded[:, self.padding : self.padding + n_samples] = takes
+        views = np.lib.stride_tricks.sliding_window_view(padded, self.frame_length, axis=1)[:, :: self.step]
+        return views * self.weights.astype(takes.dtype)
+
+    def join(self, frames: Any, n_samples: int) -> FloatArray:
+        """Add overlapping frames up to signals.
+
+        Parameters
+        ----------
+        frames : array-like of shape (..., n_frames, frame_length)
+            As `split` returns them; not changed.
+        n_samples : int
+            The length of the signals.
+
+        Returns
+        -------
+        array of shape (..., n_samples)
+            The signals whose frames are nearest to those given.
+        """
+        frames = np.asarray(frames)
+        expected = (self.n_frames(n_samples), self.frame_length)
+        if frames.ndim < 2 or frames.shape[-2:] != expected:
+            raise ShapeError(
+                f"Expected frames of shape (..., {expected[0]}, {expected[1]}) for a signal of {n_samples} "
+                f"samples, got {frames.shape}. Pass frames as split returns them, and the signal's length."
+            )
+        weights = self.weights.astype(frames.dtype)
+        signals = self._overlapped(frames * weights)
+        total = self._overlapped(np.broadcast_to(weights * weights, expected))
+        inside = slice(self.padding, self.padding + n_samples)
+        return signals[..., inside] / total[inside]
+
+    def _overlapped(self, frames: FloatArray) -> FloatArray:
+        # Each frame is cut into parts of one hop; part i of frame n is added at hop n + i.
+        *leading, n_frames, length = frames.shape
+        n_parts = -(-length // self.step)
+        added = np.zeros((*leading, n_frames + n_parts - 1, self.step), dtype=frames.dtype)
+        for part in range(n_parts):
+            piece = frames[..., part * self.step : (part + 1) * self.step]
+            added[..., part : part + n_frames, : piece.shape[-1]] += piece
+        return added.reshape(*leading, -1)
+
+
+def as_takes(signals: Any) -> FloatArray:
+    """Check signals of equal length and return them as an array.
+
+    Parameters
+    ----------
+    signals : array-like of shape (n_samples,) or (n_takes, n_samples)
+        Real numbers.
+
+    Returns
+    -------
+    array of shape (n_takes, n_samples)
+        In single precision where that came, else in double.
+    """
+    takes = np.asarray(signals)
+    if takes.dtype.kind not in "biuf":
+        raise DataTypeError(
+            f"Expected signals of real numbers, got dtype {takes.dtype}. Takes of different lengths go into "
+            "a list, one array each, to SourceSeparation(takes='consecutive')."
+        )
+    if takes.ndim == 1:
+        takes = takes[None, :]
+    if takes.ndim != 2 or takes.shape[0] == 0:
+        raise ShapeError(
+            f"Expected a signal of shape (n_samples,) or takes of shape (n_takes, n_samples), got "
+            f"{np.shape(signals)}."
+        )
+    if takes.shape[1] == 0:
+        raise InvalidDataError("Expected a signal with at least one sample, got an empty one.")
+    return takes if takes.dtype == np.float32 else takes.astype(np.float64)
+
+
+def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to frame_length = {most}"
+        raise InvalidParameterError(f"{name} must be a whole number {bounds}, got {value!r}.")
+
+
+def _window(window: Any, length: int) -> FloatArray:
+    if isinstance(window, str) and window == "sine":
+        # scipy's "cosine" is the same, but only since it can be periodic.
+        return np.sin(np.pi * (np.arange(length) + 0.5) / length)
+    if isinstance(window, str) and window == "rectangular":
+        return np.ones(length)
+    if isinstance(window, str | tuple):
+        try:
+            return np.asarray(get_window(window, length, fftbins=True), dtype=np.float64)
+        except ValueError as error:
+            raise InvalidParameterError(
+                f"window={window!r} is not known: {error} Use 'sine', 'rectangular', 'hann' or "
+                "('tukey', 0.1), or give the weights."
+            ) from error
+    weights = np.asarray(window)
+    if weights.shape != (length,) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():
+        raise ShapeError(
+            f"Expected a window of frame_length = {length} finite numbers, got {weights.dtype} of shape "
+            f"{weights.shape}."
+        )
+    return weights.astype(np.float64)

@@ -1,0 +1,102 @@
+"""Wiener masks: the share of every coefficient that belongs to a source, in any orthogonal transform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError, ShapeError
+
+
+def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0) -> FloatArray:
+    """Return the share of each source in the variance of every coefficient.
+
+    Parameters
+    ----------
+    activations : array-like of shape (n_frames, n_components)
+        Nonnegative: how much of each component is in each frame.
+    components : array-like of shape (n_components, frame_length)
+        Nonnegative: the variances that a component stands for.
+    groups : array-like of int of shape (n_components,), optional
+        The source of each component, from 0; by default each is a source of its own.
+    floor : float
+        A variance that is in every coefficient beside the components, as the eps0 of the loss: each source
+        has an equal share of it.
+
+    Returns
+    -------
+    array of shape (n_sources, n_frames, frame_length)
+        In [0, 1]; over the sources they sum to one. Equal shares where nothing is known.
+    """
+    W, H = np.asarray(activations), np.asarray(components)
+    if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
+        raise ShapeError(
+            f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
+            f"frame_length), got {W.shape} and {H.shape}."
+        )
+    labels = np.arange(H.shape[0]) if groups is None else checked_groups(groups, H.shape[0])
+    n_sources = int(labels.max()) + 1
+    variances = np.empty((n_sources, W.shape[0], H.shape[1]), dtype=np.result_type(W, H))
+    for source in range(n_sources):
+        mine = labels == source
+        variances[source] = W[:, mine] @ H[mine]
+    variances += floor / n_sources
+    total = variances.sum(axis=0)
+    unknown = total <= 0
+    variances[:, unknown] = 1.0
+    total[unknown] = n_sources
+    variances /= total
+    return variances
+
+
+def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
+    """Return the part of each source in every frame.
+
+    Parameters
+    ----------
+    frames : array-like of shape (n_takes, n_frames, frame_length)
+        The mixture.
+    transform : array-like of shape (frame_length, frame_length)
+        Orthogonal; its rows are atoms.
+    masks : array-like of shape (n_sources, n_frames, frame_length)
+        In the transform's domain.
+
+    Returns
+    -------
+    array of shape (n_sources, n_takes, n_frames, frame_length)
+        Frames in time; where the masks sum to one, they sum to the mixture.
+    """
+    mixture, atoms, shares = np.asarray(frames), np.asarray(transform), np.asarray(masks)
+    coefficients = mixture @ atoms.T
+    return np.stack([(coefficients * share) @ atoms for share in shares])
+
+
+def checked_groups(groups: Any, n_components: int) -> Any:
+    """Check the source of each component.
+
+    Parameters
+    ----------
+    groups : array-like of int of shape (n_components,)
+        From 0, none left out.
+    n_components : int
+        How many are expected.
+
+    Returns
+    -------
+    array of int of shape (n_components,)
+        The same.
+    """
+    labels = np.asarray(groups)
+    if labels.shape != (n_components,) or labels.dtype.kind not in "iu":
+        raise ShapeError(
+            f"Expected the source of each of {n_components} components, whole numbers from 0, got "
+            f"{labels.dtype} of shape {labels.shape}."
+        )
+    present = np.unique(labels)
+    if present[0] != 0 or present[-1] != len(present) - 1:
+        raise InvalidParameterError(
+            f"Sources are numbered from 0 without gaps; the groups name {present.tolist()}."
+        )
+    return labels.astype(np.intp)

@@ -1,0 +1,103 @@
+"""Sound files: what is written is read back, and bad ones are named."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from nonneg.applications.audio.files import read_sound, resampled, write_sound
+from nonneg.exceptions import (
+    FileFormatError,
+    InvalidDataError,
+    InvalidParameterError,
+    MissingDependencyError,
+    NonFiniteDataError,
+    OutputError,
+    ShapeError,
+)
+
+soundfile = pytest.importorskip("soundfile")
+
+
+@pytest.mark.parametrize(("ending", "error"), [(".wav", 1e-7), (".flac", 1.3e-7), (".WAV", 1e-7)])
+def test_what_is_written_is_read(ending, error, tmp_path, rng):
+    signal = rng.uniform(-1, 1, 1000)
+    path = tmp_path / f"a{ending}"
+    write_sound(path, signal, 8000)
+    sound = read_sound(path)
+    assert (sound.rate, sound.n_channels, sound.source) == (8000, 1, path.name)
+    np.testing.assert_allclose(sound.samples, signal, atol=error)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_floats_beyond_one_are_not_clipped(tmp_path):
+    write_sound(tmp_path / "a.wav", [0.0, 3.0, -2.0], 10)
+    np.testing.assert_array_equal(read_sound(tmp_path / "a.wav").samples, [0.0, 3.0, -2.0])
+    with pytest.raises(InvalidDataError, match=r"largest sample is 3: .flac holds \[-1, 1\] and would clip"):
+        write_sound(tmp_path / "a.flac", [0.0, 3.0, -2.0], 10)
+
+
+def test_channels(tmp_path, rng):
+    both = rng.uniform(-1, 1, (100, 2)).astype(np.float32)
+    write_sound(tmp_path / "a.wav", both, 10)
+    np.testing.assert_allclose(read_sound(tmp_path / "a.wav").samples, both.mean(axis=1), atol=1e-7)
+    assert read_sound(tmp_path / "a.wav").n_channels == 2
+    np.testing.assert_array_equal(read_sound(tmp_path / "a.wav", channel=1).samples, both[:, 1])
+    with pytest.raises(InvalidParameterError, match=r"channel=2: a.wav has 2 channels. Expected 'mean' or a"):
+        read_sound(tmp_path / "a.wav", channel=2)
+
+
+def test_resampling_keeps_a_tone(tmp_path):
+    tone = np.sin(2 * np.pi * 50 * np.arange(2000) / 1000)
+    write_sound(tmp_path / "a.wav", tone, 1000)
+    sound = read_sound(tmp_path / "a.wav", rate=750)
+    assert sound.rate == 750
+    assert len(sound.samples) == 1500
+    inside = slice(100, 1400)
+    expected = np.sin(2 * np.pi * 50 * np.arange(1500) / 750)
+    np.testing.assert_allclose(sound.samples[inside], expected[inside], atol=0.01)
+    with pytest.raises(InvalidParameterError, match="whole number of samples a second"):
+        resampled(tone, 1000, 0)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileFormatError, match=r"no.wav does not exist"):
+        read_sound(tmp_path / "no.wav")
+    with pytest.raises(FileFormatError, match="is a folder"):
+        read_sound(tmp_path)
+    (tmp_path / "text.wav").write_text("not a sound")
+    with pytest.raises(
+        FileFormatError, match=r"text.wav could not be read as sound \(.*ffmpeg -i IN OUT.wav"
+    ):
+        read_sound(tmp_path / "text.wav")
+    (tmp_path / "nothing.wav").write_bytes(b"")
+    with pytest.raises(FileFormatError, match="could not be read as sound"):
+        read_sound(tmp_path / "nothing.wav")
+    soundfile.write(tmp_path / "empty.wav", np.zeros((0, 1)), 8000)
+    with pytest.raises(InvalidDataError, match=r"empty.wav holds no samples"):
+        read_sound(tmp_path / "empty.wav")
+    soundfile.write(tmp_path / "nan.wav", np.array([0, 0, np.nan, 0]), 4, subtype="FLOAT")
+    with pytest.raises(NonFiniteDataError, match=r"nan.wav: sample 2 \(0.500 s\) is nan"):
+        read_sound(tmp_path / "nan.wav")
+
+
+def test_what_is_not_written(tmp_path):
+    with pytest.raises(InvalidParameterError, match=r"ends in .wav or .flac, got 'a.mp3'"):
+        write_sound(tmp_path / "a.mp3", [0.0], 10)
+    with pytest.raises(InvalidParameterError, match="rate must be a whole number"):
+        write_sound(tmp_path / "a.wav", [0.0], 0.5)
+    with pytest.raises(ShapeError, match="at least one"):
+        write_sound(tmp_path / "a.wav", [], 10)
+    with pytest.raises(NonFiniteDataError, match=r"finite samples for a.wav"):
+        write_sound(tmp_path / "a.wav", [np.nan], 10)
+    with pytest.raises(OutputError, match="could not be written"):
+        write_sound(tmp_path / "no folder" / "a.wav", [0.0], 10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(MissingDependencyError, match=r"needs soundfile.*pip install 'nonneg\[audio\]'"):
+        read_sound(tmp_path / "a.wav")

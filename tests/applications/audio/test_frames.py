@@ -1,0 +1,87 @@
+"""Frames and back: nothing is lost, whatever window and hop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import get_window
+
+from nonneg.applications.audio.frames import Framing, as_takes
+from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_hop_and_length_gives_the_signal_back(data):
+    length = data.draw(st.integers(2, 40))
+    hop = data.draw(st.integers(1, length))
+    n_samples = data.draw(st.integers(1, 100))
+    window = data.draw(st.sampled_from(["sine", "rectangular", ("kaiser", 4.0), "hamming"]))
+    signals = np.random.default_rng(0).standard_normal((3, n_samples))
+    framing = Framing(length, hop, window)
+    frames = framing.split(signals)
+    assert frames.shape == (3, framing.n_frames(n_samples), length)
+    np.testing.assert_allclose(framing.join(frames, n_samples), signals, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", ["hann", ("tukey", 0.1), "blackman", "sine"])
+def test_windows_that_vanish_at_the_edge_lose_nothing_with_overlap(window):
+    signal = np.random.default_rng(1).standard_normal(777)
+    framing = Framing(64, 32, window)
+    np.testing.assert_allclose(framing.join(framing.split(signal), 777)[0], signal, atol=1e-12)
+
+
+def test_frames_are_those_of_the_music_notes():
+    # 100 zeros on each side, frames of 200 with a hop of 100: 151 of them, times a periodic window.
+    signal = np.arange(1.0, 15001.0)
+    frames = Framing(200, 100, ("tukey", 0.1)).split(signal)[0]
+    assert frames.shape == (151, 200)
+    weights = get_window(("tukey", 0.1), 200)
+    padded = np.concatenate([np.zeros(100), signal, np.zeros(100)])
+    for at in (0, 1, 75, 150):
+        np.testing.assert_array_equal(frames[at], padded[100 * at : 100 * at + 200] * weights)
+
+
+def test_join_is_the_nearest_signal(rng):
+    framing = Framing(8, 3, "hann")
+    frames = rng.standard_normal((1, framing.n_frames(20), 8))
+    joined = framing.join(frames, 20)
+    distance = np.linalg.norm(framing.split(joined) - frames)
+    for _ in range(20):
+        other = joined + 1e-3 * rng.standard_normal(joined.shape)
+        assert np.linalg.norm(framing.split(other) - frames) > distance
+
+
+def test_single_precision_stays_and_input_is_not_changed(rng):
+    signal = rng.standard_normal(50).astype(np.float32)
+    before = signal.copy()
+    framing = Framing(16)
+    frames = framing.split(signal)
+    frames *= 2
+    assert frames.dtype == framing.join(frames, 50).dtype == np.float32
+    np.testing.assert_array_equal(signal, before)
+
+
+def test_what_is_refused():
+    with pytest.raises(
+        InvalidParameterError, match="frame_length must be a whole number of at least 2, got 1"
+    ):
+        Framing(1)
+    with pytest.raises(InvalidParameterError, match="hop must be a whole number from 1 to frame_length = 8"):
+        Framing(8, 9)
+    with pytest.raises(InvalidParameterError, match=r"would be lost. Use a smaller hop, such as 4"):
+        Framing(8, 8, "hann")
+    with pytest.raises(InvalidParameterError, match="window='hanni' is not known"):
+        Framing(8, 4, "hanni")
+    with pytest.raises(ShapeError, match="Expected a window of frame_length = 8"):
+        Framing(8, 4, np.ones(7))
+    with pytest.raises(ShapeError, match=r"Expected frames of shape \(..., 6, 8\)"):
+        Framing(8, 4).join(np.zeros((1, 5, 8)), 20)
+    with pytest.raises(InvalidDataError, match="at least one sample"):
+        Framing(8).split([])
+    with pytest.raises(ShapeError, match="or takes of shape"):
+        Framing(8).split(np.zeros((1, 2, 3)))
+    with pytest.raises(DataTypeError, match="real numbers, got dtype complex128"):
+        as_takes(np.zeros(4, dtype=complex))
