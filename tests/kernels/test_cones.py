@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels.cones import compare_rows, own_products
+from nonneg.kernels.cones import compare_rows, own_products, settled_centroids
 from nonneg.kernels.portable.cones import nearest_cosines, own_columns
 
 
@@ -154,3 +154,38 @@ def test_tensors_in_host_memory_are_served_by_the_compiled_kernel(rng, torch):
     for tensor, array in zip(found, wanted, strict=True):
         assert isinstance(tensor, torch.Tensor)
         np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def rows_about(centroids, rng, n_rows, spread):
+    """Rows of unequal lengths about the centroids, and which one each was made from."""
+    own = rng.integers(len(centroids), size=n_rows)
+    X = centroids[own] + spread * rng.random((n_rows, centroids.shape[1])) / centroids.shape[1] ** 0.5
+    return (X * rng.gamma(2.0, size=(n_rows, 1))).astype(centroids.dtype), own
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_settled_rows_have_their_nearest_centroid(dtype, n_threads, rng, monkeypatch):
+    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
+    centroids = rng.gamma(0.3, size=(12, 480)).astype(dtype)
+    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+    X, _ = rows_about(centroids, rng, 1500, 0.3)
+    # Between two centroids, where an angle settles nothing, and without a direction.
+    X[700:800] = centroids[0] + centroids[1]
+    X[800] = 0.0
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    with threads(n_threads):
+        labels, cosines = settled_centroids(X, inverse, centroids)
+    products = X @ centroids.T * inverse
+    settled = labels >= 0
+    assert settled.mean() > 0.9
+    assert not settled[700:801].any()
+    np.testing.assert_array_equal(labels[settled], products.argmax(axis=1)[settled])
+    np.testing.assert_allclose(cosines[settled], products.max(axis=1)[settled], rtol=20 * np.finfo(dtype).eps)
+
+
+def test_rows_without_clusters_are_left_to_the_product_with_all_centroids(rng):
+    X = rng.random((1200, 480))
+    inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    assert settled_centroids(X, inverse, X[:12] * inverse[:12]) is None

@@ -6,7 +6,8 @@ norms of the rows.
 
 The search is not bound by a product of all rows with every centroid. The largest cosine of a point to some of
 the centroids is a lower bound of that to all, so that points whose bound is above what another one reached
-are not looked at again (`kernels.cones.compare_rows`); the assignment is one product with all centroids.
+are not looked at again (`kernels.cones.compare_rows`). The assignment is one product with all centroids, of
+the rows for which a guess and the triangle inequality do not settle it (`kernels.cones.settled_centroids`).
 """
 
 from __future__ import annotations
@@ -251,6 +252,16 @@ def _assign(
     block: LocalMatrix, inverse_norms: Array, *, centroids: Array
 ) -> tuple[tuple[Array, Array], tuple[()]]:
     xp = block.xp
+    rows = block.raw_rows()
+    if isinstance(rows, np.ndarray) and isinstance(inverse_norms, np.ndarray):
+        found = cones.settled_centroids(rows, inverse_norms, centroids)
+        if found is not None:
+            nearest, cosines = found
+            left = np.flatnonzero(nearest < 0)
+            products = rows[left] @ centroids.T
+            nearest[left] = np.argmax(products, axis=1)
+            cosines[left] = np.max(products, axis=1) * inverse_norms[left, 0]
+            return (np.where(inverse_norms > 0, nearest[:, None], -1), cosines[:, None]), ()
     products = block.times(centroids.T)
     labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
     labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))

@@ -16,6 +16,10 @@ from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 
 # A cluster is summed in pieces of at least so many rows, and in at most so many pieces beside one a cluster.
 PIECE_ROWS, PIECES = 64, 64
+# Guesses at the nearest centroid: so many a row, from one run of columns in so many, tried on some rows
+# first, and not worth their while for fewer columns or centroids.
+TRIES, RUN, ONE_RUN_IN = 4, 8, 10
+SAMPLE_ROWS, FEWEST_COLUMNS, FEWEST_CENTROIDS = 256, 400, 8
 
 
 def compare_rows(
@@ -69,6 +73,81 @@ def compare_rows(
 
     over_ranges(work, n_rows, grain=64, operations=2.0 * _size(rows))
     return nearest, seen
+
+
+def settled_centroids(
+    rows: FloatArray, inverse_norms: FloatArray, centroids: FloatArray
+) -> tuple[IntArray, FloatArray] | None:
+    """Return the nearest centroids of the rows for which that is certain without a product with all of them.
+
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_columns)
+        Dense rows.
+    inverse_norms : array of shape (n_rows, 1)
+        One over the norms of the rows; 0 for rows of zeros.
+    centroids : array of shape (k, n_columns)
+        Unit vectors.
+
+    Returns
+    -------
+    labels : array of int of shape (n_rows,)
+        The nearest centroids; -1 for rows that are not settled.
+    cosines : array of shape (n_rows,)
+        The cosines to them. None instead of both where most rows would not be settled, or where the product
+        with all centroids costs little.
+
+    Notes
+    -----
+    A tenth of the columns, those in which the centroids differ most, says which centroids a row is probably
+    near to. If its angle to one of them is less than half of that one's angle to every other centroid, no
+    other can be nearer (the triangle inequality for angles), and the row is settled. A few rows show first
+    whether that settles most of them.
+    """
+    if len(centroids) < FEWEST_CENTROIDS or rows.shape[1] < FEWEST_COLUMNS or len(rows) < 4 * SAMPLE_ROWS:
+        return None
+    from nonneg.kernels.compiled.cones import settle_block
+
+    centroids = np.ascontiguousarray(centroids)
+    columns = _telling_columns(centroids)
+    some = np.ascontiguousarray(centroids[:, columns].T)
+    lengths = 0.5 * np.sum(some * some, axis=0)
+    enough = _excluding_cosines(centroids)
+    labels, cosines = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=rows.dtype)
+
+    def settle(start: int, stop: int) -> None:
+        # By the distances of what the tenth shows of the directions.
+        scores = (np.take(rows[start:stop], columns, axis=1) @ some) * inverse_norms[start:stop] - lengths
+        settle_block(rows, inverse_norms, centroids, scores, enough, TRIES, labels, cosines, start, stop)
+
+    settle(0, SAMPLE_ROWS)
+    if np.mean(labels[:SAMPLE_ROWS] >= 0) < 0.5:
+        return None
+    over_ranges(
+        lambda start, stop: settle(start + SAMPLE_ROWS, stop + SAMPLE_ROWS),
+        len(rows) - SAMPLE_ROWS,
+        grain=64,
+        operations=3.0 * rows.size,
+    )
+    return labels, cosines
+
+
+def _excluding_cosines(centroids: FloatArray) -> FloatArray:
+    """Return, for each centroid, the cosine above which a row is nearer to it than to any other."""
+    between = centroids @ centroids.T
+    np.fill_diagonal(between, -1.0)
+    half = 0.5 * np.arccos(np.clip(between.max(axis=1), -1.0, 1.0))
+    # Cosines carry rounding errors of the order of `margin` squared; an angle near zero one of its root.
+    margin = 8.0 * float(np.finfo(centroids.dtype).eps) ** 0.5
+    return np.where(half > 2.0 * margin, np.cos(half - margin), 2.0).astype(centroids.dtype)
+
+
+def _telling_columns(centroids: FloatArray) -> IntArray:
+    """Return the tenth of the columns in which the centroids differ most, in runs as long as a cache line."""
+    n_runs = centroids.shape[1] // RUN
+    spread = np.var(centroids[:, : n_runs * RUN], axis=0).reshape(n_runs, RUN).sum(axis=1)
+    runs = np.sort(np.argsort(spread)[-max(1, n_runs // ONE_RUN_IN) :])
+    return (runs[:, None] * RUN + np.arange(RUN)).ravel()
 
 
 def own_products(
