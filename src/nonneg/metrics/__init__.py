@@ -15,7 +15,7 @@ from nonneg.metrics.mixing import Mixing, mixing
 from nonneg.metrics.ranking import RankMatching, averaged_rank_correlation, match_memberships
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
-from nonneg.metrics.separation import SeparationScores, scale_invariant_sdr, separation_scores
+from nonneg.metrics.separation import SeparationScores, separation_scores
 from nonneg.metrics.sinusoids import SinusoidFit, atoms_per_frequency, fit_sinusoids
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "purity",
     "relative_approximation",
     "relative_error",
-    "scale_invariant_sdr",
     "separation_scores",
     "success_rate",
 ]

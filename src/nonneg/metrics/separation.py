@@ -10,7 +10,17 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidDataError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import (
+    InvalidDataError,
+    NonFiniteDataError,
+    NonnegWarning,
+    ShapeError,
+    UnknownNameError,
+)
+
+DISTORTIONS = ("filter", "gain")
+# Decibels by which rounding may put an SDR above the others.
+_SLACK = 0.1
 
 
 class SeparationScores(NamedTuple):
@@ -34,8 +44,8 @@ class SeparationScores(NamedTuple):
     permutation: np.ndarray[Any, np.dtype[np.intp]]
 
 
-def separation_scores(true: Any, found: Any) -> SeparationScores:
-    """Return SDR, SIR and SAR by BSS Eval, with the best permutation.
+def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> SeparationScores:
+    """Return SDR, SIR and SAR as BSS Eval defines them, with the best permutation.
 
     Parameters
     ----------
@@ -43,65 +53,84 @@ def separation_scores(true: Any, found: Any) -> SeparationScores:
         The sources; none silent.
     found : array-like of shape (n_sources, n_samples)
         What was separated, in any order; none silent.
+    distortion : {"filter", "gain"}
+        What is allowed between a source and what was found: a filter of 512 samples (`mir_eval`, with which
+        papers are compared), or a factor only (nothing else needed, and stricter).
 
     Returns
     -------
     SeparationScores
-        In decibels; the permutation has the largest mean SIR.
+        In decibels; the permutation has the largest mean SIR. SDR is at most SIR and SAR.
+
+    Warns
+    -----
+    NonnegWarning
+        If `mir_eval` returns an SDR above SIR or SAR: sources of a few partials have no 512 independent
+        delays, and its projections are inexact. ``distortion="gain"`` has no such trouble.
 
     Notes
     -----
-    By `mir_eval`, which allows a filter of 512 samples between a source and what was found: a wrong phase or
-    level of a partial costs nothing. `scale_invariant_sdr` allows a factor only.
+    With a factor only, what was found is split into its projection on the true source, the rest of its
+    projection on the span of all true sources (interference), and what is left (artefacts).
+
+    References
+    ----------
+    .. [1] Vincent, Gribonval & Fevotte (2006), Performance measurement in blind audio source separation.
     """
+    if distortion not in DISTORTIONS:
+        raise UnknownNameError.of("distortion", distortion, DISTORTIONS)
     first, second = _checked(true, found)
     for name, sources in (("true", first), ("found", second)):
         silent = np.flatnonzero(~sources.any(axis=1))
         if silent.size:
             raise InvalidDataError(
                 f"Source {int(silent[0])} of the {name} ones is silent, and a ratio to it is not defined. "
-                "Leave it out on both sides, or use scale_invariant_sdr."
+                "Leave it out on both sides."
             )
+    return _filtered(first, second) if distortion == "filter" else _scaled(first, second)
+
+
+def _filtered(true: FloatArray, found: FloatArray) -> SeparationScores:
     module = import_optional("mir_eval.separation", extra="audio", purpose="Scores of separated sources")
     with warnings.catch_warnings():
         # mir_eval announces that this module will move to another package one day.
         warnings.simplefilter("ignore", FutureWarning)
-        sdr, sir, sar, permutation = module.bss_eval_sources(first, second, compute_permutation=True)
+        sdr, sir, sar, permutation = module.bss_eval_sources(true, found, compute_permutation=True)
+    if np.any(sdr > np.minimum(sir, sar) + _SLACK):
+        warnings.warn(
+            "mir_eval's SDR is above SIR or SAR, which cannot be: the sources have too few partials for "
+            "filters of 512 samples, and SIR and SAR are not to be trusted. Use distortion='gain'.",
+            NonnegWarning,
+            stacklevel=3,
+        )
     return SeparationScores(sdr, sir, sar, np.asarray(permutation, dtype=np.intp))
 
 
-def scale_invariant_sdr(true: Any, found: Any) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.intp]]]:
-    """Return the signal-to-distortion ratio after the best factor, with the best permutation.
+def _scaled(true: FloatArray, found: FloatArray) -> SeparationScores:
+    # Coordinates in the span of the sources, and what of each found source lies outside it.
+    basis, _ = np.linalg.qr(true.T)
+    inside, outlines = found @ basis, true @ basis
+    artefacts = np.square(found - inside @ basis.T).sum(axis=1)
+    factors = (outlines @ inside.T) / np.square(outlines).sum(axis=1)[:, None]
+    targets = factors[:, :, None] * outlines[:, None, :]
+    target = np.square(targets).sum(axis=2)
+    interference = np.square(inside[None] - targets).sum(axis=2)
+    sir = _decibels(target, interference)
+    # Infinite ratios would hide all others from the assignment.
+    _, permutation = linear_sum_assignment(np.clip(sir, -1e3, 1e3), maximize=True)
+    pairs = np.arange(len(true)), permutation
+    target, interference, artefacts = target[pairs], interference[pairs], artefacts[permutation]
+    return SeparationScores(
+        _decibels(target, interference + artefacts),
+        sir[pairs],
+        _decibels(target + interference, artefacts),
+        permutation.astype(np.intp),
+    )
 
-    Parameters
-    ----------
-    true : array-like of shape (n_sources, n_samples)
-        The sources.
-    found : array-like of shape (n_sources, n_samples)
-        What was separated, in any order.
 
-    Returns
-    -------
-    sdr : array of shape (n_sources,)
-        In decibels: the squared norm of the projection of the found source on the true one, to that of the
-        rest. Infinite where they are equal, minus infinite where they have nothing in common.
-    permutation : array of int of shape (n_sources,)
-        Entry i is the found source that belongs to true source i: the pairs with the largest sum of squared
-        cosines.
-    """
-    first, second = _checked(true, found)
-    inner = first @ second.T
-    norms = np.square(first).sum(axis=1)[:, None] * np.square(second).sum(axis=1)[None, :]
-    shares = np.square(inner) / np.where(norms > 0, norms, 1.0)
-    _, permutation = linear_sum_assignment(shares, maximize=True)
-    matched = second[permutation]
-    squares = np.square(first).sum(axis=1)
-    factor = (first * matched).sum(axis=1) / np.where(squares > 0, squares, 1.0)
-    target = factor[:, None] * first
+def _decibels(power: FloatArray, other: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.square(target).sum(axis=1) / np.square(matched - target).sum(axis=1)
-        sdr = 10 * np.log10(np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
-    return sdr, permutation.astype(np.intp)
+        return 10 * np.log10(np.where(power > 0, power / other, 0.0))
 
 
 def _checked(true: Any, found: Any) -> tuple[FloatArray, FloatArray]:
