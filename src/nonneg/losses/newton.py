@@ -30,6 +30,8 @@ PASSES, SHRINK = 4, 0.1
 LARGEST_FALL, SMALL_PART = 0.2, 1e-3
 # A row whose step is shorter than this takes a multiplicative step instead.
 SHORTEST_STEP = 0.02
+# Rows are moved in at least so many parts, unless these would have fewer entries.
+PARTS, PART_ENTRIES = 4, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,8 @@ def newton_rows(
     xp = array_namespace(factor)
     numpy = isinstance(factor, np.ndarray)
     rows = block_rows(side.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
+    # Small data are cut as well, into parts that are worth a thread each.
+    rows = min(rows, max(-(-side.n_rows // PARTS), -(-PART_ENTRIES // side.n_columns)))
     squares = other * other
 
     def work(start: int, stop: int) -> list[tuple[Array, float, Array]]:
