@@ -1,0 +1,269 @@
+"""Searches along a line for many problems at once, each with its own step, that say whether they succeeded.
+
+A line is a function from steps to points. All problems of a batch are tried together: whoever is done stands
+still. Where the truth of a mask cannot be read without waiting for a device, a fixed number of trials is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_namespace
+
+from nonneg._typing import Array, Namespace
+
+Point = tuple[Array, ...]
+"""Arrays whose first axis is the batch."""
+
+
+class Line(Protocol):
+    """What a search asks about."""
+
+    def at(self, step: Array) -> Point:
+        """Return the point at a step."""
+
+    def value(self, point: Point) -> Array:
+        """Return the value to be decreased."""
+
+    def slope(self, point: Point, step: Array) -> Array:
+        """Return the derivative of the value by the step."""
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """Where a search ended.
+
+    Attributes
+    ----------
+    point : tuple of array
+        The points taken; that of step 0 where no step decreased the value.
+    step : array of shape (batch,)
+        The steps taken.
+    value : array of shape (batch,)
+        The values there.
+    succeeded : array of bool of shape (batch,)
+        Whether the conditions of the search hold there.
+    n_trials : int
+        Points looked at.
+    """
+
+    point: Point
+    step: Array
+    value: Array
+    succeeded: Array
+    n_trials: int
+
+
+def select(mask: Array, new: Point, old: Point, *, reads: bool = True) -> Point:
+    """Take the new point where the mask says so.
+
+    Parameters
+    ----------
+    mask : array of bool of shape (batch,)
+        Whom to move.
+    new, old : tuple of array
+        The two points.
+    reads : bool
+        Whether the mask may be read: nothing is copied where all or none move.
+
+    Returns
+    -------
+    tuple of array
+        The mixture.
+    """
+    xp = array_namespace(mask)
+    if reads:
+        if bool(xp.all(mask)):
+            return new
+        if not bool(xp.any(mask)):
+            return old
+    return tuple(
+        xp.where(xp.reshape(mask, (-1,) + (1,) * (a.ndim - 1)), a, b) for a, b in zip(new, old, strict=True)
+    )
+
+
+def strong_wolfe(
+    line: Line,
+    start: Point,
+    value: Array,
+    slope: Array,
+    *,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    max_trials: int = 20,
+    reads: bool = True,
+) -> SearchOutcome:
+    """Find steps with enough decrease and a slope that is small enough, beginning at step 1.
+
+    Parameters
+    ----------
+    line : Line
+        Points, values and slopes.
+    start : tuple of array
+        The point at step 0.
+    value, slope : array of shape (batch,)
+        At step 0; problems whose slope is not negative stay where they are.
+    c1, c2 : float
+        ``f(t) <= f(0) + c1 t f'(0)`` and ``|f'(t)| <= c2 |f'(0)|`` are asked for.
+    max_trials : int
+        At most so many points; exactly so many where `reads` is false.
+    reads : bool
+        Whether masks may be read between trials.
+
+    Returns
+    -------
+    SearchOutcome
+        Where no step met both conditions, the best one with enough decrease, or none.
+
+    Notes
+    -----
+    The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
+    The trials are those of Nocedal & Wright's algorithms 3.5 and 3.6 as SciPy's `line_search` makes them.
+    """
+    xp = array_namespace(value)
+    zero, infinite = xp.zeros_like(value), xp.full_like(value, float("inf"))
+    step = xp.ones_like(value)
+    low, low_value, low_slope = zero, value, slope
+    # No upper end is known yet while `high` is infinite.
+    high, high_value = infinite, infinite
+    last, last_value = zero, value
+    cut = xp.zeros_like(value, dtype=xp.bool)
+    active = slope < 0
+    succeeded = ~active
+    point, n_trials = start, 0
+    with _quiet(xp):
+        for _ in range(max_trials):
+            if reads and not bool(xp.any(active)):
+                break
+            n_trials += 1
+            trial = line.at(step)
+            found = line.value(trial)
+            # Written so that NaN counts as too high.
+            lower = active & (found <= value + c1 * step * slope) & (found < low_value)
+            raised = active & ~lower
+            found_slope = (
+                zero if reads and not bool(xp.any(lower)) else xp.where(lower, line.slope(trial, step), zero)
+            )
+            accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
+            point = select(lower, trial, point, reads=reads)
+            succeeded = succeeded | accepted
+            turned = lower & (found_slope * xp.where(cut, high - low, xp.ones_like(low)) >= 0)
+            ahead = lower & ~turned
+            # The point left behind serves the next cubic; a fresh bracket begins with step 0.
+            from_high = cut & (raised | turned)
+            last = xp.where(from_high, high, xp.where(cut & ahead, low, xp.where(cut, last, zero)))
+            last_value = xp.where(
+                from_high, high_value, xp.where(cut & ahead, low_value, xp.where(cut, last_value, value))
+            )
+            first_cut = ~cut & (raised | turned)
+            high, high_value = (
+                xp.where(raised, step, xp.where(turned, low, high)),
+                xp.where(raised, found, xp.where(turned, low_value, high_value)),
+            )
+            low, low_value, low_slope = (
+                xp.where(lower, new, old)
+                for new, old in ((step, low), (found, low_value), (found_slope, low_slope))
+            )
+            cut = cut | first_cut
+            active = active & ~accepted
+            if reads and not bool(xp.any(active)):
+                break
+            inside = _interpolated(
+                xp, low, low_value, low_slope, high, high_value, last, last_value, first_cut
+            )
+            step = xp.where(active, xp.where(cut, inside, 2.0 * step), step)
+    return SearchOutcome(point, low, low_value, succeeded, n_trials)
+
+
+def _interpolated(
+    xp: Namespace,
+    low: Array,
+    low_value: Array,
+    low_slope: Array,
+    high: Array,
+    high_value: Array,
+    last: Array,
+    last_value: Array,
+    first: Array,
+) -> Array:
+    width = high - low
+    left, right = xp.where(width < 0, high, low), xp.where(width < 0, low, high)
+    # The cubic through both ends and the last point, with the slope at the low end.
+    db, dc = width, last - low
+    yb, yc = high_value - low_value - low_slope * db, last_value - low_value - low_slope * dc
+    denominator = (db * dc) ** 2 * (db - dc)
+    a = (dc**2 * yb - db**2 * yc) / denominator
+    b = (db**3 * yc - dc**3 * yb) / denominator
+    root = b * b - 3.0 * a * low_slope
+    cubic = low + (-b + xp.sqrt(xp.where(root >= 0, root, xp.full_like(root, float("nan"))))) / (3.0 * a)
+    margin = 0.2 * width
+    usable = ~first & (cubic <= right - margin) & (cubic >= left + margin) & xp.isfinite(cubic)
+    quadratic = low - low_slope * db**2 / (2.0 * yb)
+    margin = 0.1 * width
+    fits = (quadratic <= right - margin) & (quadratic >= left + margin) & xp.isfinite(quadratic)
+    return xp.where(usable, cubic, xp.where(fits, quadratic, low + 0.5 * width))
+
+
+def halving(
+    line: Line,
+    start: Point,
+    value: Array,
+    slope: Array,
+    *,
+    max_trials: int = 30,
+    reads: bool = True,
+) -> SearchOutcome:
+    """Halve the step, beginning at 1, until the value decreases at all.
+
+    Parameters
+    ----------
+    line : Line
+        Points and values; its slopes are not asked for.
+    start : tuple of array
+        The point at step 0.
+    value, slope : array of shape (batch,)
+        At step 0; problems whose slope is not negative stay where they are.
+    max_trials : int
+        At most so many points; exactly so many where `reads` is false.
+    reads : bool
+        Whether masks may be read between trials.
+
+    Returns
+    -------
+    SearchOutcome
+        Step 0 where no decrease was found.
+    """
+    xp = array_namespace(value)
+    step, taken, best = xp.ones_like(value), xp.zeros_like(value), value
+    active = slope < 0
+    succeeded = ~active
+    point, n_trials = start, 0
+    for _ in range(max_trials):
+        if reads and not bool(xp.any(active)):
+            break
+        n_trials += 1
+        trial = line.at(step)
+        found = line.value(trial)
+        lower = active & (found < value)
+        point = select(lower, trial, point, reads=reads)
+        taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
+        succeeded = succeeded | lower
+        active = active & ~lower
+        step = xp.where(active, 0.5 * step, step)
+    return SearchOutcome(point, taken, best, succeeded, n_trials)
+
+
+def _quiet(xp: Namespace) -> Any:
+    # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
+    return np.errstate(all="ignore") if is_numpy_namespace(xp) else nullcontext()
+
+
+Search = Callable[..., SearchOutcome]
+"""`strong_wolfe`, `halving`, or one that takes and returns the same."""
+
+SEARCHES: dict[str, Search] = {"wolfe": strong_wolfe, "halving": halving}
+"""The searches by name."""

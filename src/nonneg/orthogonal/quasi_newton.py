@@ -1,0 +1,159 @@
+"""One descent over orthogonal matrices: relative gradient, diagonal curvature, retraction and line search.
+
+A point is moved by multiplying from the left with a rotation, ``Phi -> R Phi``, where R = exp(t E) or the
+polar factor of I + t E for a skew direction E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.descent.line_search import SEARCHES, Point, SearchOutcome
+from nonneg.exceptions import UnknownNameError
+from nonneg.orthogonal.group import exponential, polar, polar_velocity, skew_part
+
+RETRACTIONS = ("exponential", "polar")
+"""The ways from a skew matrix to a rotation."""
+
+
+class RotationObjective(Protocol):
+    """A function of orthogonal matrices, as far as the descent needs it; a batch of problems at once."""
+
+    def value(self, point: Point) -> Array:
+        """Return the values, of shape (batch,)."""
+
+    def gradient(self, point: Point) -> Array:
+        """Return G with <G, E> the derivative along exp(t E) at t = 0, of shape (batch, m, m)."""
+
+    def curvature(self, point: Point) -> Array:
+        """Return the diagonal of the quadratic model, symmetric; entries not above zero are not used."""
+
+    def rotated(self, point: Point, rotation: Array) -> Point:
+        """Return the point after a rotation."""
+
+
+@dataclass(frozen=True)
+class RotationStep:
+    """One step of the descent.
+
+    Attributes
+    ----------
+    point : tuple of array
+        Where it led.
+    rotation : array of shape (batch, m, m)
+        By which rotation.
+    gradient_norm : array of shape (batch,)
+        Frobenius norm of the skew gradient before the step.
+    search : SearchOutcome
+        Step, value, and whether the search succeeded.
+    """
+
+    point: Point
+    rotation: Array
+    gradient_norm: Array
+    search: SearchOutcome
+
+
+def newton_direction(gradient: Array, curvature: Array) -> Array:
+    """Return the skew direction that a diagonal quadratic model prefers.
+
+    Parameters
+    ----------
+    gradient : array of shape (batch, m, m)
+        The relative gradient.
+    curvature : array of shape (batch, m, m)
+        Symmetric.
+
+    Returns
+    -------
+    array of shape (batch, m, m)
+        ``-skew(G) / curvature``, zero where the curvature is not positive.
+    """
+    xp = array_namespace(gradient)
+    usable = curvature > 0
+    safe = xp.where(usable, curvature, xp.ones_like(curvature))
+    return xp.where(usable, -skew_part(gradient) / safe, xp.zeros_like(gradient))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The objective along rotations in one direction; its points carry the rotation in front."""
+
+    objective: RotationObjective
+    origin: Point
+    direction: Array
+    retraction: str
+    reads: bool
+
+    def at(self, step: Array) -> Point:
+        """Return the rotation and the point at a step."""
+        E = step[:, None, None] * self.direction
+        move: Callable[..., Array] = exponential if self.retraction == "exponential" else polar
+        rotation = move(E, reads=self.reads)
+        return (rotation, *self.objective.rotated(self.origin, rotation))
+
+    def value(self, point: Point) -> Array:
+        """Return the values."""
+        return self.objective.value(point[1:])
+
+    def slope(self, point: Point, step: Array) -> Array:
+        """Return the derivatives by the step."""
+        velocity = self.direction
+        if self.retraction == "polar":
+            E = self.direction
+            velocity = polar_velocity(E, step, point[0])
+        gradient = self.objective.gradient(point[1:])
+        return array_namespace(gradient).sum(gradient * velocity, axis=(1, 2))
+
+
+def rotation_step(
+    objective: RotationObjective,
+    point: Point,
+    *,
+    search: str = "wolfe",
+    retraction: str = "exponential",
+    max_trials: int | None = None,
+    reads: bool = True,
+) -> RotationStep:
+    """Make one quasi-Newton step.
+
+    Parameters
+    ----------
+    objective : RotationObjective
+        What is minimised.
+    point : tuple of array
+        Where it begins.
+    search : {"wolfe", "halving"}
+        The line search.
+    retraction : {"exponential", "polar"}
+        How a skew direction becomes a rotation.
+    max_trials : int, optional
+        At most so many points in the search: its own default if None.
+    reads : bool
+        Whether values may be read in between; otherwise the number of operations is fixed.
+
+    Returns
+    -------
+    RotationStep
+        Where it led; problems without a decrease stay where they are, with the identity as rotation.
+    """
+    if search not in SEARCHES:
+        raise UnknownNameError.of("search", search, SEARCHES)
+    if retraction not in RETRACTIONS:
+        raise UnknownNameError.of("retraction", retraction, RETRACTIONS)
+    gradient = objective.gradient(point)
+    xp = array_namespace(gradient)
+    direction = newton_direction(gradient, objective.curvature(point))
+    skew = skew_part(gradient)
+    slope = xp.sum(gradient * direction, axis=(1, 2))
+    line = _Line(objective, point, direction, retraction, reads)
+    eye = xp.zeros_like(gradient) + xp.eye(gradient.shape[-1], dtype=gradient.dtype, device=gradient.device)
+    options = {} if max_trials is None else {"max_trials": max_trials}
+    outcome = SEARCHES[search](line, (eye, *point), objective.value(point), slope, reads=reads, **options)
+    norm = xp.sqrt(xp.sum(skew * skew, axis=(1, 2)))
+    return RotationStep(outcome.point[1:], outcome.point[0], norm, outcome)

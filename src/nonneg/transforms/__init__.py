@@ -1,0 +1,23 @@
+"""Transforms learnt with the factorization: TL-NMF, joint diagonalization, and the two-stage JD+NMF."""
+
+from __future__ import annotations
+
+from nonneg.transforms.covariances import FrameCovariances, covariances_of, frame_covariances
+from nonneg.transforms.joint_diagonalization import joint_diagonalize
+from nonneg.transforms.learn import learn_transform
+from nonneg.transforms.multi_start import MultiStart, multi_start
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.result import StartsSummary, TransformResult
+
+__all__ = [
+    "FrameCovariances",
+    "MultiStart",
+    "StartsSummary",
+    "TransformOptions",
+    "TransformResult",
+    "covariances_of",
+    "frame_covariances",
+    "joint_diagonalize",
+    "learn_transform",
+    "multi_start",
+]

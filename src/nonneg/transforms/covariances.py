@@ -1,0 +1,263 @@
+"""Frames as their covariances: all that a transform depends on, factored to their rank.
+
+The mean of squares of the transformed frames is ``phi' Sigma_n phi`` for every atom phi, so that S realizations
+of a frame can be replaced by rank(Sigma_n) virtual ones with the same covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
+
+from nonneg._typing import Array, FloatArray
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import DataTypeError, InvalidDataError, NonFiniteDataError, ShapeError
+
+# Eigenvalues below this share of a frame's largest are rounding: they are left out.
+NEGLIGIBLE = 1e-14
+NEGLIGIBLE_SINGLE = 1e-6
+
+
+@dataclass(frozen=True)
+class FrameCovariances:
+    """Covariances Sigma_n of frames, as virtual realizations.
+
+    Attributes
+    ----------
+    virtual : array of shape (rank, n_frames, frame_length)
+        ``Sigma_n = sum_r v_rn v_rn'``: the mean over realizations is absorbed.
+    dropped : array of shape (n_frames,)
+        Sum of the eigenvalues of each Sigma_n that were left out.
+    error : float
+        Largest difference of a variance (diagonal entry of Sigma_n) from that of the virtual realizations,
+        relative to the largest variance of its frame; measured.
+    n_realizations : int or None
+        How many realizations there were; None where covariances were given.
+    """
+
+    virtual: Array
+    dropped: FloatArray
+    error: float
+    n_realizations: int | None
+
+    @property
+    def rank(self) -> int:
+        """Virtual realizations a frame."""
+        return int(self.virtual.shape[0])
+
+    @property
+    def n_frames(self) -> int:
+        """The number of frames."""
+        return int(self.virtual.shape[1])
+
+    @property
+    def frame_length(self) -> int:
+        """Samples a frame."""
+        return int(self.virtual.shape[2])
+
+    @property
+    def rows(self) -> Array:
+        """The virtual realizations one under the other, of shape (rank * n_frames, frame_length)."""
+        return array_namespace(self.virtual).reshape(self.virtual, (-1, self.frame_length))
+
+    def variances(self, transform: Array) -> Array:
+        """Return the mean squares of transformed frames.
+
+        Parameters
+        ----------
+        transform : array of shape (frame_length, frame_length)
+            Rows are atoms.
+
+        Returns
+        -------
+        array of shape (n_frames, frame_length)
+            The paper's E_S(|Phi Y|^2), transposed.
+        """
+        X = self.virtual @ transform.T
+        return array_namespace(X).sum(X * X, axis=0)
+
+
+def frame_covariances(Y: Any) -> FrameCovariances:
+    """Check frames and factor their covariances.
+
+    Parameters
+    ----------
+    Y : array of shape (n_realizations, n_frames, frame_length) or (n_frames, frame_length)
+        Real frames, of any namespace; never changed.
+
+    Returns
+    -------
+    FrameCovariances
+        In float32 for float32, else in float64, where Y is.
+
+    Raises
+    ------
+    InvalidDataError
+        If there are too few realizations, frames or samples, or nothing but silence.
+    """
+    Y = _checked(Y, "Y")
+    if Y.ndim == 2:
+        Y = Y[None, ...]
+    if Y.ndim != 3:
+        raise ShapeError(
+            "Expected Y of shape (n_realizations, n_frames, frame_length) or (n_frames, frame_length), got "
+            f"{tuple(Y.shape)}."
+        )
+    S, N, M = Y.shape
+    if S < 1:
+        raise InvalidDataError(
+            f"Expected at least one realization of the frames, got none (shape {(S, N, M)})."
+        )
+    _check_sizes(N, M)
+    xp = array_namespace(Y)
+    _check_finite(xp, Y, ("realization", "frame", "sample"))
+    _check_silence(xp, Y)
+    scaled = Y / S**0.5
+    if S == 1:
+        return FrameCovariances(scaled, np.zeros(N), 0.0, S)
+    return _factored(scaled, S)
+
+
+def covariances_of(covariances: Any) -> FrameCovariances:
+    """Check covariance matrices and factor them.
+
+    Parameters
+    ----------
+    covariances : array of shape (n_frames, frame_length, frame_length)
+        Symmetric, without negative eigenvalues.
+
+    Returns
+    -------
+    FrameCovariances
+        Where they are.
+    """
+    given = _checked(covariances, "covariances")
+    if given.ndim != 3 or given.shape[1] != given.shape[2]:
+        raise ShapeError(
+            f"Expected covariances of shape (n_matrices, m, m), got {tuple(given.shape)}. Pass frames to "
+            "learn_transform."
+        )
+    N, M = given.shape[:2]
+    _check_sizes(N, M)
+    xp = array_namespace(given)
+    _check_finite(xp, given, ("matrix", "row", "column"))
+    symmetric = 0.5 * (given + xp.matrix_transpose(given))
+    scale = float(xp.max(xp.abs(given)))
+    if scale == 0:
+        raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
+    single = "32" in str(given.dtype)
+    allowed = (1e-4 if single else 1e-9) * scale
+    if float(xp.max(xp.abs(given - symmetric))) > allowed:
+        raise InvalidDataError("Expected symmetric covariances: one differs from its transpose.")
+    values, vectors = xp.linalg.eigh(symmetric)
+    if float(xp.min(values)) < -allowed:
+        worst = int(xp.argmin(xp.min(values, axis=1)))
+        raise InvalidDataError(
+            f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is no covariance. "
+            "Add a multiple of the identity, or leave it out."
+        )
+    diagonal = xp.linalg.diagonal(symmetric)
+    return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, None)
+
+
+def _factored(Y: Array, n_realizations: int) -> FrameCovariances:
+    """Factor sum_s y_sn y_sn' of every frame, through the smaller one of the two Gram matrices."""
+    xp = array_namespace(Y)
+    S, _, M = Y.shape
+    by_frame = xp.permute_dims(Y, (1, 0, 2))
+    diagonal = xp.sum(Y * Y, axis=0)
+    if S <= M:
+        values, vectors = xp.linalg.eigh(by_frame @ xp.matrix_transpose(by_frame))
+        # Rows of U'Y are orthogonal, with the eigenvalues as squared norms: no square root is taken of them.
+        rows = xp.matrix_transpose(vectors) @ by_frame
+        kept = _kept(values)
+        if int(xp.sum(xp.astype(kept, xp.int64))) == kept.shape[0] * S:
+            return FrameCovariances(Y, np.zeros(Y.shape[1]), 0.0, n_realizations)
+        return _assembled(values, rows, kept, diagonal, n_realizations)
+    values, vectors = xp.linalg.eigh(xp.matrix_transpose(by_frame) @ by_frame)
+    return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, n_realizations)
+
+
+def _from_spectra(
+    values: Array, vectors: Array, diagonal: Array, n_realizations: int | None
+) -> FrameCovariances:
+    xp = array_namespace(values)
+    kept = _kept(values)
+    positive = xp.where(kept, values, xp.zeros_like(values))
+    return _assembled(values, vectors * xp.sqrt(positive)[..., None], kept, diagonal, n_realizations)
+
+
+def _kept(values: Array) -> Array:
+    xp = array_namespace(values)
+    share = NEGLIGIBLE_SINGLE if "32" in str(values.dtype) else NEGLIGIBLE
+    top = xp.max(values, axis=1, keepdims=True)
+    return values > share * values.shape[1] * xp.where(top > 0, top, xp.ones_like(top))
+
+
+def _assembled(
+    values: Array, rows: Array, kept: Array, diagonal: Array, n_realizations: int | None
+) -> FrameCovariances:
+    """Keep the last `rank` rows of every frame (eigenvalues ascend), zeros where a frame has fewer."""
+    xp = array_namespace(values)
+    zero = xp.zeros_like(values)
+    rank = max(1, int(xp.max(xp.sum(xp.astype(kept, xp.int64), axis=1))))
+    dropped = xp.sum(xp.where(kept, zero, xp.where(values > 0, values, zero)), axis=1)
+    used = xp.where(kept[..., None], rows, xp.zeros_like(rows))[:, -rank:, :]
+    # The largest first.
+    virtual = xp.permute_dims(xp.flip(used, axis=1), (1, 0, 2))
+    virtual = xp.asarray(virtual, copy=True)
+    top = xp.max(diagonal, axis=1)
+    difference = xp.max(xp.abs(xp.sum(virtual * virtual, axis=0) - diagonal), axis=1)
+    error = float(xp.max(difference / xp.where(top > 0, top, xp.ones_like(top))))
+    return FrameCovariances(virtual, to_numpy(dropped).astype(np.float64), error, n_realizations)
+
+
+def _checked(Y: Any, name: str) -> Array:
+    if not is_array_api_obj(Y):
+        try:
+            Y = np.asarray(Y)
+        except ValueError as error:
+            raise ShapeError(f"{name} is no array: {error}. Frames must be of one length.") from error
+    xp = array_namespace(Y)
+    kind = str(Y.dtype)
+    if "complex" in kind or "object" in kind or "str" in kind.lower() or kind.startswith("<U"):
+        raise DataTypeError(f"{name} must hold real numbers, got entries of type {kind}.")
+    if "float32" in kind or "float64" in kind:
+        return Y
+    return xp.astype(Y, xp.float64)
+
+
+def _check_sizes(n_frames: int, frame_length: int) -> None:
+    if frame_length < 2:
+        raise InvalidDataError(
+            f"Expected frames of at least two samples, got {frame_length}: there is nothing to rotate."
+        )
+    if n_frames < 2:
+        raise InvalidDataError(
+            f"Expected at least two frames, got {n_frames}: any eigenvectors of one covariance diagonalize it. Use "
+            "shorter frames or a smaller hop."
+        )
+
+
+def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
+    finite = xp.isfinite(Y)
+    if bool(xp.all(finite)):
+        return
+    where = np.argwhere(to_numpy(finite) == 0)[0]
+    place = ", ".join(f"{name} {i}" for name, i in zip(axes, where, strict=True))
+    raise NonFiniteDataError(
+        f"Expected finite numbers, got {float(to_numpy(Y)[tuple(where)])} at {place}. Repair or leave out the frame."
+    )
+
+
+def _check_silence(xp: Any, Y: Array) -> None:
+    if not bool(xp.any(Y != 0)):
+        raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
+    if not bool(xp.any(Y != Y[..., :1])):
+        raise InvalidDataError(
+            "Every frame is constant: they differ from silence by one direction only, which no transform need be "
+            "learnt for. Check how the signal was read and framed."
+        )

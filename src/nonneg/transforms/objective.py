@@ -1,0 +1,355 @@
+"""C, L and I, and the objectives of the rotations: each is a function of the variances alone.
+
+A rotation R moves the transformed frames X to X R'. With v the variances (sums of squares of X over virtual
+realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.descent.line_search import Point
+
+
+def variances(X: Array, n_frames: int) -> Array:
+    """Return the sums of squares over virtual realizations.
+
+    Parameters
+    ----------
+    X : array of shape (batch, rank * n_frames, m)
+        Transformed virtual realizations.
+    n_frames : int
+        The number of frames.
+
+    Returns
+    -------
+    array of shape (batch, n_frames, m)
+        The paper's V, transposed.
+    """
+    if X.shape[1] == n_frames:
+        return X * X
+    xp = array_namespace(X)
+    parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
+    return xp.sum(parts * parts, axis=1)
+
+
+def likelihood(V: Array, eps0: float) -> Array:
+    """Return L, the criterion of joint diagonalization (13).
+
+    Parameters
+    ----------
+    V : array of shape (batch, n_frames, m)
+        The variances.
+    eps0 : float
+        Added to them.
+
+    Returns
+    -------
+    array of shape (batch,)
+        ``M N + sum log(V + eps0)``.
+    """
+    xp = array_namespace(V)
+    return V.shape[1] * V.shape[2] + xp.sum(xp.log(V + eps0), axis=(1, 2))
+
+
+def divergence(V: Array, model: Array, eps0: float) -> Array:
+    """Return I, the Itakura-Saito divergence (14).
+
+    Parameters
+    ----------
+    V : array of shape (batch, n_frames, m)
+        The variances.
+    model : array of shape (batch, n_frames, m)
+        W H + eps0.
+    eps0 : float
+        Added to the variances.
+
+    Returns
+    -------
+    array of shape (batch,)
+        Not negative.
+    """
+    xp = array_namespace(V)
+    ratio = (V + eps0) / model
+    return xp.sum(ratio - xp.log(ratio) - 1.0, axis=(1, 2))
+
+
+def full_objective(V: Array, model: Array, eps0: float) -> Array:
+    """Return C, from its own definition (4).
+
+    Parameters
+    ----------
+    V : array of shape (batch, n_frames, m)
+        The variances.
+    model : array of shape (batch, n_frames, m)
+        W H + eps0.
+    eps0 : float
+        Added to the variances.
+
+    Returns
+    -------
+    array of shape (batch,)
+        L + I up to rounding.
+    """
+    xp = array_namespace(V)
+    return xp.sum((V + eps0) / model + xp.log(model), axis=(1, 2))
+
+
+@dataclass(frozen=True)
+class VarianceObjective:
+    """An objective of rotations; points are (X, V).
+
+    Attributes
+    ----------
+    n_frames : int
+        The number of frames.
+    eps0 : float
+        Added to the variances.
+    """
+
+    n_frames: int
+    eps0: float
+
+    def weights(self, V: Array) -> Array:
+        """Return the derivative by each variance.
+
+        Parameters
+        ----------
+        V : array of shape (batch, n_frames, m)
+            The variances.
+
+        Returns
+        -------
+        array of shape (batch, n_frames, m)
+            F'(v).
+        """
+        raise NotImplementedError
+
+    def gradient(self, point: Point) -> Array:
+        """Return the relative gradient.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, m)
+            ``2 (X F'(V))' X``.
+        """
+        X, V = point
+        xp = array_namespace(X)
+        weights = 2.0 * self.weights(V)
+        if X.shape[1] == self.n_frames:
+            weighted = X * weights
+        else:
+            parts = xp.reshape(X, (X.shape[0], -1, self.n_frames, X.shape[2]))
+            weighted = xp.reshape(parts * weights[:, None, :, :], X.shape)
+        return xp.matrix_transpose(weighted) @ X
+
+    def rotated(self, point: Point, rotation: Array) -> Point:
+        """Return the point after a rotation.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+        rotation : array of shape (batch, m, m)
+            R.
+
+        Returns
+        -------
+        tuple of array
+            X R' and its variances.
+        """
+        X = point[0] @ array_namespace(rotation).matrix_transpose(rotation)
+        return X, variances(X, self.n_frames)
+
+
+@dataclass(frozen=True)
+class FitObjective(VarianceObjective):
+    """C as a function of the transform (41 to 45): the factors stand still.
+
+    Attributes
+    ----------
+    inverse_model : array of shape (batch, n_frames, m)
+        1 / (W H + eps0).
+    """
+
+    inverse_model: Array
+
+    def value(self, point: Point) -> Array:
+        """Return C up to what does not depend on the transform.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch,)
+            ``sum V / (W H + eps0)``.
+        """
+        return array_namespace(point[1]).sum(point[1] * self.inverse_model, axis=(1, 2))
+
+    def weights(self, V: Array) -> Array:
+        """Return the derivative by each variance.
+
+        Parameters
+        ----------
+        V : array of shape (batch, n_frames, m)
+            The variances.
+
+        Returns
+        -------
+        array of shape (batch, n_frames, m)
+            1 / (W H + eps0).
+        """
+        return self.inverse_model
+
+    def curvature(self, point: Point) -> Array:
+        """Return the curvature (44), symmetric.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, m)
+            For the same scaling as the gradient.
+        """
+        return symmetric_products(self.inverse_model, point[1])
+
+
+@dataclass(frozen=True)
+class DivergenceObjective(FitObjective):
+    """I as a function of the transform: the original TL-NMF, which has no likelihood (Remark 2)."""
+
+    def value(self, point: Point) -> Array:
+        """Return I up to what does not depend on the transform.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch,)
+            ``sum V / (W H + eps0) - log(V + eps0)``.
+        """
+        V = point[1]
+        xp = array_namespace(V)
+        return xp.sum(V * self.inverse_model - xp.log(V + self.eps0), axis=(1, 2))
+
+    def weights(self, V: Array) -> Array:
+        """Return the derivative by each variance.
+
+        Parameters
+        ----------
+        V : array of shape (batch, n_frames, m)
+            The variances.
+
+        Returns
+        -------
+        array of shape (batch, n_frames, m)
+            1 / (W H + eps0) - 1 / (V + eps0).
+        """
+        return self.inverse_model - 1.0 / (V + self.eps0)
+
+    def curvature(self, point: Point) -> Array:
+        """Return a positive curvature: that of C, and for the logarithm that of one realization.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, m)
+            Symmetric.
+        """
+        V = point[1]
+        return symmetric_products(self.inverse_model + 1.0 / (V + self.eps0), V)
+
+
+@dataclass(frozen=True)
+class DiagonalityObjective(VarianceObjective):
+    """L as a function of the transform (46 to 50)."""
+
+    def value(self, point: Point) -> Array:
+        """Return L without its constant.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch,)
+            ``sum log(V + eps0)``.
+        """
+        xp = array_namespace(point[1])
+        return xp.sum(xp.log(point[1] + self.eps0), axis=(1, 2))
+
+    def weights(self, V: Array) -> Array:
+        """Return the derivative by each variance.
+
+        Parameters
+        ----------
+        V : array of shape (batch, n_frames, m)
+            The variances.
+
+        Returns
+        -------
+        array of shape (batch, n_frames, m)
+            1 / (V + eps0).
+        """
+        return 1.0 / (V + self.eps0)
+
+    def curvature(self, point: Point) -> Array:
+        """Return the curvature (49) less one, symmetric; it is zero on the diagonal.
+
+        Parameters
+        ----------
+        point : tuple of array
+            X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, m)
+            For the same scaling as the gradient.
+        """
+        xp = array_namespace(point[1])
+        V = point[1] + self.eps0
+        found = symmetric_products(1.0 / V, V) - 2.0 * self.n_frames
+        # Rounding is all that is left where two atoms have proportional variances, as each has with itself.
+        rounding = 2.0 * self.n_frames * 8.0 * xp.finfo(V.dtype).eps
+        return xp.where(found > rounding, found, xp.zeros_like(found))
+
+
+def symmetric_products(weights: Array, V: Array) -> Array:
+    """Return the symmetric part of ``2 weights' V``.
+
+    Parameters
+    ----------
+    weights, V : array of shape (batch, n_frames, m)
+        Row-aligned.
+
+    Returns
+    -------
+    array of shape (batch, m, m)
+        Symmetric.
+    """
+    xp = array_namespace(V)
+    products = xp.matrix_transpose(weights) @ V
+    return products + xp.matrix_transpose(products)

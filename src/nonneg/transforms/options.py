@@ -1,0 +1,143 @@
+"""What a run may be told, checked once."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+from nonneg.descent.line_search import SEARCHES
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.orthogonal.quasi_newton import RETRACTIONS
+
+METHODS = ("tl", "jd")
+OBJECTIVES = ("C", "I")
+
+
+@dataclass(frozen=True)
+class TransformOptions:
+    """How an iteration is made.
+
+    Attributes
+    ----------
+    eps0 : float
+        Added to variances and model: part of what is minimised.
+    n_nmf_updates, n_rotation_updates : int
+        Updates of the factors and of the transform in an iteration (the paper's J_NMF and J_TL).
+    objective : {"C", "I"}
+        What TL-NMF minimises: C = L + I, or I alone as the original TL-NMF did.
+    l1 : float
+        Weight of the l1 norm of the activations, with components of l1 norm one.
+    search : {"wolfe", "halving"}
+        The line search.
+    retraction : {"exponential", "polar"}
+        How a skew direction becomes a rotation.
+    max_trials : int
+        Steps that a search may try.
+    reads : bool
+        Whether values may be read within an iteration. Otherwise every iteration makes the same operations, and
+        a device need not wait.
+    """
+
+    eps0: float = 5e-7
+    n_nmf_updates: int = 10
+    n_rotation_updates: int = 1
+    objective: str = "C"
+    l1: float = 0.0
+    search: str = "wolfe"
+    retraction: str = "exponential"
+    max_trials: int = 20
+    reads: bool = True
+
+    def __post_init__(self) -> None:
+        checked_number("eps0", self.eps0)
+        checked_number("l1", self.l1)
+        for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
+            checked_count(name, getattr(self, name), least)
+        for name, known in (("objective", OBJECTIVES), ("search", SEARCHES), ("retraction", RETRACTIONS)):
+            if getattr(self, name) not in known:
+                raise UnknownNameError.of(name, getattr(self, name), known)
+        if self.l1 and self.objective != "I":
+            raise UnsupportedError(
+                "A penalty on the activations belongs to objective='I' (the original TL-NMF): C is a likelihood. "
+                "Pass objective='I' or l1=0."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as plain values.
+
+        Returns
+        -------
+        dict
+            By name, without those that do not change the result.
+        """
+        values = dict(self.__dict__)
+        values.pop("reads")
+        return values
+
+
+def method_options(method: str, **given: Any) -> TransformOptions:
+    """Return the options of a method, with the paper's search and retraction where none is given.
+
+    Parameters
+    ----------
+    method : {"tl", "jd"}
+        TL-NMF: strong Wolfe and exponential; JD: halving and polar.
+    **given : Any
+        Of `TransformOptions`; None means the default.
+
+    Returns
+    -------
+    TransformOptions
+        Checked.
+    """
+    if method not in METHODS:
+        raise UnknownNameError.of("method", method, METHODS)
+    own = {"search": "wolfe", "retraction": "exponential", "max_trials": 20}
+    if method == "jd":
+        own = {"search": "halving", "retraction": "polar", "max_trials": 30}
+    return TransformOptions(**(own | {name: value for name, value in given.items() if value is not None}))
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a finite number that is not negative.
+
+    Parameters
+    ----------
+    name : str
+        As the user typed it.
+    value : Any
+        What was given.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or value < 0:
+        raise InvalidParameterError(f"{name} must be a finite number of at least 0, got {value!r}.")
+    return float(value)
+
+
+def checked_count(name: str, value: Any, least: int) -> int:
+    """Return a whole number.
+
+    Parameters
+    ----------
+    name : str
+        As the user typed it.
+    value : Any
+        What was given.
+    least : int
+        The smallest allowed one.
+
+    Returns
+    -------
+    int
+        The number.
+    """
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise InvalidParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    return int(value)

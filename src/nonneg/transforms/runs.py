@@ -1,0 +1,308 @@
+"""A batch of runs in the one loop: measures by start, stopping, hopeless starts, checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from nonneg._typing import BoolArray, FloatArray
+from nonneg.data.spectral import to_numpy
+from nonneg.iteration import Checkpoint, History, Progress, Run, iterate
+from nonneg.iteration.loop import Stalled
+from nonneg.iteration.progress import reporter
+from nonneg.iteration.stopping import StoppingRule
+from nonneg.transforms.advance import Advance, advancer
+from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.state import RENEWAL, TransformState, renewed
+
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class LossesSettled:
+    """Stop when no start's loss decreased by more than `tol` an entry in ten iterations.
+
+    Attributes
+    ----------
+    tol : float
+        In the loss's own units over the number of variances; 0 never stops.
+    entries : int
+        The number of variances.
+    """
+
+    tol: float
+    entries: int
+
+    def __call__(self, history: History) -> bool:
+        losses = history.loss
+        if self.tol <= 0 or len(losses) <= WINDOW:
+            return False
+        before, now = np.asarray(losses[-1 - WINDOW]), np.asarray(losses[-1])
+        return not bool(np.any(before - now > self.tol * self.entries))
+
+
+@dataclass(frozen=True)
+class GradientsSmall:
+    """Stop when the skew gradients of all starts are small.
+
+    Attributes
+    ----------
+    tol : float
+        The norm; 0 never stops.
+    """
+
+    tol: float
+
+    def __call__(self, history: History) -> bool:
+        return self.tol > 0 and not bool(np.any(np.asarray(history["gradient"][-1]) > self.tol))
+
+
+class BatchStep:
+    """The step of the loop.
+
+    Parameters
+    ----------
+    advance : callable
+        Advances the batch.
+    data : FrameCovariances or None
+        For the renewal of the transforms; None where there are none.
+    n_lanes : int
+        Starts at the beginning.
+    drop : int or None
+        Iterations between two looks for hopeless starts.
+    max_iter : int
+        Iterations in all.
+    rotations_only : bool
+        Whether nothing is left to do once no rotation is found.
+    """
+
+    def __init__(
+        self,
+        advance: Advance,
+        data: FrameCovariances | None,
+        n_lanes: int,
+        *,
+        drop: int | None,
+        max_iter: int,
+        rotations_only: bool,
+    ) -> None:
+        self.advance = advance
+        self.data = data
+        self.n_lanes = n_lanes
+        self.drop = drop
+        self.max_iter = max_iter
+        self.rotations_only = rotations_only
+        self._stuck = False
+
+    def __call__(self, state: Any) -> tuple[Any, dict[str, Any]]:
+        """Advance the batch by one iteration.
+
+        Parameters
+        ----------
+        state : TransformState or FactorState
+            Where it stands.
+
+        Returns
+        -------
+        state : TransformState or FactorState
+            The next one.
+        measures : dict
+            Floats for one start, else arrays with NaN for starts that were given up.
+        """
+        if self._stuck:
+            raise Stalled
+        lanes = state.lanes
+        state, found = self.advance(state)
+        if self.data is not None and state.n_done % RENEWAL == 0:
+            state = renewed(state, self.data)
+        measures = {name: to_numpy(values) for name, values in found.items()}
+        self._stuck = self.rotations_only and not bool(np.any(measures["step"]))
+        losses = measures["loss"]
+        if self.n_lanes > 1:
+            spread = {name: np.full(self.n_lanes, np.nan) for name in measures}
+            for name, values in measures.items():
+                spread[name][lanes] = values
+            measures = spread
+        else:
+            measures = {name: float(values[0]) for name, values in measures.items()}
+        if self.drop is not None and state.n_done % self.drop == 0 and state.n_done < self.max_iter:
+            state = self._without_hopeless(state, losses)
+        return state, measures
+
+    def _without_hopeless(self, state: TransformState, losses: FloatArray) -> TransformState:
+        """Leave out starts that would not reach the best one even at the rate of their last iterations."""
+        assert self.drop is not None
+        if state.marks is not None:
+            rounds_left = (self.max_iter - state.n_done) / self.drop
+            hopeful = losses - rounds_left * np.maximum(state.marks - losses, 0.0) <= losses.min()
+            if not hopeful.all():
+                kept = np.flatnonzero(hopeful)
+                state, losses = state.part(kept), losses[kept]
+        return replace(state, marks=losses)
+
+
+def run_batch(
+    method: str,
+    state: Any,
+    data: Any,
+    options: TransformOptions,
+    *,
+    max_iter: int,
+    stop: StoppingRule,
+    drop: int | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    verbose: int = 0,
+    checkpoint: str | Path | None = None,
+    name: str = "",
+) -> Run[Any]:
+    """Advance a batch until a rule ends it.
+
+    Parameters
+    ----------
+    method : {"tl", "jd", "factors"}
+        What is iterated.
+    state : TransformState or FactorState
+        The starts.
+    data : FrameCovariances, or array of shape (1, n_frames, m)
+        The data; the variances for "factors".
+    options : TransformOptions
+        How an iteration is made.
+    max_iter : int
+        At most so many iterations.
+    stop : callable
+        The stopping rule.
+    drop : int, optional
+        Iterations between two looks for hopeless starts.
+    callback : callable, optional
+        True stops.
+    verbose : int
+        1 shows a line.
+    checkpoint : str or path, optional
+        A folder.
+    name : str
+        Of the part of a run, for the line and the folder.
+
+    Returns
+    -------
+    Run
+        The last state, and measures with an axis of starts where there are several.
+    """
+    step = BatchStep(
+        advancer(method, data, options),
+        data if method != "factors" else None,
+        state.batch,
+        drop=drop,
+        max_iter=max_iter,
+        rotations_only=method == "jd",
+    )
+    saved = None
+    if checkpoint is not None:
+        saved = _checkpoint(Path(checkpoint) / (name or method), method, state, data, options, drop, max_iter)
+    return iterate(
+        step,
+        state,
+        max_iter=max_iter,
+        stop=stop,
+        callback=callback,
+        progress=reporter(name or method, verbose),
+        checkpoint=saved,
+    )
+
+
+def lane_history(history: History, lane: int, n_lanes: int) -> History:
+    """Return the history of one start.
+
+    Parameters
+    ----------
+    history : History
+        Of a batch.
+    lane : int
+        Which start.
+    n_lanes : int
+        How many there were.
+
+    Returns
+    -------
+    History
+        With numbers as measures.
+    """
+    if n_lanes == 1:
+        return history
+    found = History()
+    for row, (n_iter, seconds) in enumerate(zip(history.n_iter, history.seconds, strict=True)):
+        measures = {
+            name: float(history[name][row][lane])
+            for name in history.names
+            if name not in ("n_iter", "seconds")
+        }
+        if np.isnan(measures["loss"]):
+            break
+        found.record(n_iter, seconds, measures)
+    return found
+
+
+def last_values(history: History, name: str, n_lanes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the last value that every start had, and when.
+
+    Parameters
+    ----------
+    history : History
+        Of a batch.
+    name : str
+        The measure.
+    n_lanes : int
+        How many starts.
+
+    Returns
+    -------
+    values : array of shape (n_lanes,)
+        NaN where there is none.
+    n_iter : array of shape (n_lanes,)
+        Iterations that each start made.
+    """
+    if name not in history or not len(history):
+        return np.full(n_lanes, np.nan), np.zeros(n_lanes)
+    table = np.asarray([np.broadcast_to(row, (n_lanes,)) for row in history[name]])
+    made: BoolArray = ~np.isnan(table)
+    counts = made.sum(axis=0)
+    rows = np.maximum(counts - 1, 0)
+    return np.where(counts > 0, table[rows, np.arange(n_lanes)], np.nan), counts
+
+
+def _checkpoint(
+    folder: Path,
+    method: str,
+    state: Any,
+    data: Any,
+    options: TransformOptions,
+    drop: int | None,
+    max_iter: int,
+) -> Checkpoint:
+    held = data if method == "factors" else data.virtual
+    xp, place = array_namespace(held), device_of(held)
+
+    def home(name: str, array: Any) -> Any:
+        if isinstance(array, np.ndarray):
+            return array
+        return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+    def away(name: str, array: Any) -> Any:
+        return array if name in ("lanes", "marks") else xp.asarray(array, device=place)
+
+    digest = hashlib.sha256()
+    arrays = [held, *(getattr(state, name, None) for name in ("transform", "activations", "components"))]
+    for array in arrays:
+        if array is not None:
+            digest.update(np.ascontiguousarray(home("", array)).tobytes())
+    facts = [method, options.as_dict(), drop, max_iter if drop else None, digest.hexdigest()]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return Checkpoint(folder, key, to_numpy=home, from_numpy=away)

@@ -1,0 +1,89 @@
+"""The second stage of JD+NMF: factors of the variances that a fixed transform gives (Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array, IntArray
+from nonneg.transforms.factor_updates import update_factors
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.transform_learning import Measures, fit_measures
+
+
+@dataclass(frozen=True)
+class FactorState:
+    """A batch of factorizations of the same variances.
+
+    Attributes
+    ----------
+    activations : array of shape (batch, n_frames, k)
+        The paper's H, transposed.
+    components : array of shape (batch, k, m)
+        The paper's W, transposed; rows have l1 norm one.
+    lanes : array of int of shape (batch,)
+        Which starts these are.
+    n_done : int
+        Iterations done.
+    """
+
+    activations: Array
+    components: Array
+    lanes: IntArray
+    n_done: int = 0
+
+    @property
+    def batch(self) -> int:
+        """How many there are."""
+        return int(self.activations.shape[0])
+
+    def part(self, kept: slice) -> FactorState:
+        """Return some of them.
+
+        Parameters
+        ----------
+        kept : slice
+            Which ones.
+
+        Returns
+        -------
+        FactorState
+            A batch of them.
+        """
+        return replace(
+            self,
+            activations=self.activations[kept, ...],
+            components=self.components[kept, ...],
+            lanes=self.lanes[kept],
+        )
+
+
+def advance_factors(state: FactorState, V: Array, options: TransformOptions) -> tuple[FactorState, Measures]:
+    """Make `n_nmf_updates` updates of the factors with the transform fixed.
+
+    Parameters
+    ----------
+    state : FactorState
+        Where they stand; not changed.
+    V : array of shape (1, n_frames, m)
+        The variances.
+    options : TransformOptions
+        How the iteration is made.
+
+    Returns
+    -------
+    state : FactorState
+        After the updates.
+    measures : mapping
+        `loss` (which is I), `C`, `L` and `I`, arrays of shape (batch,).
+    """
+    activations, components = update_factors(
+        V, state.activations, state.components, options.eps0, options.n_nmf_updates, l1=options.l1
+    )
+    model = activations @ components + options.eps0
+    V = array_namespace(V).broadcast_to(V, model.shape)
+    measures = fit_measures(V, model, activations, options)
+    loss = measures["I"] if options.objective == "C" else measures["loss"]
+    new = replace(state, activations=activations, components=components, n_done=state.n_done + 1)
+    return new, measures | {"loss": loss}
