@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
     from nonneg.solvers import factorize
+    from nonneg.transforms import joint_diagonalize, learn_transform
 
 # Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
 # one in `__all__` and one in the block above, and a test compares the three.
@@ -32,6 +33,8 @@ _HOME = {
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers",
+    "joint_diagonalize": "nonneg.transforms",
+    "learn_transform": "nonneg.transforms",
     "load": "nonneg.estimators",
     "metrics": "nonneg.metrics",
     "purify": "nonneg.purification",
@@ -50,6 +53,8 @@ __all__ = [
     "estimate_rank",
     "exceptions",
     "factorize",
+    "joint_diagonalize",
+    "learn_transform",
     "load",
     "metrics",
     "purify",
