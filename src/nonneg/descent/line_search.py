@@ -1,7 +1,8 @@
 """Searches along a line for many problems at once, each with its own step, that say whether they succeeded.
 
 A line is a function from steps to points. All problems of a batch are tried together: whoever is done stands
-still. Where the truth of a mask cannot be read without waiting for a device, a fixed number of trials is made.
+still. Where the truth of a mask cannot be read without waiting for a device, a fixed number of trials is
+made.
 """
 
 from __future__ import annotations

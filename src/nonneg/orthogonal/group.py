@@ -73,8 +73,8 @@ def exponential(E: Array, *, reads: bool = True) -> Array:
 
     Notes
     -----
-    The even and the odd part of the Taylor polynomial of degree 13 are polynomials in E^2, which is symmetric.
-    The matrix is halved until its norm is small, and the polynomial squared as often.
+    The even and the odd part of the Taylor polynomial of degree 13 are polynomials in E^2, which is
+    symmetric. The matrix is halved until its norm is small, and the polynomial squared as often.
     """
     xp = array_namespace(E)
     halvings = FIXED_HALVINGS

@@ -122,7 +122,8 @@ def _gradient_statement(
     share = norm / whole if whole > 0 else 0.0
     verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
     sentence = (
-        f"No small rotation of the transform decreases {letter}: the skew part of the gradient is {share:.2g} of "
+        f"No small rotation of the transform decreases {letter}: the skew part of the gradient is "
+        f"{share:.2g} of "
         f"the gradient (norm over twice the number of frames {norm / (2 * n_frames):.2g})."
     )
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
@@ -194,7 +195,8 @@ def gap_statement(part: float) -> Statement:
         Not verifiable: it rests on a global minimum.
     """
     sentence = (
-        f"If this transform minimises L globally, which cannot be verified, then C here is at most {part:.6g} (the "
+        f"If this transform minimises L globally, which cannot be verified, then C here is at most "
+        f"{part:.6g} (the "
         "value of I) above the least C of any transform and factors: C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
     )
     return Statement("distance-from-joint-fit", sentence, part, None, Verdict.NOT_VERIFIABLE)
@@ -221,7 +223,8 @@ def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
     bound = lost / eps0 if eps0 > 0 else (0.0 if lost == 0 else math.inf)
     verdict = Verdict.HOLDS if data.error <= threshold else Verdict.FAILS
     sentence = (
-        f"{data.rank} virtual realizations a frame stand for the data, with variances equal up to {data.error:.2g}; "
+        f"{data.rank} virtual realizations a frame stand for the data, with variances equal up to "
+        f"{data.error:.2g}; "
         f"eigenvalues left out change L by at most {bound:.2g} for any transform."
     )
     quantities = {"rank": data.rank, "dropped": lost, "bound_on_L": bound}

@@ -1,7 +1,7 @@
 """Frames as their covariances: all that a transform depends on, factored to their rank.
 
-The mean of squares of the transformed frames is ``phi' Sigma_n phi`` for every atom phi, so that S realizations
-of a frame can be replaced by rank(Sigma_n) virtual ones with the same covariance.
+The mean of squares of the transformed frames is ``phi' Sigma_n phi`` for every atom phi, so that S
+realizations of a frame can be replaced by rank(Sigma_n) virtual ones with the same covariance.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     if float(xp.min(values)) < -allowed:
         worst = int(xp.argmin(xp.min(values, axis=1)))
         raise InvalidDataError(
-            f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is no covariance. "
+            f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is no "
+            "covariance. "
             "Add a multiple of the identity, or leave it out."
         )
     diagonal = xp.linalg.diagonal(symmetric)
@@ -237,7 +238,8 @@ def _check_sizes(n_frames: int, frame_length: int) -> None:
         )
     if n_frames < 2:
         raise InvalidDataError(
-            f"Expected at least two frames, got {n_frames}: any eigenvectors of one covariance diagonalize it. Use "
+            f"Expected at least two frames, got {n_frames}: any eigenvectors of one covariance "
+            "diagonalize it. Use "
             "shorter frames or a smaller hop."
         )
 
@@ -249,15 +251,17 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     where = np.argwhere(to_numpy(finite) == 0)[0]
     place = ", ".join(f"{name} {i}" for name, i in zip(axes, where, strict=True))
     raise NonFiniteDataError(
-        f"Expected finite numbers, got {float(to_numpy(Y)[tuple(where)])} at {place}. Repair or leave out the frame."
+        f"Expected finite numbers, got {float(to_numpy(Y)[tuple(where)])} at {place}. Repair or leave out "
+        "the frame."
     )
 
 
 def _check_silence(xp: Any, Y: Array) -> None:
     if not bool(xp.any(Y != 0)):
         raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
-    if not bool(xp.any(Y != Y[..., :1])):
+    if not bool(xp.any(Y[..., :1] != Y)):
         raise InvalidDataError(
-            "Every frame is constant: they differ from silence by one direction only, which no transform need be "
+            "Every frame is constant: they differ from silence by one direction only, which no transform "
+            "need be "
             "learnt for. Check how the signal was read and framed."
         )

@@ -25,7 +25,8 @@ def update_factors(
     n_updates : int
         How many updates of both.
     l1 : float
-        Weight of the sum of activations times norms of components: that of the activations once these are one.
+        Weight of the sum of activations times norms of components: that of the activations once these are
+        one.
 
     Returns
     -------

@@ -124,8 +124,8 @@ def joint_diagonalize(
 
     Notes
     -----
-    Minimised is ``sum_n log det diag(Phi Sigma_n Phi')``, which for orthogonal matrices is Pham's criterion for
-    the joint diagonalization of positive definite matrices up to a constant.
+    Minimised is ``sum_n log det diag(Phi Sigma_n Phi')``, which for orthogonal matrices is Pham's criterion
+    for the joint diagonalization of positive definite matrices up to a constant.
 
     References
     ----------

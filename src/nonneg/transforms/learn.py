@@ -55,15 +55,18 @@ def learn_transform(
     Parameters
     ----------
     Y : array of shape (n_realizations, n_frames, frame_length) or (n_frames, frame_length)
-        Real frames, of NumPy, PyTorch or another array library; never changed. A `FrameCovariances` is taken too.
+        Real frames, of NumPy, PyTorch or another array library; never changed. A `FrameCovariances` is taken
+        too.
     n_components : int
         Of the factorization.
     method : {"tl", "jd"}
-        "tl" learns transform and factors together (TL-NMF). "jd" first diagonalizes the frames' covariances and
-        then factors the variances (JD+NMF): as good when there are many realizations, not when there are few.
+        "tl" learns transform and factors together (TL-NMF). "jd" first diagonalizes the frames' covariances
+        and then factors the variances (JD+NMF): as good when there are many realizations, not when there are
+        few.
     eps0 : float
         Added to variances and model, in units of power: part of what is minimised, above 0 unless every frame
-        has at least as many realizations as samples. The paper has 5e-7 for its sounds, 1e-8 for its other data.
+        has at least as many realizations as samples. The paper has 5e-7 for its sounds, 1e-8 for its other
+        data.
     n_starts : int
         Starts that advance together; the best is kept.
     cross_starts : bool
@@ -75,8 +78,8 @@ def learn_transform(
         At most so many iterations; for "jd" of each stage.
     tol : float
         Stop when no start's loss decreased by more than this an entry of the variances in ten iterations; the
-        first stage of "jd" stops when the norm of its skew gradient, over twice the number of frames, is below
-        it. 0 never stops.
+        first stage of "jd" stops when the norm of its skew gradient, over twice the number of frames, is
+        below it. 0 never stops.
     n_nmf_updates, n_rotation_updates : int
         Updates of the factors and of the transform in an iteration.
     objective : {"C", "I"}
@@ -90,8 +93,8 @@ def learn_transform(
     max_trials : int, optional
         Steps that a search may try.
     drop : int, optional
-        Every so many iterations, starts are given up that would not reach the best one by `max_iter` even if they
-        went on at the rate of these iterations.
+        Every so many iterations, starts are given up that would not reach the best one by `max_iter` even if
+        they went on at the rate of these iterations.
     random_state : None, int, Generator, RandomState or SeedSequence
         The source of random starts; start number i depends on it and on i alone.
     n_jobs : int or None
@@ -110,8 +113,9 @@ def learn_transform(
 
     Notes
     -----
-    Minimised is ``C = sum (V + eps0) / (W H + eps0) + log(W H + eps0)`` with V the mean squares of the transformed
-    frames. An iteration costs the same for any number of realizations once their covariances are factored.
+    Minimised is ``C = sum (V + eps0) / (W H + eps0) + log(W H + eps0)`` with V the mean squares of the
+    transformed frames. An iteration costs the same for any number of realizations once their covariances are
+    factored.
 
     References
     ----------

@@ -464,7 +464,8 @@ def check_eps0(data: FrameCovariances, eps0: float) -> None:
         worst = int(np.argmin(ranks))
         raise InvalidParameterError(
             f"eps0=0 needs covariances of full rank {data.frame_length}, that of frame {worst} has rank "
-            f"{ranks[worst]}: an atom orthogonal to the frame makes L minus infinity. Pass eps0 above 0, a small "
+            f"{ranks[worst]}: an atom orthogonal to the frame makes L minus infinity. Pass eps0 above 0, "
+            "a small "
             "share of the mean power."
         )
 

@@ -36,8 +36,8 @@ class TransformOptions:
     max_trials : int
         Steps that a search may try.
     reads : bool
-        Whether values may be read within an iteration. Otherwise every iteration makes the same operations, and
-        a device need not wait.
+        Whether values may be read within an iteration. Otherwise every iteration makes the same operations,
+        and a device need not wait.
     """
 
     eps0: float = 5e-7
@@ -60,7 +60,8 @@ class TransformOptions:
                 raise UnknownNameError.of(name, getattr(self, name), known)
         if self.l1 and self.objective != "I":
             raise UnsupportedError(
-                "A penalty on the activations belongs to objective='I' (the original TL-NMF): C is a likelihood. "
+                "A penalty on the activations belongs to objective='I' (the original TL-NMF): C is a "
+                "likelihood. "
                 "Pass objective='I' or l1=0."
             )
 

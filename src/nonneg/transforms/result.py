@@ -60,9 +60,9 @@ class TransformResult:
     divergence : float or None
         I, the Itakura-Saito divergence of the variances from W H, both raised by eps0.
     history : History
-        After each iteration: `loss` (what was minimised), `C`, `L`, `I`, `gradient` (Frobenius norm of the skew
-        gradient before its last rotation, over 2 n_frames), `step` (its length in units of the Newton direction)
-        and `searched` (1 where the line search succeeded).
+        After each iteration: `loss` (what was minimised), `C`, `L`, `I`, `gradient` (Frobenius norm of the
+        skew gradient before its last rotation, over 2 n_frames), `step` (its length in units of the Newton
+        direction) and `searched` (1 where the line search succeeded).
     certificate : Certificate
         What is known about the answer.
     n_iter : int

@@ -294,7 +294,8 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     error = float(np.max(orthogonality_error(transform)))
     if not error <= NEARLY_ORTHOGONAL:
         raise InvalidParameterError(
-            f"The transform of init is not orthogonal: its rows differ from orthonormal ones by {error:.2g}. Pass "
+            f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
+            f"{error:.2g}. Pass "
             "nonneg.orthogonal.closest_orthogonal of it."
         )
     transform = closest_orthogonal(transform)
