@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from nonneg._lazy import lazy_names
 
 if TYPE_CHECKING:
-    pass
+    from nonneg.applications.communities import MixedMembership as MixedMembership
 
-__all__: list[str] = []
+__all__: list[str] = ["MixedMembership"]
 
-__getattr__ = lazy_names(__name__, {})
+__getattr__ = lazy_names(__name__, {"MixedMembership": "nonneg.applications.communities"})

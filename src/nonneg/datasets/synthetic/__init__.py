@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.datasets.synthetic.communities import CommunityGraph, mixed_membership_graph
 from nonneg.datasets.synthetic.cones import circular_cones, equiangular_directions
 from nonneg.datasets.synthetic.faces import faces_like
 from nonneg.datasets.synthetic.gaussian_composite import (
@@ -24,6 +25,7 @@ from nonneg.datasets.synthetic.separable import SeparableData, middle_points, se
 from nonneg.datasets.synthetic.text import text_like
 
 __all__ = [
+    "CommunityGraph",
     "GaussianCompositeData",
     "GaussianCompositeModel",
     "MusicNotesData",
@@ -38,6 +40,7 @@ __all__ = [
     "gaussian_composite_model",
     "low_rank_plus_noise",
     "middle_points",
+    "mixed_membership_graph",
     "music_notes",
     "purification_data",
     "purification_model",

@@ -1,0 +1,105 @@
+"""What is known about communities that were found."""
+
+from __future__ import annotations
+
+from nonneg.applications.communities.eigenvectors import Eigenpairs
+from nonneg.applications.communities.methods import Search
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+
+# Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
+PRECISE = 1e-10
+# The part of the coordinates below zero that rounding explains.
+INSIDE = 1e-6
+
+
+def community_certificate(pairs: Eigenpairs, search: Search, n_nodes: int, n_isolated: int) -> Certificate:
+    """Collect the statements.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+        What the memberships rest on.
+    search : Search
+        What was found.
+    n_nodes : int
+        All nodes, isolated ones included.
+    n_isolated : int
+        Nodes without an edge.
+
+    Returns
+    -------
+    Certificate
+        "eigenvectors", "spectral-gap" (small graphs), "reached-nodes", "inside-cone", "candidates" (where
+        only a part was looked at), and those of the search for anchors.
+    """
+    statements = [_eigenvectors(pairs)]
+    if pairs.next_value is not None:
+        statements.append(_gap(pairs, pairs.next_value))
+    statements += [_reached(search, n_nodes, n_isolated), _inside(search)]
+    if search.kept is not None and search.n_seen < len(search.kept):
+        statements.append(_candidates(search.n_seen, len(search.kept)))
+    return Certificate(tuple(statements)).with_statements(search.selection.certificate)
+
+
+def _eigenvectors(pairs: Eigenpairs) -> Statement:
+    return Statement(
+        "eigenvectors",
+        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to {pairs.residual:.2g} of "
+        "the largest eigenvalue.",
+        pairs.residual,
+        PRECISE,
+        Verdict.HOLDS if pairs.residual <= PRECISE else Verdict.FAILS,
+        {"largest_value": float(pairs.values[0]), "last_value": float(pairs.values[-1])},
+    )
+
+
+def _gap(pairs: Eigenpairs, following: float) -> Statement:
+    last = abs(float(pairs.values[-1]))
+    gap = (last - abs(following)) / last
+    return Statement(
+        "spectral-gap",
+        f"The last eigenvalue that was taken ({pairs.values[-1]:.4g}) is {gap:.1%} larger in size than the "
+        f"next ({following:.4g}); a gap of 0 would leave open which eigenvectors belong to the communities.",
+        gap,
+        1e-3,
+        Verdict.HOLDS if gap > 1e-3 else Verdict.FAILS,
+        {"next_value": following},
+    )
+
+
+def _reached(search: Search, n_nodes: int, n_isolated: int) -> Statement:
+    reached = search.memberships.reached
+    lost = int((~reached).sum())
+    share = (lost + n_isolated) / n_nodes
+    sentence = (
+        f"The eigenvectors say something about {int(reached.sum())} of {n_nodes} nodes; {lost} have no "
+        f"coordinate above rounding (most lie in small components), and {n_isolated} have no edge."
+    )
+    verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
+    return Statement(
+        "reached-nodes", sentence, share, 0.0, verdict, {"unreached": lost, "isolated": n_isolated}
+    )
+
+
+def _inside(search: Search) -> Statement:
+    clipped = search.memberships.clipped
+    return Statement(
+        "inside-cone",
+        f"{clipped:.2%} of the nodes' coordinates between the pure nodes lay below zero and were cut off; 0 "
+        "would mean that the pure nodes explain all others exactly.",
+        clipped,
+        INSIDE,
+        Verdict.HOLDS if clipped <= INSIDE else Verdict.FAILS,
+    )
+
+
+def _candidates(n_seen: int, n_kept: int) -> Statement:
+    return Statement(
+        "candidates",
+        f"Pure nodes were looked for among {n_seen} candidates of {n_kept} nodes: the outer ones and an even "
+        "sample. That the search among all would find the same is not known.",
+        n_seen / n_kept,
+        1.0,
+        Verdict.NOT_VERIFIABLE,
+        {"candidates": n_seen, "kept": n_kept},
+    )

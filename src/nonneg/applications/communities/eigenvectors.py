@@ -1,0 +1,153 @@
+"""Leading eigenvectors of an adjacency matrix, to machine precision."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse.linalg as sla
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray, SparseMatrix
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+
+SPECTRA = {"magnitude": "LM", "algebraic": "LA"}
+# Up to so many nodes the whole matrix is decomposed.
+DENSE_NODES = 600
+# An eigenvalue below this share of the largest is none.
+NO_VALUE = 1e-10
+
+
+class Eigenpairs(NamedTuple):
+    """Leading eigenvalues and eigenvectors.
+
+    Attributes
+    ----------
+    values : array of shape (k,)
+        The largest first.
+    vectors : array of shape (n_nodes, k)
+        Orthonormal columns; the largest entry of each is positive.
+    residual : float
+        The largest norm of A v - value v, over the largest value.
+    next_value : float or None
+        The eigenvalue that would come next, where the whole matrix was decomposed.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    residual: float
+    next_value: float | None
+
+
+def leading_eigenvectors(
+    adjacency: SparseMatrix, k: int, *, spectrum: str = "magnitude", rng: Seed = None, verbose: int = 0
+) -> Eigenpairs:
+    """Return the eigenvectors that span the communities.
+
+    Parameters
+    ----------
+    adjacency : sparse array of shape (n_nodes, n_nodes)
+        Symmetric, float64.
+    k : int
+        How many, below the number of nodes.
+    spectrum : {"magnitude", "algebraic"}
+        Which eigenvalues lead: those of largest magnitude, or the largest ones.
+    rng : None, int, Generator, RandomState or SeedSequence
+        None starts from a vector that depends on the number of nodes alone; otherwise it is drawn from here.
+    verbose : int
+        1 shows a line with the number of products so far.
+
+    Returns
+    -------
+    Eigenpairs
+        Residuals are of the size of rounding: a tolerance of 1e-6 changes the answer on graphs with many
+        components, whose rows are exact zeros.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the matrix has fewer eigenvalues apart from zero.
+    InvalidDataError
+        If the iteration does not converge.
+    """
+    if spectrum not in SPECTRA:
+        raise UnknownNameError.of("spectrum", spectrum, SPECTRA)
+    n = adjacency.shape[0]
+    if k > n:
+        raise InvalidParameterError(
+            f"n_communities={k} is more than the {n} nodes that have an edge. Ask for fewer."
+        )
+    following: float | None = None
+    if n <= DENSE_NODES or k >= n - 1:
+        values, vectors = np.linalg.eigh(adjacency.toarray())
+        order = np.argsort(-(np.abs(values) if spectrum == "magnitude" else values), kind="stable")
+        following = float(values[order[k]]) if k < n else None
+        values, vectors = values[order[:k]], vectors[:, order[:k]]
+    else:
+        values, vectors = _arnoldi(adjacency, k, SPECTRA[spectrum], rng, verbose)
+        order = np.argsort(-(np.abs(values) if spectrum == "magnitude" else values), kind="stable")
+        values, vectors = values[order], vectors[:, order]
+    scale = float(np.abs(values).max())
+    n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
+    if n_values < k:
+        raise InvalidParameterError(
+            f"The adjacency matrix has only {n_values} eigenvalues apart from zero, and n_communities={k} "
+            f"were asked for. Ask for {n_values} or fewer."
+        )
+    vectors = np.ascontiguousarray(vectors * _signs(vectors))
+    residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
+    return Eigenpairs(values, vectors, residual, following)
+
+
+def _arnoldi(
+    adjacency: SparseMatrix, k: int, which: str, rng: Seed, verbose: int
+) -> tuple[FloatArray, FloatArray]:
+    n = adjacency.shape[0]
+    # A fixed start by default, so that the same graph gives the same vectors.
+    start = generator(n if rng is None else rng).standard_normal(n)
+    counter = _Counter(adjacency, verbose)
+    operator = sla.LinearOperator((n, n), matvec=counter, dtype=np.float64)
+    try:
+        values, vectors = sla.eigsh(
+            operator, k, which=which, tol=0, v0=start, ncv=min(n, max(2 * k + 1, 20)), maxiter=3000
+        )
+    except sla.ArpackNoConvergence as error:
+        raise InvalidDataError(
+            f"Only {len(error.eigenvalues)} of {k} leading eigenvectors could be found in "
+            f"{counter.n_products} products: the eigenvalues that follow are all but "
+            "equal. Ask for another number of communities."
+        ) from error
+    counter.close()
+    return values, vectors
+
+
+class _Counter:
+    """Multiplies by the matrix, counts, and shows the count now and then."""
+
+    def __init__(self, adjacency: SparseMatrix, verbose: int) -> None:
+        self.adjacency, self.verbose = adjacency, verbose
+        self.n_products = 0
+        self.started = self.shown = time.monotonic()
+
+    def __call__(self, vector: Any) -> Any:
+        self.n_products += 1
+        if self.verbose and time.monotonic() - self.shown > 5.0:
+            self.shown = time.monotonic()
+            self._write("so far")
+        return self.adjacency @ vector
+
+    def close(self) -> None:
+        if self.verbose:
+            self._write("in all")
+
+    def _write(self, when: str) -> None:
+        seconds = time.monotonic() - self.started
+        sys.stderr.write(f"eigenvectors: {self.n_products} products {when}, {seconds:.1f} s\n")
+        sys.stderr.flush()
+
+
+def _signs(vectors: FloatArray) -> FloatArray:
+    largest = np.argmax(np.abs(vectors), axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

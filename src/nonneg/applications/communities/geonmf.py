@@ -1,0 +1,182 @@
+"""GeoNMF: pure nodes as clusters of the longest rows (Mao, Sarkar & Chakrabarti, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.communities.recovery import Memberships, clipped_share
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
+
+# How far the search goes, as in the authors' file.
+SLACK_STEP, SLACK_LIMIT, SLACK_FIRST = 0.025, 0.95, 0.4
+QUANTILE_STEP = 0.01
+# Graphs of smaller mean degree are noisier: corners of worse condition are accepted.
+DENSE_DEGREE = 250.0
+
+
+@dataclass(frozen=True)
+class GeoNMFOptions:
+    """Choices of GeoNMF, the authors' by default.
+
+    Attributes
+    ----------
+    slack : float
+        Nodes whose squared length is above (1 - slack) times the largest are nearly pure; it grows until the
+        corners are well conditioned.
+    quantile : float
+        Of a cluster the node at this quantile of the length stands for the community.
+    n_starts : int
+        So many k-means starts, of which the best counts. The authors' file means to take the best of 20 and
+        takes the last one: 1 gives answers of that kind.
+    """
+
+    slack: float = 0.25
+    quantile: float = 0.95
+    n_starts: int = 20
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slack <= SLACK_LIMIT or not 0 < self.quantile <= 1:
+            raise InvalidParameterError(
+                f"slack must be above 0 and at most {SLACK_LIMIT}, quantile above 0 and at most 1, got "
+                f"{self.slack!r} and {self.quantile!r}."
+            )
+        if self.n_starts < 1:
+            raise InvalidParameterError(f"n_starts must be at least 1, got {self.n_starts!r}.")
+
+
+class GeoNMFResult(NamedTuple):
+    """What GeoNMF found.
+
+    Attributes
+    ----------
+    pure : array of int of shape (k,)
+        One node a community.
+    memberships : Memberships
+        Coordinates, those below 0 set to 0, rows divided by their sum; rows of zeros stay.
+    condition : float
+        The condition number of the pure nodes' rows.
+    n_rounds : int
+        How often the nearly pure nodes were clustered.
+    n_nearly_pure : int
+        How many of them there were in the last round.
+    """
+
+    pure: IntArray
+    memberships: Memberships
+    condition: float
+    n_rounds: int
+    n_nearly_pure: int
+
+
+def geonmf(
+    values: FloatArray,
+    vectors: FloatArray,
+    degrees: FloatArray,
+    *,
+    options: GeoNMFOptions | None = None,
+    rng: Seed = None,
+) -> GeoNMFResult:
+    """Find communities in the rows of the eigenvectors divided by the roots of the degrees.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+        The k largest eigenvalues, above 0.
+    vectors : array of shape (n_nodes, k)
+        Their eigenvectors.
+    degrees : array of shape (n_nodes,)
+        Above 0.
+    options : GeoNMFOptions, optional
+        Choices; the authors' by default.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For the starts of k-means.
+
+    Returns
+    -------
+    GeoNMFResult
+        Pure nodes and memberships.
+
+    Notes
+    -----
+    As the authors' file does it, without the random split of the nodes that the paper's analysis needs.
+
+    References
+    ----------
+    .. [1] Mao, Sarkar & Chakrabarti (2017), "On mixed memberships and symmetric nonnegative matrix
+       factorizations", ICML.
+    """
+    chosen = options or GeoNMFOptions()
+    k = len(values)
+    if not values.min() > 0:
+        raise InvalidParameterError(
+            f"GeoNMF needs {k} eigenvalues above 0, and the smallest of the leading ones is "
+            f"{float(values.min()):.3g}. Ask for fewer communities, or choose another method."
+        )
+    source = generator(rng)
+    roots = np.sqrt(degrees)
+    points = vectors * np.sqrt(values) / roots[:, None]
+    lengths = np.einsum("ij,ij->i", points, points)
+    sparse_graph = float(degrees.mean()) < DENSE_DEGREE
+    enough, lowest = (2.0, 0.7) if sparse_graph else (1.5, 0.8)
+    slack, quantile = chosen.slack, chosen.quantile
+    pure, condition, n_rounds, near = None, np.inf, 0, np.zeros(0, dtype=np.intp)
+    while n_rounds == 0 or slack <= SLACK_LIMIT:
+        slack, near = _nearly_pure(lengths, slack, k)
+        seed = int(source.integers(2**31 - 1))
+        found = _corners(points[near], lengths[near] * degrees[near], k, quantile, chosen.n_starts, seed)
+        n_rounds += 1
+        if found is not None:
+            pure = near[found]
+            condition = float(np.linalg.cond(points[pure]))
+        if condition < enough:
+            break
+        if slack > SLACK_FIRST:
+            quantile -= QUANTILE_STEP
+            if quantile <= lowest:
+                break
+        slack += SLACK_STEP
+    if pure is None or not np.isfinite(condition):
+        raise InvalidDataError(
+            f"GeoNMF found fewer than {k} clusters among the nearly pure nodes. Ask for fewer communities, "
+            "or choose another method."
+        )
+    shares = np.linalg.solve(points[pure].T, points.T).T * roots[:, None] / roots[pure]
+    clipped = clipped_share(shares)
+    shares[shares < 0] = 0.0
+    sums = shares.sum(axis=1)
+    shares /= np.maximum(sums, np.finfo(np.float64).eps)[:, None]
+    return GeoNMFResult(pure, Memberships(shares, sums > 1e-12, clipped), condition, n_rounds, len(near))
+
+
+def _nearly_pure(lengths: FloatArray, slack: float, k: int) -> tuple[float, IntArray]:
+    near = np.flatnonzero(lengths > (1 - slack) * lengths.max())
+    while len(near) < k and slack < SLACK_LIMIT:
+        slack += SLACK_STEP
+        near = np.flatnonzero(lengths > (1 - slack) * lengths.max())
+    return slack, near
+
+
+def _corners(
+    points: FloatArray, strengths: FloatArray, k: int, quantile: float, n_starts: int, seed: int
+) -> IntArray | None:
+    """Cluster the points and take one of each cluster; None where there are fewer points than clusters."""
+    if len(np.unique(points, axis=0)) < k:
+        return None
+    labels = KMeans(k, n_init=n_starts, random_state=seed).fit(points).labels_
+    corners = []
+    for cluster in range(k):
+        members = np.flatnonzero(labels == cluster)
+        if not len(members):
+            return None
+        strength = strengths[members]
+        # The weakest one that is not below the quantile (as MATLAB defines it).
+        limit = np.quantile(strength, quantile, method="hazen")
+        strong = members[strength >= limit]
+        corners.append(int(strong[np.argmin(strengths[strong])]))
+    return np.asarray(corners, dtype=np.intp)

@@ -1,0 +1,215 @@
+"""The methods that find pure nodes and memberships, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.communities.candidates import (
+    MANY_NODES,
+    N_CANDIDATES,
+    candidate_nodes,
+    energetic_nodes,
+)
+from nonneg.applications.communities.eigenvectors import Eigenpairs
+from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
+from nonneg.applications.communities.recovery import Memberships, recover
+from nonneg.applications.communities.spoc import as_selection, spoc
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.separable.registry import METHODS as ANCHOR_METHODS
+from nonneg.separable.registry import find_method
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.select import select_anchors
+
+# The authors' choices for graphs, in the unit of the paper's objective (18), which has half the squared
+# error: their weight 1e-6 and gap 0.5 belong to the whole.
+MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a method finds.
+
+    Attributes
+    ----------
+    selection : SelectionResult
+        The pure nodes, as rows of the eigenvectors.
+    memberships : Memberships
+        Of all nodes.
+    kept : array of int or None
+        The nodes that hold the energy; None where the method looks at all.
+    n_seen : int
+        Among how many nodes it looked.
+    facts : mapping
+        What else it reports.
+    """
+
+    selection: SelectionResult
+    memberships: Memberships
+    kept: IntArray | None
+    n_seen: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search is told.
+
+    Attributes
+    ----------
+    energy : float
+        The share of the squared norm that the kept nodes hold.
+    n_candidates : int or None
+        Convex methods: among how many nodes to look; None for 10 000 where more than 20 000 are kept.
+    recovery : str
+        See `nonneg.applications.communities.recovery.recover`.
+    anchors : mapping
+        Arguments of `select_anchors` that the user moved.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For methods that draw.
+    n_jobs : int or None
+        Threads.
+    """
+
+    energy: float = 0.99
+    n_candidates: int | None = None
+    recovery: str = "least-squares"
+    anchors: Mapping[str, Any] = field(default_factory=dict)
+    rng: Seed = None
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class CommunityMethod:
+    """A way to find communities.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(pairs, degrees, options)`` returns a `Search`.
+    spectrum : {"magnitude", "algebraic"}
+        Which eigenvalues it takes where the user does not say.
+    unreached : {"mean"} or None
+        What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
+    whole : bool
+        Whether it brings its own recovery, so that `energy` and `recovery` do not matter.
+    seeded : bool
+        Whether random numbers matter.
+    iterative : bool
+        Whether `max_iter`, `tol` and `lam` matter.
+    """
+
+    run: Callable[[Eigenpairs, FloatArray, SearchOptions], Search]
+    spectrum: str = "magnitude"
+    unreached: str | None = "mean"
+    whole: bool = False
+    seeded: bool = False
+    iterative: bool = False
+
+
+def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
+    method = "merit" if name == "merit-0" else name
+    entry = find_method(method)
+    convex = entry.kind == "convex"
+
+    def run(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
+        k = len(pairs.values)
+        kept = energetic_nodes(pairs.vectors, options.energy)
+        rows = kept
+        if convex:
+            limit = options.n_candidates
+            if limit is None:
+                limit = N_CANDIDATES if len(kept) > MANY_NODES else len(kept)
+            rows = candidate_nodes(pairs.vectors, kept, limit)
+        if k > len(rows):
+            raise InvalidParameterError(
+                f"n_communities={k} is more than the {len(rows)} nodes among which pure ones are looked for. "
+                "Raise energy or n_candidates, or ask for fewer."
+            )
+        points = pairs.vectors[rows]
+        if len(rows) < len(kept):
+            # The squared norm of all rows is k: a part of them is brought there, so that the weight and the
+            # gap mean the same.
+            points *= np.sqrt(k / np.einsum("ij,ij->", points, points))
+        keywords = dict(options.anchors)
+        if method == "merit":
+            lam = 0.0 if name == "merit-0" else MERIT_LAM
+            keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
+        found = select_anchors(points, k, method=method, rng=options.rng, n_jobs=options.n_jobs, **keywords)
+        pure = rows[found.anchors]
+        memberships = recover(pairs.vectors, pairs.vectors[pure], options.recovery)
+        return Search(_in_rows_of(found, rows, len(pairs.vectors)), memberships, kept, len(rows))
+
+    return run
+
+
+def _in_rows_of(found: SelectionResult, rows: IntArray, n_nodes: int) -> SelectionResult:
+    # The coefficients belong to the nodes that were looked at; what they say is in the row maxima.
+    maxima = found.row_maxima
+    if maxima is not None:
+        maxima = np.zeros(n_nodes)
+        maxima[rows] = found.row_maxima
+    return replace(found, anchors=rows[found.anchors], row_maxima=maxima, coefficients=None)
+
+
+def _by_spoc(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
+    found, memberships = spoc(pairs.vectors, len(pairs.values))
+    return Search(replace(found, method="spoc"), memberships, None, len(pairs.vectors))
+
+
+def _by_geonmf(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
+    try:
+        choices = GeoNMFOptions(**options.anchors)
+    except TypeError:
+        known = sorted(GeoNMFOptions.__dataclass_fields__)
+        strange = next(name for name in options.anchors if name not in known)
+        raise UnknownNameError.of("option", strange, known) from None
+    found = geonmf(pairs.values, pairs.vectors, degrees, options=choices, rng=options.rng)
+    facts = {
+        "condition": found.condition,
+        "n_rounds": found.n_rounds,
+        "n_nearly_pure": found.n_nearly_pure,
+    }
+    return Search(as_selection(found.pure, "geonmf"), found.memberships, None, len(pairs.vectors), facts)
+
+
+METHODS: dict[str, CommunityMethod] = {
+    **{
+        name: CommunityMethod(_by_anchors(name), seeded=entry.seeded, iterative=entry.kind == "convex")
+        for name, entry in ANCHOR_METHODS.items()
+        if entry.signed
+    },
+    "merit-0": CommunityMethod(_by_anchors("merit-0"), iterative=True),
+    "spoc": CommunityMethod(_by_spoc, spectrum="algebraic", unreached=None, whole=True),
+    "geonmf": CommunityMethod(_by_geonmf, spectrum="algebraic", unreached=None, whole=True, seeded=True),
+}
+"""Name -> method: the searches for anchors that take signed points, MERIT without row sparsity, SPOC and
+GeoNMF."""
+
+
+def find_community_method(name: str) -> CommunityMethod:
+    """Return a method by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`.
+
+    Returns
+    -------
+    CommunityMethod
+        The entry.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the near names are said.
+    """
+    if name not in METHODS:
+        raise UnknownNameError.of("method", name, METHODS)
+    return METHODS[name]

@@ -1,0 +1,357 @@
+"""MixedMembership: overlapping communities of a graph, each found by a node that belongs to it alone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.applications.communities.certificate import community_certificate
+from nonneg.applications.communities.eigenvectors import SPECTRA, leading_eigenvectors
+from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
+from nonneg.applications.communities.methods import SearchOptions, find_community_method
+from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
+from nonneg.applications.communities.spoc import connectivity
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
+from nonneg.iteration import Progress
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+class MixedMembership(BaseEstimator):
+    r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
+
+    Under the mixed membership stochastic blockmodel the rows of the leading eigenvectors of the adjacency
+    matrix lie in a simplex whose corners are *pure nodes*, which belong to one community alone. The method
+    finds the corners; the memberships of all nodes are their coordinates between them.
+
+    Parameters
+    ----------
+    n_communities : int
+        How many communities.
+    method : str
+        How pure nodes are found: "merit" (convex, the default), "merit-0" (the same without row sparsity),
+        "spa", "snpa", "fast-anchor", "preconditioned-spa", "vca", "fast-gradient", or a whole method:
+        "geonmf", "spoc".
+    recovery : {"least-squares", "simplex"}
+        How memberships follow from pure nodes: by a linear system, with what is below zero cut off and rows
+        divided by their sum, as the authors' script does, or by the closest point of the simplex. "geonmf"
+        and "spoc" have their own.
+    energy : float
+        Pure nodes are looked for among the nodes with the longest rows that hold this share of the squared
+        norm. Not for "geonmf" and "spoc".
+    n_candidates : int or None
+        Convex methods compare all pairs of nodes: they look at so many of them, half outer ones, half an
+        even sample. None takes 10 000 where more than 20 000 hold the energy, and all otherwise.
+    spectrum : {"magnitude", "algebraic"} or None
+        Which eigenvalues lead. "magnitude" also finds communities whose nodes are tied to others rather than
+        among themselves, such as the two sides of a bipartite graph. None: as the method's authors do.
+    unreached : {"auto", "mean", "uniform", "zero", "nan"}
+        The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
+        of the others, equal shares, zeros or NaN. "auto" does as the method's authors do: the mean, for
+        "spoc" and "geonmf" whatever comes out.
+    weight : str or None
+        networkx graphs: the attribute that holds the weight of an edge; None counts every edge as 1.
+    symmetrize : {"sum", "mean", "max"} or None
+        What becomes of the two weights of a pair in a directed graph; None refuses directed graphs.
+    self_loops : {"drop", "keep"}
+        Whether edges from a node to itself are left out (with a warning that counts them) or stay on the
+        diagonal.
+    lam, tol : float or None
+        Convex methods: weight of the row sparsity and where to stop; None takes the authors' values for
+        graphs (5e-7 and a duality gap of 0.25) or the method's own.
+    max_iter : int or None
+        Convex methods: at most so many iterations; None takes 120 for MERIT.
+    method_options : dict or None
+        Further options of the method, such as ``{"n_starts": 1}`` for "geonmf".
+    random_state : int, RandomState, Generator or None
+        For methods that draw ("geonmf", "vca", "fast-gradient").
+    verbose : int
+        1 shows progress.
+    n_jobs : int or None
+        Threads of the kernels; None takes all cores.
+    callback : callable, optional
+        Convex methods: called with a `Progress` after each iteration; True stops.
+
+    Attributes
+    ----------
+    memberships_ : array of shape (n_nodes, n_communities)
+        Rows sum to one. Isolated nodes have NaN.
+    pure_nodes_ : array of int of shape (n_communities,)
+        The node that stands for each community.
+    node_names_ : list of str
+        Names of the nodes; their numbers where the graph gives none.
+    labels_ : array of int of shape (n_nodes,)
+        The community with the largest share; -1 where a node has none.
+    connectivity_ : array of shape (n_communities, n_communities)
+        The expected weight of an edge between pure nodes of two communities.
+    eigenvalues_ : array of shape (n_communities,)
+        The leading ones.
+    eigenvectors_ : array of shape (n_nodes, n_communities)
+        Zero at isolated nodes.
+    kept_nodes_ : array of int
+        The nodes that hold the energy.
+    isolated_nodes_, unreached_nodes_ : array of int
+        Nodes without an edge, and those that the eigenvectors do not reach.
+    graph_ : Graph
+        The undirected graph that was used.
+    n_iter_ : int
+        Iterations, or picks.
+    certificate_ : Certificate
+        What is known about the answer.
+    result_ : SelectionResult
+        The search for pure nodes: row maxima, scores, history.
+
+    See Also
+    --------
+    nonneg.select_anchors : The searches behind it.
+    nonneg.metrics.averaged_rank_correlation : How well memberships agree with known ones.
+
+    References
+    ----------
+    .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70 (MERIT), Section V-C.
+    .. [2] Mao, Sarkar & Chakrabarti (2017), ICML (GeoNMF).
+    .. [3] Panov, Slavnov & Ushakov (2017), Complex Networks (SPOC).
+
+    Examples
+    --------
+    >>> from nonneg.applications import MixedMembership
+    >>> from nonneg.datasets import mixed_membership_graph
+    >>> planted = mixed_membership_graph(300, 3, mean_degree=40, rng=0)
+    >>> model = MixedMembership(3).fit(planted.adjacency)
+    >>> model.memberships_.shape
+    (300, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_communities": COUNT,
+        "method": [str],
+        "recovery": [StrOptions(set(RECOVERIES))],
+        "energy": [Interval(Real, 0, 1, closed="right")],
+        "n_candidates": [*COUNT, None],
+        "spectrum": [StrOptions(set(SPECTRA)), None],
+        "unreached": [StrOptions(set(UNREACHED))],
+        "weight": [str, None],
+        "symmetrize": [StrOptions(set(SYMMETRIZE)), None],
+        "self_loops": [StrOptions(set(SELF_LOOPS))],
+        "lam": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "max_iter": [*COUNT, None],
+        "method_options": [dict, None],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "verbose": ["verbose"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        n_communities: int,
+        method: str = "merit",
+        *,
+        recovery: str = "least-squares",
+        energy: float = 0.99,
+        n_candidates: int | None = None,
+        spectrum: str | None = None,
+        unreached: str = "auto",
+        weight: str | None = "weight",
+        symmetrize: str | None = None,
+        self_loops: str = "drop",
+        lam: float | None = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        method_options: Mapping[str, Any] | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+    ) -> None:
+        self.n_communities = n_communities
+        self.method = method
+        self.recovery = recovery
+        self.energy = energy
+        self.n_candidates = n_candidates
+        self.spectrum = spectrum
+        self.unreached = unreached
+        self.weight = weight
+        self.symmetrize = symmetrize
+        self.self_loops = self_loops
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.method_options = method_options
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def _validate_params(self) -> None:
+        # scikit-learn's words, in an error that is also one of ours.
+        try:
+            super()._validate_params()
+        except RejectedParameterError as error:
+            raise InvalidParameterError(str(error)) from None
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> MixedMembership:
+        """Find the communities of a graph.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+            The graph; never changed.
+        y : Any
+            Ignored.
+        names : sequence of str, optional
+            Names of the nodes; those of a networkx graph by default.
+
+        Returns
+        -------
+        MixedMembership
+            Itself.
+        """
+        method = find_community_method(self.method)
+        graph = as_graph(
+            X, weight=self.weight, symmetrize=self.symmetrize, self_loops=self.self_loops, names=names
+        )
+        isolated = graph.isolated
+        connected = np.flatnonzero(~isolated)
+        if isolated.any():
+            warnings.warn(
+                f"{int(isolated.sum())} of {graph.n_nodes} nodes have no edge; their memberships are NaN.",
+                NonnegWarning,
+                stacklevel=2,
+            )
+        adjacency = graph.adjacency
+        if len(connected) < graph.n_nodes:
+            adjacency = adjacency[connected][:, connected]
+        with threads(self.n_jobs):
+            pairs = leading_eigenvectors(
+                adjacency,
+                int(self.n_communities),
+                spectrum=self.spectrum or method.spectrum,
+                verbose=self.verbose,
+            )
+            search = method.run(pairs, graph.degrees[connected], self._options(method))
+        rule = self.unreached
+        if rule == "auto":
+            keep = method.unreached is None or self.recovery == "simplex"
+            rule = "" if keep else str(method.unreached)
+        shares = fill_unreached(search.memberships, rule) if rule else search.memberships.shares
+        self._keep(graph, connected, shares, pairs.vectors)
+        self.pure_nodes_ = connected[search.selection.anchors]
+        self.kept_nodes_ = connected if search.kept is None else connected[search.kept]
+        self.isolated_nodes_ = np.flatnonzero(isolated)
+        self.unreached_nodes_ = connected[~search.memberships.reached]
+        self.eigenvalues_ = pairs.values
+        self.connectivity_ = connectivity(pairs.values, pairs.vectors[search.selection.anchors])
+        self.certificate_ = community_certificate(pairs, search, graph.n_nodes, int(isolated.sum()))
+        self.result_ = search.selection
+        self.n_iter_ = search.selection.n_iter
+        self.facts_ = dict(search.facts) | {"n_seen": search.n_seen}
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> FloatArray:
+        """Find the communities and return the memberships.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+            The graph; never changed.
+        y : Any
+            Ignored.
+        names : sequence of str, optional
+            Names of the nodes.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_communities)
+            `memberships_`.
+        """
+        return self.fit(X, names=names).memberships_
+
+    def _keep(self, graph: Graph, connected: Any, shares: FloatArray, vectors: FloatArray) -> None:
+        n, k = graph.n_nodes, shares.shape[1]
+        self.graph_ = graph
+        self.node_names_ = list(map(str, range(n))) if graph.names is None else list(graph.names)
+        self.memberships_, self.eigenvectors_ = shares, vectors
+        if len(connected) < n:
+            self.memberships_ = np.full((n, k), np.nan)
+            self.memberships_[connected] = shares
+            self.eigenvectors_ = np.zeros((n, k))
+            self.eigenvectors_[connected] = vectors
+        largest = np.nan_to_num(self.memberships_, nan=-1.0)
+        self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
+
+    def _options(self, method: Any) -> SearchOptions:
+        said: dict[str, Any] = {"lam": self.lam, "tol": self.tol, "max_iter": self.max_iter}
+        said = {name: value for name, value in said.items() if value is not None}
+        if self.callback is not None:
+            said["callback"] = self.callback
+        if said and not method.iterative:
+            raise UnsupportedError(
+                f"method={self.method!r} does not take {sorted(said)}: they belong to the convex methods "
+                "('merit', 'merit-0', 'fast-gradient'). Leave them at None."
+            )
+        if method.iterative and self.verbose:
+            said["verbose"] = self.verbose
+        return SearchOptions(
+            energy=float(self.energy),
+            n_candidates=self.n_candidates,
+            recovery=self.recovery,
+            anchors=said | dict(self.method_options or {}),
+            rng=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def node_table(self) -> dict[str, Any]:
+        """Return all that is known about every node, as columns.
+
+        Returns
+        -------
+        dict of str to array
+            ``node`` (names), ``degree`` (sum of the weights), ``community_0`` to ``community_{k-1}``
+            (shares), ``label``, ``pure`` (whether the node stands for a community) and ``reached``.
+            A data frame takes it as it is.
+        """
+        check_is_fitted(self)
+        n = len(self.memberships_)
+        pure, reached = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+        pure[self.pure_nodes_] = True
+        reached[self.unreached_nodes_] = False
+        reached[self.isolated_nodes_] = False
+        table: dict[str, Any] = {"node": np.asarray(self.node_names_), "degree": self.graph_.degrees}
+        for at in range(self.memberships_.shape[1]):
+            table[f"community_{at}"] = self.memberships_[:, at]
+        return table | {"label": self.labels_, "pure": pure, "reached": reached}
+
+    def top_nodes(self, n: int = 10) -> list[list[tuple[str, float]]]:
+        """Return the nodes that belong most to each community.
+
+        Parameters
+        ----------
+        n : int
+            At most so many a community.
+
+        Returns
+        -------
+        list of list of (str, float)
+            Names and shares; of equal shares the node with more ties comes first.
+        """
+        check_is_fitted(self)
+        degrees = self.graph_.degrees
+        found = []
+        for column in np.nan_to_num(self.memberships_, nan=-1.0).T:
+            order = np.lexsort((-degrees, -column))[:n]
+            found.append([(self.node_names_[at], float(column[at])) for at in order if column[at] > 0])
+        return found

@@ -1,0 +1,135 @@
+"""Memberships of all nodes from the rows of the pure ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nonneg._typing import BoolArray, FloatArray
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidDataError, UnknownNameError
+from nonneg.separable.weights import anchor_weights
+
+RECOVERIES = ("least-squares", "simplex")
+UNREACHED = ("auto", "mean", "uniform", "zero", "nan")
+# The authors' limit: a smaller coordinate is rounding.
+ROUNDING = 1e-12
+
+
+class Memberships(NamedTuple):
+    """How much every node belongs to every community.
+
+    Attributes
+    ----------
+    shares : array of shape (n_nodes, k)
+        Rows sum to one, but those of nodes that the eigenvectors do not reach.
+    reached : array of bool of shape (n_nodes,)
+        Which nodes have a row in the eigenvectors that is more than rounding.
+    clipped : float
+        The share of negative coordinates in the sum of all sizes, before they were set to zero.
+    """
+
+    shares: FloatArray
+    reached: BoolArray
+    clipped: float
+
+
+def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squares") -> Memberships:
+    """Return the memberships as coordinates between the pure nodes.
+
+    Parameters
+    ----------
+    vectors : array of shape (n_nodes, k)
+        One node a row.
+    corners : array of shape (k, k)
+        The rows of the pure nodes.
+    recovery : {"least-squares", "simplex"}
+        "least-squares": coordinates solve a linear system, those below 1e-12 become 0, and rows are divided
+        by their sum, as in the authors' script; rows without a coordinate are left at zero. "simplex": the
+        closest point of the hull of the pure nodes, as the paper says.
+
+    Returns
+    -------
+    Memberships
+        With zeros where a node is not reached (least squares).
+    """
+    if recovery not in RECOVERIES:
+        raise UnknownNameError.of("recovery", recovery, RECOVERIES)
+    shares = coordinates(vectors, corners)
+    clipped = clipped_share(shares)
+    reached = np.abs(shares).max(axis=1) >= ROUNDING
+    if recovery == "simplex":
+        shares = np.asarray(anchor_weights(as_data_matrix(vectors), corners, sum_to_one=True))
+        return Memberships(shares, reached, clipped)
+    shares[shares < ROUNDING] = 0.0
+    sums = shares.sum(axis=1)
+    reached = sums > 0
+    shares /= np.where(reached, sums, 1.0)[:, None]
+    return Memberships(shares, reached, clipped)
+
+
+def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
+    """Write every row as a combination of the corners.
+
+    Parameters
+    ----------
+    vectors : array of shape (n_nodes, k)
+        One node a row.
+    corners : array of shape (k, k)
+        The rows of the pure nodes.
+
+    Returns
+    -------
+    array of shape (n_nodes, k)
+        Of any sign.
+    """
+    try:
+        return np.ascontiguousarray(np.linalg.solve(corners.T, vectors.T).T)
+    except np.linalg.LinAlgError as error:
+        raise InvalidDataError(
+            "The pure nodes that were found lie in one plane, so that they do not span the communities. Ask "
+            "for fewer communities, or choose another method."
+        ) from error
+
+
+def clipped_share(shares: FloatArray) -> float:
+    """Return how much of the coordinates lies below zero.
+
+    Parameters
+    ----------
+    shares : array of shape (n_nodes, k)
+        Coordinates of any sign.
+
+    Returns
+    -------
+    float
+        From 0 (all nodes inside the cone of the pure ones) to 1.
+    """
+    total = float(np.abs(shares).sum())
+    return float(-np.minimum(shares, 0.0).sum()) / total if total > 0 else 0.0
+
+
+def fill_unreached(found: Memberships, rule: str) -> FloatArray:
+    """Give the nodes that the eigenvectors do not reach a membership.
+
+    Parameters
+    ----------
+    found : Memberships
+        Of all nodes with an edge.
+    rule : {"mean", "uniform", "zero", "nan"}
+        The mean of the nodes that are reached, the same share of every community, zeros, or NaN.
+
+    Returns
+    -------
+    array of shape (n_nodes, k)
+        A new array.
+    """
+    shares = found.shares.copy()
+    lost = ~found.reached
+    if lost.any():
+        if rule == "mean":
+            shares[lost] = shares[found.reached].mean(axis=0)
+        else:
+            shares[lost] = {"uniform": 1.0 / shares.shape[1], "zero": 0.0, "nan": np.nan}[rule]
+    return shares

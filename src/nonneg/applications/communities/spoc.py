@@ -1,0 +1,79 @@
+"""SPOC: successive projections on the eigenvectors (Panov, Slavnov & Ushakov, 2017)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_share, coordinates
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.select import select_anchors
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
+    """Find pure nodes by successive projections among all nodes, and the memberships between them.
+
+    Parameters
+    ----------
+    vectors : array of shape (n_nodes, k)
+        Eigenvectors of the k largest eigenvalues, unscaled.
+    k : int
+        How many communities.
+
+    Returns
+    -------
+    tuple
+        The pure nodes, and the memberships: coordinates between the pure nodes, raised to the machine epsilon
+        at least and divided by their sum, so that a row of zeros becomes the same share of each community.
+
+    References
+    ----------
+    .. [1] Panov, Slavnov & Ushakov (2017), "Consistent estimation of mixed memberships with successive
+       projections", Complex Networks.
+    """
+    found = select_anchors(vectors, k, method="spa")
+    shares = coordinates(vectors, vectors[found.anchors])
+    clipped = clipped_share(shares)
+    reached = np.abs(shares).max(axis=1) >= ROUNDING
+    np.maximum(shares, EPS, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return found, Memberships(shares, reached, clipped)
+
+
+def connectivity(values: FloatArray, corners: FloatArray) -> FloatArray:
+    """Return how strongly communities are tied to one another, from the rows of their pure nodes.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+        Eigenvalues.
+    corners : array of shape (k, k)
+        The rows of the pure nodes.
+
+    Returns
+    -------
+    array of shape (k, k)
+        The expected weight of an edge between a pure node of one and a pure node of another community; noise
+        may make entries negative.
+    """
+    return (corners * values) @ corners.T
+
+
+def as_selection(pure: IntArray, method: str) -> SelectionResult:
+    """Wrap pure nodes that no search for anchors found.
+
+    Parameters
+    ----------
+    pure : array of int
+        The nodes.
+    method : str
+        Who found them.
+
+    Returns
+    -------
+    SelectionResult
+        Without scores.
+    """
+    return SelectionResult(anchors=np.asarray(pure, dtype=np.intp), method=method, n_iter=len(pure))
