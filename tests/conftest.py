@@ -17,6 +17,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
+# No test reaches for the network; tests of downloads talk to a server of their own.
+os.environ["NONNEG_DOWNLOAD"] = "never"
+
 NAMESPACES = {
     "numpy": "array_api_compat.numpy",
     "array_api_strict": "array_api_strict",

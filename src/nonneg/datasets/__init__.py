@@ -1,6 +1,6 @@
-"""Data to try the methods on: real sets from a local store, and generated ones.
+"""Data to try the methods on: real sets, kept on this machine once they were fetched, and generated ones.
 
-Nothing here downloads anything; `nonneg.datasets.store` says what to put where.
+`nonneg.datasets.store` says where they are looked for, where they come from, and how to do without a network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from nonneg.datasets.real import (
     load_hitech,
     load_indian_pines,
     load_karate,
+    load_les_miserables,
     load_leukemia,
+    load_mag,
     load_moffett,
     load_nonstationary440,
     load_olivetti,
@@ -29,12 +31,14 @@ from nonneg.datasets.real import (
     load_pbmc3k,
     load_reuters21578,
     load_samson,
+    load_southern_women,
     load_swimmer,
     load_tdt2,
     load_yale_b,
 )
 from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
 from nonneg.datasets.synthetic import (
+    CommunityGraph,
     GaussianCompositeData,
     GaussianCompositeModel,
     MusicNotesData,
@@ -49,6 +53,7 @@ from nonneg.datasets.synthetic import (
     gaussian_composite_model,
     low_rank_plus_noise,
     middle_points,
+    mixed_membership_graph,
     music_notes,
     purification_data,
     purification_model,
@@ -59,6 +64,7 @@ from nonneg.datasets.synthetic import (
 from nonneg.datasets.weighting import tfidf
 
 __all__ = [
+    "CommunityGraph",
     "Dataset",
     "DatasetNotFoundError",
     "GaussianCompositeData",
@@ -87,7 +93,9 @@ __all__ = [
     "load_hitech",
     "load_indian_pines",
     "load_karate",
+    "load_les_miserables",
     "load_leukemia",
+    "load_mag",
     "load_moffett",
     "load_nonstationary440",
     "load_olivetti",
@@ -97,11 +105,13 @@ __all__ = [
     "load_pbmc3k",
     "load_reuters21578",
     "load_samson",
+    "load_southern_women",
     "load_swimmer",
     "load_tdt2",
     "load_yale_b",
     "low_rank_plus_noise",
     "middle_points",
+    "mixed_membership_graph",
     "music_notes",
     "purification_data",
     "purification_model",

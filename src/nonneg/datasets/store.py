@@ -1,4 +1,4 @@
-"""Where real data sets live on this machine: found, checked against a known sha256, never fetched.
+"""Where real data sets live on this machine: found, checked against known contents, or fetched once.
 
 A data home is a folder with one sub-folder a set::
 
@@ -7,9 +7,11 @@ A data home is a folder with one sub-folder a set::
       indian_pines/data.npz
       tdt2/X.npz, labels.npz, class_subsets.npz
 
-It is named by the argument ``data_home`` or by the environment variable ``NONNEG_DATA``. No set is shipped
-with the package, because most sources state no licence. The table ``sources.json`` says of every set where it
-comes from (repository, revision, paths), under which licence, and which files it is made into.
+A loader looks in the folder that its argument ``data_home`` names, then in that of the environment variable
+``NONNEG_DATA``, then in the user's cache. What is in none of them is fetched from its source, made into the
+stored form, checked, and kept in ``data_home`` or else in the cache; ``NONNEG_DOWNLOAD=never`` forbids it. No
+set is shipped with the package, because most sources state no licence. The table ``sources.json`` says of
+every set where it comes from (repository, revision, paths), under which licence, and what it is made into.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -27,9 +29,13 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import IntArray, MatrixLike, SparseMatrix
+from nonneg.datasets.content import Known, differences, read_archive
 from nonneg.exceptions import FileFormatError, NonnegError, UnknownNameError
 
 ENVIRONMENT_VARIABLE = "NONNEG_DATA"
+DOWNLOAD_VARIABLE = "NONNEG_DOWNLOAD"
+MADE = ".made.json"
+"""Beside files that were made here: their sha256, for those of which no other is known."""
 
 SOURCES: dict[str, dict[str, Any]] = json.loads(
     resources.files("nonneg.datasets").joinpath("sources.json").read_text(encoding="utf-8")
@@ -40,12 +46,16 @@ CHECKSUMS: dict[str, str] = {
     f"{name}/{file}": facts["sha256"]
     for name, entry in SOURCES.items()
     for file, facts in entry["files"].items()
+    if "sha256" in facts
 }
-"""The sha256 of every file that a loader reads, by its path inside the data home."""
+"""The sha256 of files that a loader reads, by the path inside the data home; of a few none is known."""
+
+FILES: tuple[str, ...] = tuple(f"{name}/{file}" for name, entry in SOURCES.items() for file in entry["files"])
+"""Every file that a loader reads, by its path inside the data home."""
 
 
 class DatasetNotFoundError(NonnegError, FileNotFoundError):
-    """A real data set is not on this machine."""
+    """A real data set is not on this machine, and could not be fetched."""
 
 
 @dataclass(frozen=True)
@@ -125,74 +135,199 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
     return None if given is None else Path(given).expanduser()
 
 
+def user_cache() -> Path:
+    """Return the folder in which fetched sets are kept for this user.
+
+    Returns
+    -------
+    pathlib.Path
+        ``nonneg`` in the folder that the system sets aside for caches; it need not exist.
+    """
+    home = Path.home()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(home / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
+    return Path(base) / "nonneg"
+
+
+def homes(given: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the folders that are looked in, in this order.
+
+    Parameters
+    ----------
+    given : path or None
+        The argument ``data_home`` of a loader.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The given one, that of ``NONNEG_DATA``, and the user's cache.
+    """
+    named = [data_home(given), data_home() if given is not None else None]
+    return [folder for folder in named if folder is not None] + [user_cache()]
+
+
+def downloads_allowed() -> bool:
+    """Say whether missing sets may be fetched.
+
+    Returns
+    -------
+    bool
+        False where the environment variable ``NONNEG_DOWNLOAD`` says never, no, off or 0.
+    """
+    return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
+
+
 def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
-    """Say whether every file of a set lies in the data home; the contents are not read.
+    """Say whether every file of a set is on this machine; the contents are not read, and nothing is fetched.
 
     Parameters
     ----------
     name : str
         The folder of the set, such as ``"tdt2"``, or one of its files, such as ``"tdt2/X.npz"``.
     home : path or None
-        The data home; None asks ``NONNEG_DATA``.
+        The data home; None asks ``NONNEG_DATA``. The user's cache is looked in as well.
 
     Returns
     -------
     bool
-        True when the set can be loaded.
+        True when the set can be loaded without a network.
     """
-    known = [file for file in CHECKSUMS if name in (file, file.split("/")[0])]
+    known = [file for file in FILES if name in (file, file.split("/")[0])]
     if not known:
-        raise UnknownNameError.of("name", name, {file.split("/")[0] for file in CHECKSUMS})
-    folder = data_home(home)
-    return folder is not None and all((folder / file).is_file() for file in known)
+        raise UnknownNameError.of("name", name, SOURCES)
+    return all(any((folder / file).is_file() for folder in homes(home)) for file in known)
 
 
 def find(file: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the path of a file of the store after checking its contents.
+    """Return the path of a file of the store after checking its contents; fetch it where it is missing.
 
     Parameters
     ----------
     file : str
-        The path inside the data home, one of `CHECKSUMS`.
+        The path inside the data home, one of `FILES`.
     home : path or None
-        The data home; None asks ``NONNEG_DATA``.
+        The data home; None asks ``NONNEG_DATA``. The user's cache is looked in as well.
 
     Returns
     -------
     pathlib.Path
-        A file whose sha256 is the known one.
+        A file with the known contents.
 
     Raises
     ------
     DatasetNotFoundError
-        If there is no data home, or the file is not in it.
+        If the file is nowhere, and cannot or must not be fetched.
     FileFormatError
         If the file is there but has other contents.
     """
-    if file not in CHECKSUMS:
-        raise UnknownNameError.of("file", file, CHECKSUMS)
-    folder = data_home(home)
-    if folder is None:
-        raise DatasetNotFoundError(
-            f"The data set file {file!r} is not shipped with nonneg, and no data home is set. Put the file "
-            f"at FOLDER/{file} and pass data_home=FOLDER, or set the environment variable "
-            f"{ENVIRONMENT_VARIABLE}=FOLDER."
-        )
-    path = folder / file
-    if not path.is_file():
-        raise DatasetNotFoundError(
-            f"Expected the data set file {path}, and it is not there. Put it there (sha256 "
-            f"{CHECKSUMS[file]}), or name another data home by data_home= or by the environment variable "
-            f"{ENVIRONMENT_VARIABLE}."
-        )
+    if file not in FILES:
+        raise UnknownNameError.of("file", file, FILES)
+    places = [folder / file for folder in homes(home)]
+    for path in places:
+        if path.is_file():
+            check_contents(path, file)
+            return path
+    if downloads_allowed():
+        # Imported here: this is needed once in the life of a set.
+        from nonneg.datasets.acquisition import acquire
+
+        return acquire(file, user_cache() if home is None else Path(home).expanduser())
+    looked = " and ".join(str(path) for path in places)
+    raise DatasetNotFoundError(
+        f"The data set file {file} is not on this machine (looked for {looked}), and {DOWNLOAD_VARIABLE} "
+        f"forbids to fetch it. {what_to_put_where(file)}"
+    )
+
+
+def known_arrays(file: str) -> dict[str, Known]:
+    """Return what is known of the arrays of a file of the store.
+
+    Parameters
+    ----------
+    file : str
+        The path inside the data home, one of `FILES`.
+
+    Returns
+    -------
+    dict of str to Known
+        By the names of the arrays; empty where nothing is known.
+    """
+    name, stored = file.split("/")
+    listed = SOURCES[name]["files"][stored].get("arrays", {})
+    return {key: Known(dtype, tuple(shape), sha256) for key, (dtype, shape, sha256) in listed.items()}
+
+
+def check_contents(path: Path, file: str) -> None:
+    """Make sure that a file has the known contents.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    file : str
+        The file of the store it is meant to be.
+
+    Raises
+    ------
+    FileFormatError
+        If neither its bytes nor its arrays are the known ones.
+    """
+    expected = CHECKSUMS.get(file) or _sha256_when_made(path)
+    if expected is None:
+        return  # nothing is known of it
     with path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != CHECKSUMS[file]:
+    if found in (expected, _sha256_when_made(path)):
+        return
+    # The same arrays packed by another version of NumPy are other bytes.
+    known = known_arrays(file)
+    try:
+        same = bool(known) and not differences(read_archive(path), known)
+    except FileFormatError:
+        same = False
+    if not same:
         raise FileFormatError(
-            f"{path} is not the expected file: its sha256 is {found}, expected {CHECKSUMS[file]}. It is "
-            "damaged or of another version; replace it."
+            f"{path} is not the expected file: its sha256 is {found}, expected {expected}. It is "
+            "damaged or of another version; replace it, or remove it to have it fetched again."
         )
-    return path
+
+
+def _sha256_when_made(path: Path) -> str | None:
+    """Return the digest that was written down when the file was made on this machine."""
+    try:
+        made = json.loads((path.parent / MADE).read_text(encoding="utf-8"))
+        return str(made[path.name])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def what_to_put_where(file: str) -> str:
+    """Say how a file gets onto a machine without a network.
+
+    Parameters
+    ----------
+    file : str
+        The path inside the data home.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    checked = f" (sha256 {CHECKSUMS[file]})" if file in CHECKSUMS else ""
+    origins = "; ".join(
+        f"{source['host']} {source['repository']} at {source['revision']}: {', '.join(source['paths'][:3])}"
+        for source in SOURCES[file.split("/")[0]]["sources"]
+    )
+    return (
+        f"To do without, put the file at FOLDER/{file}{checked}, copied from the cache ({user_cache()}) of a "
+        f"machine that could fetch it, and pass data_home=FOLDER or set the environment variable "
+        f"{ENVIRONMENT_VARIABLE}=FOLDER. The source: {origins}."
+    )
 
 
 def read_arrays(file: str, home: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray[Any, Any]]:
@@ -201,7 +336,7 @@ def read_arrays(file: str, home: str | os.PathLike[str] | None = None) -> dict[s
     Parameters
     ----------
     file : str
-        The path inside the data home, one of `CHECKSUMS`.
+        The path inside the data home, one of `FILES`.
     home : path or None
         The data home; None asks ``NONNEG_DATA``.
 
@@ -210,14 +345,7 @@ def read_arrays(file: str, home: str | os.PathLike[str] | None = None) -> dict[s
     dict of str to array
         As stored; nothing is unpickled.
     """
-    path = find(file, home)
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise FileFormatError(
-            f"{path} cannot be read as an .npz file of plain arrays: {error}. Replace it."
-        ) from error
+    return read_archive(find(file, home))
 
 
 def read_sparse(file: str, home: str | os.PathLike[str] | None = None) -> SparseMatrix:
@@ -226,7 +354,7 @@ def read_sparse(file: str, home: str | os.PathLike[str] | None = None) -> Sparse
     Parameters
     ----------
     file : str
-        The path inside the data home, one of `CHECKSUMS`.
+        The path inside the data home, one of `FILES`.
     home : path or None
         The data home; None asks ``NONNEG_DATA``.
 

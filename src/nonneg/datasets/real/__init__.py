@@ -1,4 +1,4 @@
-"""Real data sets, read from the local store; a file a kind."""
+"""Real data sets, a file a kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from nonneg.datasets.real.documents import (
     load_reuters21578,
     load_tdt2,
 )
-from nonneg.datasets.real.graphs import load_dblp, load_facebook_ego, load_football, load_karate
+from nonneg.datasets.real.embedded_graphs import load_les_miserables, load_southern_women
+from nonneg.datasets.real.graphs import (
+    load_dblp,
+    load_facebook_ego,
+    load_football,
+    load_karate,
+    load_mag,
+)
 from nonneg.datasets.real.pictures import (
     load_cbcl_faces,
     load_ck_plus,
@@ -43,7 +50,9 @@ __all__ = [
     "load_hitech",
     "load_indian_pines",
     "load_karate",
+    "load_les_miserables",
     "load_leukemia",
+    "load_mag",
     "load_moffett",
     "load_nonstationary440",
     "load_olivetti",
@@ -53,6 +62,7 @@ __all__ = [
     "load_pbmc3k",
     "load_reuters21578",
     "load_samson",
+    "load_southern_women",
     "load_swimmer",
     "load_tdt2",
     "load_yale_b",

@@ -17,7 +17,7 @@ COHORTS = ("EU", "FR", "UK", "US")
 
 
 def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the blood cells PBMC 3k from the local store.
+    """Return the blood cells PBMC 3k.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
 def load_brca_sbs96(
     data_home: Home = None, *, cohort: str = "all", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the mutations of whole genomes of breast cancers from the local store.
+    """Return the mutations of whole genomes of breast cancers.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def load_brca_sbs96(
 
 
 def load_leukemia(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the leukemias of Golub and Brunet from the local store.
+    """Return the leukemias of Golub and Brunet.
 
     Parameters
     ----------

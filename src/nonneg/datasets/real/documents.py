@@ -29,9 +29,13 @@ CLUTO = {
 
 
 def load_tdt2(
-    data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
+    data_home: Home = None,
+    *,
+    weighting: str = "counts",
+    class_subsets: bool = True,
+    dtype: npt.DTypeLike = np.float64,
 ) -> store.Dataset:
-    """Return the TDT2 articles from the local store.
+    """Return the TDT2 articles.
 
     Parameters
     ----------
@@ -40,6 +44,8 @@ def load_tdt2(
         ``NONNEG_DATA``.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+    class_subsets : bool, default True
+        Whether the draws of topics are wanted; their source has 600 small files to fetch.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -57,14 +63,18 @@ def load_tdt2(
         data_home,
         weighting,
         dtype,
-        subsets=True,
+        subsets=class_subsets,
     )
 
 
 def load_reuters21578(
-    data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
+    data_home: Home = None,
+    *,
+    weighting: str = "counts",
+    class_subsets: bool = True,
+    dtype: npt.DTypeLike = np.float64,
 ) -> store.Dataset:
-    """Return the Reuters-21578 articles from the local store.
+    """Return the Reuters-21578 articles.
 
     Parameters
     ----------
@@ -73,6 +83,8 @@ def load_reuters21578(
         ``NONNEG_DATA``.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+    class_subsets : bool, default True
+        Whether the draws of topics are wanted; their source has 600 small files to fetch.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -90,14 +102,14 @@ def load_reuters21578(
         data_home,
         weighting,
         dtype,
-        subsets=True,
+        subsets=class_subsets,
     )
 
 
 def load_bbc(
     data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the BBC news articles from the local store.
+    """Return the BBC news articles.
 
     Parameters
     ----------
@@ -129,7 +141,7 @@ def load_bbc(
 def load_cluto(
     name: str, data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return a collection of documents of the CLUTO toolkit from the local store.
+    """Return a collection of documents of the CLUTO toolkit.
 
     Parameters
     ----------
@@ -161,7 +173,7 @@ def load_cluto(
 def load_hitech(
     data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the hitech articles, in the version with 10080 words, from the local store.
+    """Return the hitech articles, in the version with 10080 words,.
 
     Parameters
     ----------

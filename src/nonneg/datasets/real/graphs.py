@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
+from nonneg.datasets.real.embedded_graphs import embedded_karate
 from nonneg.exceptions import UnknownNameError
 
 Home: TypeAlias = str | os.PathLike[str] | None
@@ -20,15 +21,15 @@ EGOS = tuple(
 
 
 def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return a network of co-authors with mixed memberships from the local store.
+    """Return a network of co-authors of DBLP with mixed memberships.
 
     Parameters
     ----------
-    name : {"dblp1", "dblp2", "dblp4"}
+    name : {"dblp1", "dblp2", "dblp3", "dblp4", "dblp5"}
         Which one.
     data_home : path or None
         The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks the environment variable
-        ``NONNEG_DATA``.
+        ``NONNEG_DATA``, then the user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -38,18 +39,46 @@ def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.fl
         `X` is the adjacency matrix in CSR, 0 and 1. ``extras["memberships"]`` is a CSR array of shape
         (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest share.
     """
-    known = sorted(folder for folder in store.SOURCES if folder.startswith("dblp"))
+    return _coauthors(name, "dblp", "DBLP", "groups of conferences", data_home, dtype)
+
+
+def load_mag(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return a network of co-authors of the Microsoft Academic Graph with mixed memberships.
+
+    Parameters
+    ----------
+    name : {"mag1", "mag2"}
+        Which one.
+    data_home : path or None
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks the environment variable
+        ``NONNEG_DATA``, then the user's cache, then the source.
+    dtype : dtype, default float64
+        The type of the entries, float32 or float64.
+
+    Returns
+    -------
+    Dataset
+        `X` is the adjacency matrix in CSR, 0 and 1. ``extras["memberships"]`` is a CSR array of shape
+        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest share.
+    """
+    return _coauthors(name, "mag", "the Microsoft Academic Graph", "fields of study", data_home, dtype)
+
+
+def _coauthors(
+    name: str, kind: str, library: str, communities: str, home: Home, dtype: npt.DTypeLike
+) -> store.Dataset:
+    known = sorted(folder for folder in store.SOURCES if folder.startswith(kind))
     if name not in known:
         raise UnknownNameError.of("name", name, known)
-    memberships = store.read_sparse(f"{name}/theta.npz", data_home).astype(dtype)
+    memberships = store.read_sparse(f"{name}/theta.npz", home).astype(dtype)
     return store.Dataset(
-        X=store.read_sparse(f"{name}/A.npz", data_home).astype(dtype),
+        X=store.read_sparse(f"{name}/A.npz", home).astype(dtype),
         y=np.asarray(memberships.argmax(axis=1), dtype=np.intp).ravel(),
         names=(),
         description=(
-            f"{name} (Mao, Sarkar and Chakrabarti): a network of co-authors of DBLP, one author a row, "
-            "joined by a common paper; communities are groups of conferences, memberships the shares of an "
-            "author's papers."
+            f"{name} (Mao, Sarkar and Chakrabarti): a network of co-authors of {library}, one author a row, "
+            f"joined by a common paper; communities are {communities}, memberships the shares of an author's "
+            "papers."
         ),
         extras={"memberships": memberships},
     )
@@ -58,7 +87,7 @@ def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.fl
 def load_facebook_ego(
     ego: str | int, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the friends of one person on Facebook and the circles they were put in, from the local store.
+    """Return the friends of one person on Facebook and the circles they were put in,.
 
     Parameters
     ----------
@@ -95,7 +124,7 @@ def load_facebook_ego(
 
 
 def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the graph of American college football from the local store.
+    """Return the graph of American college football.
 
     Parameters
     ----------
@@ -120,13 +149,13 @@ def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
 
 
 def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return Zachary's karate club from the local store.
+    """Return Zachary's karate club.
 
     Parameters
     ----------
     data_home : path or None
         The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None asks the environment variable
-        ``NONNEG_DATA``.
+        ``NONNEG_DATA``. Where they are not there, networkx has the graph.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -135,6 +164,8 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Dataset
         `X` of shape (34, 34) in CSR, 0 and 1; `y` is the club after the split.
     """
+    if data_home is None and not store.is_available("karate"):
+        return embedded_karate(dtype=dtype)
     description = (
         "Zachary's karate club (1977): 34 members, joined where they met outside the club; it split in two."
     )

@@ -14,7 +14,7 @@ Home: TypeAlias = str | os.PathLike[str] | None
 
 
 def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the Olivetti faces from the local store.
+    """Return the Olivetti faces.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
 
 
 def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the ORL faces, the Olivetti faces cut out to 32 x 32 pixels, from the local store.
+    """Return the ORL faces, the Olivetti faces cut out to 32 x 32 pixels,.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> st
 
 
 def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the Extended Yale B faces from the local store.
+    """Return the Extended Yale B faces.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
 
 
 def load_coil20(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the COIL-20 objects from the local store.
+    """Return the COIL-20 objects.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def load_coil20(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
 
 
 def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the CK+ expressions from the local store.
+    """Return the CK+ expressions.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
 
 
 def load_cbcl_faces(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the CBCL faces, of Lee and Seung's parts, from the local store.
+    """Return the CBCL faces, of Lee and Seung's parts,.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def load_cbcl_faces(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
 
 
 def load_swimmer(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the noisy swimmers from the local store.
+    """Return the noisy swimmers.
 
     Parameters
     ----------

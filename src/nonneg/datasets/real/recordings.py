@@ -15,7 +15,7 @@ Home: TypeAlias = str | os.PathLike[str] | None
 
 
 def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Recording:
-    """Return an old recording of Louis Armstrong from the local store.
+    """Return an old recording of Louis Armstrong.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
 def load_nonstationary440(
     data_home: Home = None, *, simulation: int = 1, dtype: npt.DTypeLike = np.float64
 ) -> store.Recording:
-    """Return made mixtures of two sources around 440 Hz from the local store.
+    """Return made mixtures of two sources around 440 Hz.
 
     Parameters
     ----------

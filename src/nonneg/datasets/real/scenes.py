@@ -34,7 +34,7 @@ COVERS = (
 
 
 def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the Indian Pines scene from the local store.
+    """Return the Indian Pines scene.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
 
 
 def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return a crop of 50 x 50 pixels of the Pavia University scene from the local store.
+    """Return a crop of 50 x 50 pixels of the Pavia University scene.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
 
 
 def load_pavia_u_classes(data_home: Home = None) -> IntArray:
-    """Return the land covers of the full Pavia University scene from the local store.
+    """Return the land covers of the full Pavia University scene.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def load_pavia_u_classes(data_home: Home = None) -> IntArray:
 
 
 def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the Samson scene with its published endmembers from the local store.
+    """Return the Samson scene with its published endmembers.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
 
 
 def load_moffett(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the Moffett Field crop with its published endmembers from the local store.
+    """Return the Moffett Field crop with its published endmembers.
 
     Parameters
     ----------

@@ -1,0 +1,166 @@
+"""A data set from its source: fetched, made into the stored files, checked and put into a data home."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from nonneg.datasets import store
+from nonneg.datasets.content import Known, differences
+from nonneg.datasets.conversion.recipes import Origin, Recipe, recipe_of
+from nonneg.datasets.download import DownloadError, TransferLine, fetch
+from nonneg.exceptions import FileFormatError, MissingDependencyError
+
+HOSTS = {
+    "github": "https://raw.githubusercontent.com",
+    "pypi": "https://pypi.org",
+}
+"""Where the hosts of the sources are found."""
+
+
+def acquire(file: str, home: Path) -> Path:
+    """Make a stored file from its source.
+
+    Parameters
+    ----------
+    file : str
+        Its path inside a data home, such as ``"tdt2/X.npz"``.
+    home : Path
+        The data home that receives it, with all files that are made of the same source.
+
+    Returns
+    -------
+    Path
+        The file, whose contents are the known ones where these are known. It appears when it is complete.
+
+    Raises
+    ------
+    DownloadError
+        If the source cannot be reached, with what to put where instead.
+    FileFormatError
+        If what came is not what is known.
+    """
+    name = file.split("/")[0]
+    recipe = recipe_of(file)
+    folder = home / name
+    needed = {one: store.find(f"{name}/{one}", home) for one in recipe.needs}
+    raw = folder / ".fetched" / recipe.files[0]
+    line = TransferLine(name, len(recipe.origins))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {}
+        for number, origin in enumerate(recipe.origins, start=1):
+            line.begin(number)
+            paths[origin.key] = _fetched(origin, raw, line)
+    except DownloadError as error:
+        raise DownloadError(f"{error} {store.what_to_put_where(file)}") from error
+    except OSError as error:
+        raise DownloadError(
+            f"The data set file {file} cannot be kept in {folder}: {error.strerror or error}. Name a folder "
+            f"that can be written by data_home=. {store.what_to_put_where(file)}"
+        ) from error
+    finally:
+        line.close()
+    try:
+        _made(recipe, name, folder, {**paths, **needed})
+    except MissingDependencyError:
+        raise  # what was fetched is used once the library is there
+    except BaseException:
+        # What was fetched is not what was meant; kept, it would be taken for it again.
+        shutil.rmtree(raw, ignore_errors=True)
+        raise
+    shutil.rmtree(raw, ignore_errors=True)
+    with contextlib.suppress(OSError):  # not empty while others fetch
+        raw.parent.rmdir()
+    return folder / file.split("/")[1]
+
+
+def address_of(origin: Origin) -> tuple[str, str | None]:
+    """Return where a file of a source is found.
+
+    Parameters
+    ----------
+    origin : Origin
+        The file.
+
+    Returns
+    -------
+    tuple
+        Its address, and its sha256 where the host says it.
+    """
+    if origin.host == "github":
+        return f"{HOSTS['github']}/{origin.repository}/{origin.revision}/{quote(origin.path)}", None
+    listing = f"{HOSTS['pypi']}/pypi/{origin.repository}/{origin.revision}/json"
+    with tempfile.TemporaryDirectory() as folder:
+        text = fetch(listing, Path(folder) / "listing.json").read_text(encoding="utf-8")
+    try:
+        for entry in json.loads(text)["urls"]:
+            if entry["packagetype"] == "bdist_wheel":
+                return str(entry["url"]), str(entry["digests"]["sha256"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DownloadError(f"{listing} brought no list of files: {error}.") from error
+    raise DownloadError(f"{listing} lists no wheel.")
+
+
+def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
+    target = folder / origin.key
+    if target.is_file():
+        return target
+    address, sha256 = address_of(origin)
+    return fetch(address, target, sha256=sha256, git_blob=origin.git_blob, watch=line)
+
+
+def _made(recipe: Recipe, name: str, folder: Path, paths: Mapping[str, Path]) -> None:
+    if recipe.convert is None:
+        (file,), (path,) = recipe.files, paths.values()
+        store.check_contents(path, f"{name}/{file}")
+        path.replace(folder / file)
+        return
+    wanted = {file: store.known_arrays(f"{name}/{file}") for file in recipe.files}
+    made = recipe.convert(paths, wanted)
+    for file in recipe.files:
+        _check(made[file], wanted[file], f"{name}/{file}")
+    for file in recipe.files:
+        _write(made[file], folder / file)
+        if not wanted[file]:
+            _write_down(folder / file)
+
+
+def _write_down(path: Path) -> None:
+    """Remember a file of which nothing else is known, so that later damage shows."""
+    record = path.parent / store.MADE
+    made = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    made[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    fresh = record.with_name(f"{record.name}.{os.getpid()}")
+    fresh.write_text(json.dumps(made, indent=1), encoding="utf-8")
+    fresh.replace(record)
+
+
+def _check(arrays: Mapping[str, Any], known: Mapping[str, Known], file: str) -> None:
+    wrong = differences(arrays, known) if known else []
+    if wrong:
+        raise FileFormatError(
+            f"What was made of the source of {file} is not what is known: {'; '.join(wrong)}. The source has "
+            f"changed. {store.what_to_put_where(file)}"
+        )
+
+
+def _write(arrays: Mapping[str, np.ndarray[Any, Any]], target: Path) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

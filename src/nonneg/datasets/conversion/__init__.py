@@ -1,0 +1,1 @@
+"""From the files of the sources to the stored arrays; a file a kind of source."""

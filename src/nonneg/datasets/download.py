@@ -1,0 +1,265 @@
+"""Files from the web: taken up where a broken transfer ended, checked, and moved into place when complete."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import importlib
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from nonneg._version import __version__
+from nonneg.datasets.store import DatasetNotFoundError
+
+TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as broken."""
+ATTEMPTS = 4
+"""So many connections in a row may bring nothing; one that brings something starts the count again."""
+PAUSE = 0.5
+"""Seconds before the second attempt; each further pause is twice as long."""
+_CHUNK = 1 << 16
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+Watcher = Callable[[int, "int | None"], None]
+"""Called with the bytes that have arrived and the bytes in all, where they are known."""
+
+
+class DownloadError(DatasetNotFoundError):
+    """A file could not be fetched."""
+
+
+class _Broken(Exception):
+    """A transfer ended early; another attempt may bring the rest."""
+
+
+def fetch(
+    address: str,
+    target: Path,
+    *,
+    sha256: str | None = None,
+    git_blob: str | None = None,
+    watch: Watcher | None = None,
+) -> Path:
+    """Fetch a file.
+
+    Parameters
+    ----------
+    address : str
+        Of http or https; redirections are followed, but never from https to http.
+    target : Path
+        Where the file belongs. What has arrived lies beside it as ``NAME.part`` until all is there.
+    sha256 : str, optional
+        The digest that the contents must have.
+    git_blob : str, optional
+        The name that git gives the contents, or its first digits.
+    watch : callable, optional
+        Told how far it is.
+
+    Returns
+    -------
+    Path
+        The target. Where it exists already, nothing is asked of the network.
+
+    Raises
+    ------
+    DownloadError
+        If the address cannot be reached or has no such file, or the contents are not the expected ones.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    with _alone(target.with_name(target.name + ".lock")):
+        if target.is_file():
+            return target
+        _transfer(address, part, watch)
+        wrong = _difference(part, sha256, git_blob)
+        if wrong is not None:
+            part.unlink()
+            raise DownloadError(
+                f"{address} brought other contents than expected: {wrong}. Nothing was kept. Try again; if "
+                "it stays so, the source has changed."
+            )
+        part.replace(target)
+    return target
+
+
+def _transfer(address: str, part: Path, watch: Watcher | None) -> None:
+    """Ask again until all is there, or until several attempts in a row brought nothing."""
+    idle, reason = 0, ""
+    while idle < ATTEMPTS:
+        if idle:
+            time.sleep(PAUSE * 2 ** (idle - 1))
+        before = _size(part)
+        try:
+            _one_connection(address, part, watch)
+            return
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 416:  # the rest that was asked for does not exist: begin again
+                    part.unlink(missing_ok=True)
+                elif error.code not in _PASSING:
+                    raise DownloadError(f"{address} answers {error.code} ({error.reason}).") from error
+            reason = f"it answers {error.code} ({error.reason})"
+        except (_Broken, http.client.HTTPException, OSError) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+        idle = 0 if _size(part) > before else idle + 1
+    kept = f" The {_size(part)} bytes that arrived are kept for the next time." if _size(part) else ""
+    raise DownloadError(f"{address} could not be fetched: {reason}.{kept}")
+
+
+def _one_connection(address: str, part: Path, watch: Watcher | None) -> None:
+    """Append what one connection brings."""
+    start, mark = _size(part), part.with_name(part.name + ".etag")
+    headers = {"User-Agent": f"nonneg/{__version__}", "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+        tag = mark.read_text(encoding="utf-8") if mark.is_file() else ""
+        if tag.startswith('"'):
+            headers["If-Range"] = tag  # a file that changed comes as a whole instead
+    with _opener().open(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:
+        start, total = _extent(answer, start)
+        mark.write_text(answer.headers.get("ETag") or "", encoding="utf-8")
+        with part.open("r+b" if start else "wb") as stream:
+            stream.truncate(start)
+            stream.seek(start)
+            arrived = start
+            while chunk := answer.read1(_CHUNK):
+                stream.write(chunk)
+                arrived += len(chunk)
+                if watch is not None:
+                    watch(arrived, total)
+    if total is not None and arrived < total:
+        raise _Broken(f"the connection ended after {arrived} of {total} bytes")
+    if total is not None and arrived > total:
+        part.unlink()
+        raise _Broken(f"{arrived} bytes came where {total} were announced")
+    mark.unlink(missing_ok=True)
+
+
+def _extent(answer: Any, wanted: int) -> tuple[int, int | None]:
+    """Say where the answer begins in the file, and how long the file is."""
+    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range") or "")
+    if answer.status == 206 and found is not None and int(found[1]) == wanted:
+        return wanted, None if found[2] == "*" else int(found[2])
+    if answer.status == 206:
+        raise _Broken("the server sent another part than was asked for")
+    length = answer.headers.get("Content-Length")
+    return 0, int(length) if length is not None and length.isdecimal() else None
+
+
+def _difference(path: Path, sha256: str | None, git_blob: str | None) -> str | None:
+    if sha256 is not None:
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != sha256:
+            return f"the sha256 is {found}, expected {sha256}"
+    if git_blob is not None:
+        # git's name of contents is no matter of trust here, only of finding the file that was meant.
+        name = hashlib.sha1(f"blob {_size(path)}\0".encode(), usedforsecurity=False)
+        name.update(path.read_bytes())
+        if not name.hexdigest().startswith(git_blob):
+            return f"git calls them {name.hexdigest()}, expected {git_blob}"
+    return None
+
+
+class _Redirections(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        old, new = (urllib.parse.urlsplit(place).scheme for place in (req.full_url, newurl))
+        if new not in ("http", "https") or (old, new) == ("https", "http"):
+            raise DownloadError(f"{req.full_url} leads to {newurl}, which is not followed.")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    # Only the web: urllib's own choice would also open files of this machine.
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        _Redirections(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Let one process at a time fetch a file; the lock of one that died is free."""
+    with lock.open("ab") as stream:
+        if os.name == "posix":
+            fcntl: Any = importlib.import_module("fcntl")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+class TransferLine:
+    """One line on standard error that says how far a download is.
+
+    On a terminal it is rewritten a few times a second; elsewhere one line comes at the start of each file.
+
+    Parameters
+    ----------
+    name : str
+        What is fetched.
+    n_files : int
+        In so many files.
+    """
+
+    def __init__(self, name: str, n_files: int) -> None:
+        self.name, self.n_files = name, n_files
+        self._stream, self._shown, self._file, self._width = sys.stderr, 0.0, 0, 0
+        self._live = bool(getattr(self._stream, "isatty", lambda: False)())
+
+    def begin(self, file: int) -> None:
+        """Say which file comes.
+
+        Parameters
+        ----------
+        file : int
+            Its number, from 1.
+        """
+        self._file = file
+        if not self._live and (file == 1 or file % 100 == 0 or file == self.n_files):
+            self._stream.write(f"nonneg: fetching {self.name}, file {file} of {self.n_files}\n")
+            self._stream.flush()
+
+    def __call__(self, arrived: int, total: int | None) -> None:
+        """Show how much of the file has arrived.
+
+        Parameters
+        ----------
+        arrived : int
+            Bytes.
+        total : int or None
+            Bytes in all.
+        """
+        now = time.monotonic()
+        if not self._live or (now - self._shown < 0.2 and arrived != total):
+            return
+        self._shown = now
+        share = f"{arrived / 1e6:.1f} MB" if total is None else f"{arrived / 1e6:.1f} of {total / 1e6:.1f} MB"
+        text = f"nonneg: fetching {self.name}, file {self._file} of {self.n_files}: {share}"
+        self._stream.write("\r" + text.ljust(self._width))
+        self._stream.flush()
+        self._width = len(text)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._live and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
