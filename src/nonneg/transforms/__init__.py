@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nonneg.transforms.batches import LoopOptions
 from nonneg.transforms.covariances import FrameCovariances, covariances_of, frame_covariances
-from nonneg.transforms.joint_diagonalization import joint_diagonalize
+from nonneg.transforms.diagonalize import joint_diagonalize
 from nonneg.transforms.learn import learn_transform
 from nonneg.transforms.multi_start import MultiStart, multi_start
 from nonneg.transforms.options import TransformOptions
@@ -11,6 +12,7 @@ from nonneg.transforms.result import StartsSummary, TransformResult
 
 __all__ = [
     "FrameCovariances",
+    "LoopOptions",
     "MultiStart",
     "StartsSummary",
     "TransformOptions",

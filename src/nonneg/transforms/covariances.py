@@ -14,7 +14,13 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._typing import Array, FloatArray
 from nonneg.data.spectral import to_numpy
-from nonneg.exceptions import DataTypeError, InvalidDataError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    ShapeError,
+)
 
 # Eigenvalues below this share of a frame's largest are rounding: they are left out.
 NEGLIGIBLE = 1e-14
@@ -162,6 +168,30 @@ def covariances_of(covariances: Any) -> FrameCovariances:
         )
     diagonal = xp.linalg.diagonal(symmetric)
     return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, None)
+
+
+def check_eps0(data: FrameCovariances, eps0: float) -> None:
+    """Refuse an objective that is not bounded from below.
+
+    Parameters
+    ----------
+    data : FrameCovariances
+        The data.
+    eps0 : float
+        Added to the variances.
+    """
+    if eps0 > 0:
+        return
+    squares = to_numpy(array_namespace(data.virtual).sum(data.virtual * data.virtual, axis=2))
+    ranks = (squares > 0).sum(axis=0)
+    if ranks.min() < data.frame_length:
+        worst = int(np.argmin(ranks))
+        raise InvalidParameterError(
+            f"eps0=0 needs covariances of full rank {data.frame_length}, that of frame {worst} has rank "
+            f"{ranks[worst]}: an atom orthogonal to the frame makes L minus infinity. Pass eps0 above 0, "
+            "a small "
+            "share of the mean power."
+        )
 
 
 def _factored(Y: Array, n_realizations: int) -> FrameCovariances:

@@ -10,19 +10,13 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
-from nonneg.transforms.covariances import FrameCovariances, frame_covariances
-from nonneg.transforms.multi_start import (
-    LoopOptions,
-    batch_of_transforms,
-    best_transform,
-    best_two_stage,
-    check_eps0,
-    ended,
-    multi_start,
-)
+from nonneg.transforms.answers import best_transform, best_two_stage
+from nonneg.transforms.batches import LoopOptions, ended
+from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
+from nonneg.transforms.multi_start import multi_start
 from nonneg.transforms.options import METHODS, checked_count, checked_number, method_options
 from nonneg.transforms.result import TransformResult
-from nonneg.transforms.state import first_state
+from nonneg.transforms.starts import first_state
 
 
 def learn_transform(
@@ -169,7 +163,7 @@ def learn_transform(
             )
             return both.tl if method == "tl" else both.jd
         starts = first_state(data, n_components, init=init, n_starts=n_starts, random_state=random_state)
+        batch = ended(loop.run(method, starts, data, options, method), starts.batch)
         if method == "tl":
-            return best_transform([batch_of_transforms(starts, data, options, loop)], data, options)
-        batch = ended(loop.run("jd", starts, data, options, "jd"), starts.batch)
+            return best_transform([batch], data, options)
         return best_two_stage([batch], starts, data, options, loop)

@@ -1,0 +1,210 @@
+"""From batches that ended to the result of the best start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.iteration import History, Run
+from nonneg.orthogonal.group import polished
+from nonneg.transforms.batches import STOPPED, Batch, LoopOptions, ended
+from nonneg.transforms.certify import certified
+from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.objective import divergence, full_objective, likelihood
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.result import StartsSummary, TransformResult
+from nonneg.transforms.runs import lane_history, last_values
+from nonneg.transforms.state import TransformState
+from nonneg.transforms.two_stage import FactorState
+
+
+def best_transform(
+    batches: list[Batch], data: FrameCovariances, options: TransformOptions
+) -> TransformResult:
+    """Build the result of TL-NMF from the best of all starts.
+
+    Parameters
+    ----------
+    batches : list of Batch
+        The first from random or given starts.
+    data : FrameCovariances
+        The data.
+    options : TransformOptions
+        Of TL-NMF.
+
+    Returns
+    -------
+    TransformResult
+        With its certificate.
+    """
+    which = _best_batch(batches)
+    batch = batches[which]
+    state, at = batch.run.state, batch.place
+    history = lane_history(batch.run.history, batch.best, batch.n_lanes)
+    return _result(
+        data,
+        state.transform[at],
+        state.activations[at],
+        state.components[at],
+        options,
+        method="tl",
+        history=history,
+        run=batch.run,
+        starts=_summary(batches, which),
+    )
+
+
+def best_two_stage(
+    batches: list[Batch],
+    factor_starts: TransformState | None,
+    data: FrameCovariances,
+    options: TransformOptions,
+    loop: LoopOptions,
+) -> TransformResult:
+    """Build the result of JD+NMF, or of a joint diagonalization, from the best of all starts.
+
+    Parameters
+    ----------
+    batches : list of Batch
+        Joint diagonalizations, the first from random or given starts.
+    factor_starts : TransformState or None
+        Starts of the second stage; None for none.
+    data : FrameCovariances
+        The data.
+    options : TransformOptions
+        Of both stages.
+    loop : LoopOptions
+        When the second stage stops.
+
+    Returns
+    -------
+    TransformResult
+        With its certificate.
+    """
+    which = _best_batch(batches)
+    batch = batches[which]
+    transform = batch.run.state.transform[batch.place]
+    history = lane_history(batch.run.history, batch.best, batch.n_lanes)
+    activations = components = second = None
+    starts = _summary(batches, which)
+    if factor_starts is not None:
+        if batch.run.stop_reason in STOPPED:
+            loop = replace(loop, max_iter=1, callback=None)
+        transform = polished(transform)
+        factors = fitted_factors(transform, factor_starts, data, options, loop)
+        at = factors.place
+        activations, components = factors.run.state.activations[at], factors.run.state.components[at]
+        second = lane_history(factors.run.history, factors.best, factors.n_lanes)
+    return _result(
+        data,
+        transform,
+        activations,
+        components,
+        options,
+        method="jd",
+        history=history,
+        run=batch.run,
+        starts=starts,
+        second=second,
+    )
+
+
+def fitted_factors(
+    transform: Any,
+    starts: TransformState,
+    data: FrameCovariances,
+    options: TransformOptions,
+    loop: LoopOptions,
+) -> Batch:
+    """Factor the variances of one transform from every start.
+
+    Parameters
+    ----------
+    transform : array of shape (m, m)
+        The transform.
+    starts : TransformState
+        Their factors are the starts.
+    data : FrameCovariances
+        The data.
+    options : TransformOptions
+        Of the updates.
+    loop : LoopOptions
+        When to stop.
+
+    Returns
+    -------
+    Batch
+        The ends.
+    """
+    V = data.variances(transform)[None, ...]
+    state = FactorState(starts.activations, starts.components, np.arange(starts.batch))
+    return ended(loop.run("factors", state, V, options, "factors"), state.batch)
+
+
+def _best_batch(batches: list[Batch]) -> int:
+    found = [batch.losses[batch.best] for batch in batches]
+    return int(np.argmin([np.inf if np.isnan(loss) else loss for loss in found]))
+
+
+def _summary(batches: list[Batch], which: int) -> StartsSummary | None:
+    total = sum(batch.n_lanes for batch in batches)
+    if total == 1:
+        return None
+
+    def column(name: str) -> FloatArray:
+        return np.concatenate([last_values(batch.run.history, name, batch.n_lanes)[0] for batch in batches])
+
+    best = sum(batch.n_lanes for batch in batches[:which]) + batches[which].best
+    return StartsSummary(
+        column("C"),
+        column("L"),
+        column("I"),
+        np.concatenate([batch.n_iter for batch in batches]),
+        np.concatenate([batch.dropped for batch in batches]),
+        best,
+        batches[0].n_lanes,
+    )
+
+
+def _result(
+    data: FrameCovariances,
+    transform: Any,
+    activations: Any,
+    components: Any,
+    options: TransformOptions,
+    *,
+    method: str,
+    history: History,
+    run: Run[Any],
+    starts: StartsSummary | None,
+    second: History | None = None,
+) -> TransformResult:
+    transform = polished(transform)
+    V = data.variances(transform)
+    L = float(likelihood(V[None, ...], options.eps0)[0])
+    C, part = L, None
+    if activations is not None:
+        model = (activations @ components)[None, ...] + options.eps0
+        C = float(full_objective(V[None, ...], model, options.eps0)[0])
+        part = float(divergence(V[None, ...], model, options.eps0)[0])
+    certificate = certified(data, transform, activations, components, options, method=method, history=history)
+    return TransformResult(
+        transform,
+        activations,
+        components,
+        V,
+        C,
+        L,
+        part,
+        history,
+        certificate,
+        len(history),
+        run.stop_reason,
+        method,
+        options.as_dict(),
+        starts,
+        second,
+    )
