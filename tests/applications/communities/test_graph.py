@@ -1,0 +1,136 @@
+"""Graphs from matrices and networkx: one symmetric form, or an error that says what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.applications.communities import Graph, as_graph
+from nonneg.exceptions import (
+    DataChangedWarning,
+    DataTypeError,
+    InvalidDataError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedInputError,
+)
+
+PATH = np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0]])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_array, sp.csc_matrix, sp.lil_array, np.asarray])
+def test_matrices_of_all_kinds_become_the_same_graph(kind):
+    graph = as_graph(kind(PATH))
+    assert graph.adjacency.format == "csr"
+    assert graph.adjacency.dtype == np.float64
+    np.testing.assert_array_equal(graph.adjacency.toarray(), PATH)
+    assert (graph.n_nodes, graph.n_edges, graph.names) == (3, 2, None)
+    np.testing.assert_array_equal(graph.degrees, [1, 3, 2])
+
+
+def test_the_input_is_not_changed():
+    given = sp.csr_array(
+        (np.array([1.0, 1.0, 0.0, 3.0]), np.array([1, 1, 2, 0]), np.array([0, 3, 4, 4])), shape=(3, 3)
+    )
+    before = given.data.copy(), given.indices.copy()
+    with pytest.raises(UnsupportedInputError):
+        as_graph(given)
+    np.testing.assert_array_equal(given.data, before[0])
+    np.testing.assert_array_equal(given.indices, before[1])
+
+
+def test_networkx_graphs_bring_names_and_weights():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_edge("Ann", "Bob", weight=3)
+    graph.add_edge("Bob", "Cyd", strength=5.0)
+    found = as_graph(graph)
+    assert found.names == ("Ann", "Bob", "Cyd")
+    assert found.adjacency.toarray().tolist() == [[0, 3, 0], [3, 0, 1], [0, 1, 0]]
+    assert as_graph(graph, weight=None).adjacency.toarray().sum() == 4
+    assert as_graph(graph, weight="strength").adjacency[1, 2] == 5
+    parallel = networkx.MultiGraph([("a", "b"), ("a", "b")])
+    assert as_graph(parallel).adjacency[0, 1] == 2
+    assert as_graph(graph, names=["x", "y", "z"]).names == ("x", "y", "z")
+
+
+def test_networkx_graphs_that_do_not_fit_are_refused():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(InvalidDataError, match="no nodes"):
+        as_graph(networkx.Graph())
+    words = networkx.Graph()
+    words.add_edge(0, 1, weight="strong")
+    with pytest.raises(DataTypeError, match="weight=None"):
+        as_graph(words)
+    directed = networkx.DiGraph([("a", "b")])
+    with pytest.raises(UnsupportedInputError, match="directed"):
+        as_graph(directed)
+    assert as_graph(directed, symmetrize="sum").adjacency.toarray().tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_directed_graph_is_refused_or_made_undirected():
+    directed = np.array([[4.0, 3.0, 0.0], [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    with pytest.raises(UnsupportedInputError, match=r"directed: 2 pairs .* symmetrize='sum'"):
+        as_graph(directed)
+    for rule, weights in {"sum": (4, 2), "mean": (2, 1), "max": (3, 2)}.items():
+        made = as_graph(directed, symmetrize=rule, self_loops="keep").adjacency.toarray()
+        # A loop is one edge whatever becomes of the pairs.
+        np.testing.assert_array_equal(
+            made, [[4, weights[0], 0], [weights[0], 0, weights[1]], [0, weights[1], 0]]
+        )
+    with pytest.raises(UnknownNameError, match="symmetrize"):
+        as_graph(directed, symmetrize="min")
+
+
+def test_weights_that_differ_by_rounding_are_equal():
+    close = PATH * np.array([[1, 1 + 1e-14, 1], [1, 1, 1], [1, 1, 1]])
+    adjacency = as_graph(close).adjacency
+    assert (adjacency != adjacency.T).nnz == 0
+
+
+def test_a_signed_graph_is_refused_with_the_place_and_the_remedy():
+    signed = PATH.astype(float)
+    signed[1, 2] = signed[2, 1] = -0.5
+    with pytest.raises(NegativeDataError, match=r"signed: 2 entries .* nodes 1 and 2 \(-0.5\).*abs"):
+        as_graph(signed)
+
+
+def test_other_entries_and_shapes_are_refused():
+    with pytest.raises(ShapeError, match="block_array"):
+        as_graph(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match="one row and one column a node"):
+        as_graph(np.ones(4))
+    with pytest.raises(DataTypeError, match="complex"):
+        as_graph(PATH.astype(complex))
+    bad = PATH.astype(float)
+    bad[1, 2] = np.nan
+    with pytest.raises(NonFiniteDataError, match="nodes 1 and 2"):
+        as_graph(bad)
+    with pytest.raises(InvalidDataError, match="no edges"):
+        as_graph(np.zeros((3, 3)))
+    with pytest.raises(InvalidDataError, match="no nodes"):
+        as_graph(sp.csr_array((0, 0)))
+    with pytest.raises(ShapeError, match="2 entries for a graph of 3"):
+        as_graph(PATH, names=["a", "b"])
+
+
+def test_self_loops_are_dropped_with_a_count_or_kept():
+    loops = PATH + np.diag([5, 0, 1])
+    with pytest.warns(DataChangedWarning, match="2 edges from a node to itself"):
+        graph = as_graph(loops)
+    np.testing.assert_array_equal(graph.adjacency.toarray(), PATH)
+    assert graph.n_self_loops == 2
+    kept = as_graph(loops, self_loops="keep")
+    np.testing.assert_array_equal(kept.adjacency.toarray(), loops)
+    assert kept.n_edges == 4
+    with pytest.raises(UnknownNameError, match="self_loops"):
+        as_graph(loops, self_loops="halve")
+
+
+def test_isolated_nodes_are_told():
+    graph = as_graph(sp.block_diag([PATH, np.zeros((1, 1))], format="csr"))
+    np.testing.assert_array_equal(graph.isolated, [False, False, False, True])
+    assert as_graph(Graph(graph.adjacency, ("a", "b", "c", "d"))).names == ("a", "b", "c", "d")

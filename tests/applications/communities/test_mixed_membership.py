@@ -1,0 +1,176 @@
+"""Memberships: planted ones are found, and odd graphs are answered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from nonneg.applications import MixedMembership
+from nonneg.applications.communities import METHODS
+from nonneg.applications.communities.candidates import candidate_nodes, energetic_nodes
+from nonneg.applications.communities.geonmf import GeoNMFOptions
+from nonneg.applications.communities.recovery import recover
+from nonneg.datasets import load_dblp, mixed_membership_graph
+from nonneg.datasets.store import is_available
+from nonneg.exceptions import (
+    InvalidParameterError,
+    NonnegWarning,
+    UnknownNameError,
+    UnsupportedError,
+)
+from nonneg.metrics import averaged_rank_correlation
+
+
+def expected_graph(n=60, k=3, seed=0):
+    """The blockmodel's matrix of probabilities: its eigenvectors are a simplex without noise."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(k, 0.6), size=n)
+    shares[:k] = np.eye(k)
+    blocks = 0.1 + 0.8 * np.diag(rng.uniform(0.6, 1.0, k))
+    return shares @ blocks @ shares.T, shares, blocks
+
+
+def test_without_noise_every_method_finds_pure_nodes_and_memberships():
+    A, shares, blocks = expected_graph()
+    quick = [name for name in METHODS if name not in ("fast-gradient", "geonmf")]
+    for name in quick:
+        model = MixedMembership(3, name, self_loops="keep", energy=1.0, random_state=0).fit(A)
+        assert sorted(model.pure_nodes_) == [0, 1, 2], name
+        order = np.argsort(model.pure_nodes_)
+        np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(model.connectivity_[np.ix_(order, order)], blocks, atol=1e-9)
+        assert model.certificate_["inside-cone"].holds
+        assert model.certificate_["eigenvectors"].holds
+
+
+def test_simplex_recovery_agrees_inside_the_simplex():
+    A, shares, _ = expected_graph()
+    model = MixedMembership(3, "spa", recovery="simplex", self_loops="keep").fit(A)
+    order = np.argsort(model.pure_nodes_)
+    np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-7)
+
+
+def test_geonmf_finds_communities_that_do_not_meet():
+    blocks = [np.ones((8, 8)), np.ones((6, 6)), np.ones((7, 7))]
+    model = MixedMembership(3, "geonmf", self_loops="keep", random_state=0).fit(sp.block_diag(blocks))
+    assert sorted(np.bincount(model.labels_)) == [6, 7, 8]
+    np.testing.assert_allclose(model.memberships_.max(axis=1), 1.0, atol=1e-9)
+    assert model.facts_["condition"] < 2
+
+
+def test_noisy_graphs_are_recovered_better_than_by_chance():
+    planted = mixed_membership_graph(800, 3, mean_degree=60, n_pure=10, rng=3)
+    before = planted.adjacency.copy()
+    scores = {
+        name: averaged_rank_correlation(
+            planted.memberships, MixedMembership(3, name, random_state=0).fit_transform(planted.adjacency)
+        )
+        for name in ("merit", "spa", "spoc", "geonmf")
+    }
+    assert min(scores.values()) > 0.6
+    assert (before != planted.adjacency).nnz == 0
+
+
+@pytest.mark.skipif(not is_available("dblp4"), reason="the data set is not on this machine")
+@pytest.mark.parametrize(("method", "printed"), [("merit", 0.3559), ("merit-0", 0.3559), ("spoc", 0.3479)])
+def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
+    network = load_dblp("dblp4")
+    model = MixedMembership(3, method).fit(network.X)
+    found = averaged_rank_correlation(network.extras["memberships"], model.memberships_)
+    assert found == pytest.approx(printed, abs=0.002)
+    if method != "spoc":
+        assert len(model.kept_nodes_) == 1032
+
+
+def test_isolated_nodes_have_no_membership_and_are_counted():
+    A, shares, _ = expected_graph(30)
+    padded = sp.lil_array((32, 32))
+    padded[:15, :15] = A[:15, :15]
+    padded[17:, 17:] = A[15:, 15:]
+    padded[:15, 17:] = A[:15, 15:]
+    padded[17:, :15] = A[15:, :15]
+    with pytest.warns(NonnegWarning, match="2 of 32 nodes have no edge; their memberships are NaN"):
+        model = MixedMembership(3, "spa", self_loops="keep").fit(padded)
+    np.testing.assert_array_equal(model.isolated_nodes_, [15, 16])
+    assert np.isnan(model.memberships_[[15, 16]]).all()
+    np.testing.assert_array_equal(model.labels_[[15, 16]], -1)
+    rest = np.delete(np.arange(32), [15, 16])
+    order = np.argsort(model.pure_nodes_)
+    np.testing.assert_allclose(model.memberships_[rest][:, order], shares, atol=1e-9)
+    assert model.certificate_["reached-nodes"].quantities["isolated"] == 2
+
+
+def test_nodes_of_other_components_get_what_was_asked_for():
+    A, _, _ = expected_graph(20)
+    pair = np.array([[0.0, 1e-3], [1e-3, 0.0]])
+    graph = sp.block_diag([A, pair], format="csr")
+    answers = {
+        rule: MixedMembership(3, "spa", self_loops="keep", unreached=rule).fit(graph)
+        for rule in ("auto", "mean", "uniform", "zero", "nan")
+    }
+    mean = answers["auto"].memberships_[:20].mean(axis=0)
+    np.testing.assert_allclose(answers["auto"].memberships_[20:], np.tile(mean, (2, 1)))
+    np.testing.assert_allclose(answers["mean"].memberships_[20:], np.tile(mean, (2, 1)))
+    np.testing.assert_allclose(answers["uniform"].memberships_[20:], 1 / 3)
+    assert not answers["zero"].memberships_[20:].any()
+    assert np.isnan(answers["nan"].memberships_[20:]).all()
+    np.testing.assert_array_equal(answers["auto"].unreached_nodes_, [20, 21])
+    np.testing.assert_array_equal(answers["nan"].labels_[20:], -1)
+    np.testing.assert_allclose(
+        MixedMembership(3, "spoc", self_loops="keep").fit(graph).memberships_[20:], 1 / 3
+    )
+
+
+def test_the_node_table_and_the_top_nodes_carry_names():
+    A, _, _ = expected_graph(12)
+    names = [f"n{at}" for at in range(12)]
+    model = MixedMembership(3, "spa", self_loops="keep").fit(A, names=names)
+    table = model.node_table()
+    assert list(table) == [
+        *("node", "degree", "community_0", "community_1", "community_2", "label", "pure", "reached"),
+    ]
+    assert table["node"].tolist() == names
+    assert {table["node"][at] for at in np.flatnonzero(table["pure"])} == {"n0", "n1", "n2"}
+    assert table["reached"].all()
+    for at, top in enumerate(model.top_nodes(2)):
+        assert top[0] == (names[model.pure_nodes_[at]], pytest.approx(1.0))
+
+
+def test_few_candidates_stand_for_many_nodes():
+    planted = mixed_membership_graph(1500, 3, mean_degree=60, n_pure=30, rng=0)
+    model = MixedMembership(3, n_candidates=300).fit(planted.adjacency)
+    assert model.facts_["n_seen"] == 300
+    assert model.certificate_["candidates"].quantities["kept"] == len(model.kept_nodes_)
+    assert averaged_rank_correlation(planted.memberships, model.memberships_) > 0.6
+    vectors = model.eigenvectors_
+    chosen = candidate_nodes(vectors, energetic_nodes(vectors, 0.99), 300)
+    assert len(np.unique(chosen)) == 300
+    # The node that lies farthest along an eigenvector is among them.
+    assert set(np.argmax(vectors[:, 1:], axis=0)) <= set(chosen)
+
+
+def test_choices_that_do_not_go_together_are_refused():
+    A, _, _ = expected_graph(12)
+    with pytest.raises(UnknownNameError, match="Did you mean 'merit'"):
+        MixedMembership(3, "merits").fit(A)
+    with pytest.raises(UnsupportedError, match="'spa' does not take"):
+        MixedMembership(3, "spa", lam=0.1, self_loops="keep").fit(A)
+    with pytest.raises(UnknownNameError, match="n_start"):
+        MixedMembership(3, "geonmf", method_options={"n_start": 2}, self_loops="keep").fit(A)
+    with pytest.raises(InvalidParameterError, match="recovery"):
+        MixedMembership(3, recovery="magic").fit(A)
+    with pytest.raises(InvalidParameterError, match="12 nodes"):
+        MixedMembership(13, self_loops="keep").fit(A)
+    with pytest.raises(InvalidParameterError, match="eigenvalues above 0"):
+        MixedMembership(2, "geonmf").fit(np.array([[0, 1], [1, 0]]))
+    with pytest.raises(InvalidParameterError, match="slack"):
+        GeoNMFOptions(slack=2.0)
+    with pytest.raises(UnknownNameError, match="recovery"):
+        recover(np.eye(2), np.eye(2), "magic")
+
+
+def test_parameters_are_those_of_scikit_learn():
+    model = MixedMembership(3, "spoc", spectrum="magnitude")
+    assert clone(model).get_params() == model.get_params()
