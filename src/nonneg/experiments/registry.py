@@ -27,7 +27,20 @@ TITLES: dict[str, str] = {
     "merit/figure-4b": "Peak memory of anchor searches against the number of points",
     "merit/figure-5": "What the weight and the smoothing of the row sparsity do",
     "merit/table-1": "Anchor searches for growing numbers of anchors",
+    "merit/table-2": "Topics of news articles by anchor words: coherence, overlap and accuracy",
     "merit/million": "A million points: MERIT where successive projections fail, on a GPU",
+    "purification/rate": "Purification without noise: the geometric rate of Theorem 1",
+    "purification/floor": "Purification: the floor of the covariance update, and its absence with the regression",
+    "purification/adversarial-noise": "Purification: error against adversarial noise (Theorem 1)",
+    "purification/unbiased-noise": "Purification: unbiased noise averages out (Theorem 2)",
+    "purification/weights": "Purification: general weights (Theorems 6 and 7), both updates",
+    "purification/sparsity": "Purification: weights whose number grows with that of the features",
+    "purification/relu": "Purification with and without the ReLU",
+    "purification/balancing": "Purification: weights of uneven second moments, with and without balancing",
+    "purification/basin": "Purification: success against the error of the warm start",
+    "purification/swimmer": "Purification and NMF: limbs of swimmers in heavy noise",
+    "purification/digits": "Purification and NMF: parts of digits in heavy noise",
+    "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
 

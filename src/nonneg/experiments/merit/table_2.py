@@ -1,0 +1,284 @@
+"""Table II: coherence, similarity count and accuracy of topics in two collections of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nonneg.experiments.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
+from nonneg.experiments.experiment import Experiment, Record, Setting
+from nonneg.experiments.grouping import grouped, mean_and_spread
+from nonneg.experiments.merit.topic_draws import (
+    ANCHOR_METHODS,
+    CORPORA,
+    N_DRAWS,
+    NUMBERS,
+    QUICK,
+    cost,
+    make_draw,
+    run_method,
+)
+from nonneg.experiments.printed import printed_numbers
+from nonneg.experiments.registry import TITLES
+
+NAME = "merit/table-2"
+GROUPS = {
+    "greedy": ("spa", "fast-anchor", "xray"),
+    "merit": ("merit",),
+    "merit(0)": ("merit(0)",),
+    "nmf": ("nmf",),
+    "lda": ("lda",),
+    "fast-gradient": ("fast-gradient",),
+}
+"""What is run together, because it shares its preparation -> the methods."""
+SHOWN = {**ANCHOR_METHODS, "lda": "LDA (variational)", "nmf": "NMF of nonneg"}
+MEASURES = {"coherence": "coherence", "similarity": "similarity_count", "accuracy": "accuracy"}
+"""Our measures -> their names in the paper's table."""
+DIGITS = {"coherence": 4, "similarity": 4, "accuracy": 3}
+TOLERANCES = {"coherence": 0.5, "similarity": 0.1, "accuracy": 0.015}
+MERIT_BELOW = {"tdt2": 0.02, "reuters21578": 0.03}
+# FastGradient holds five square arrays and needs minutes beyond so many words.
+FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 2600, 5
+
+SHOWS = f"""
+Nguyen, Fu & Wu, Table II. For each K, {N_DRAWS} stored draws of K classes of TDT2 and Reuters-21578. Words
+in a single document of a draw are left out. F = (1 + ln count) ln(documents / documents with the word); P =
+F'F / documents, with rows divided by their sums, in 2K leading directions, gives the points among which
+anchors are searched; it is never formed. Topics: nonnegative least squares of P on the anchors' columns.
+Documents: nonnegative least squares of the counts on the topics, rows of unit length, k-means with ten
+starts, classes paired by Kuhn and Munkres, mean of ten runs. Coherence: 20 words a topic, 2 sum ln((df(n,
+m) + 0.01) / df(n)). Similarity count: shared top words over all pairs of topics. MERIT: lambda = 1e-6 in an
+objective without the 1/2, mu = 1e-5, from the anchors of SPA, to iteration 100 or a duality gap of 0.5.
+
+LDA is scikit-learn's variational method; the paper's is Gibbs sampling. "NMF of nonneg" is the Frobenius
+`NMF` on F with
+rows of unit length, which the paper does not have. FastGradient needs five arrays of words by words (at
+20000 words 16 GB) and time to match: it is run on the first {FAST_GRADIENT_DRAWS} draws of Reuters-21578
+where at most {FAST_GRADIENT_WORDS} words are left, and nowhere on TDT2.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: a collection, a number of classes, a draw and a group of methods each.
+
+    Parameters
+    ----------
+    quick : bool
+        A small made-up collection, which takes a second or two.
+
+    Returns
+    -------
+    list of dict
+        Long ones first, so that processes end together.
+    """
+    if quick:
+        return [
+            {"corpus": QUICK, "k": 3, "draw": 0, "group": group, "n_clusterings": 2}
+            for group in ("greedy", "merit", "nmf")
+        ]
+    settings = [
+        {"corpus": corpus, "k": k, "draw": draw, "group": group, "n_clusterings": 10}
+        for group in GROUPS
+        for corpus in CORPORA
+        for k in NUMBERS
+        for draw in range(N_DRAWS)
+        if group != "fast-gradient" or (corpus == "reuters21578" and draw < FAST_GRADIENT_DRAWS)
+    ]
+    # SPA, which is to be exact, comes first; then by falling cost.
+    return sorted(settings, key=lambda setting: (setting["group"] != "greedy", -cost(setting)))
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run one trial.
+
+    Parameters
+    ----------
+    setting : mapping
+        One of `trials`.
+
+    Returns
+    -------
+    list of dict
+        One a method.
+    """
+    draw = make_draw(setting["corpus"], setting["k"], setting["draw"])
+    if setting["group"] == "fast-gradient" and draw.counts.shape[1] > FAST_GRADIENT_WORDS:
+        return [{"method": "fast-gradient", "left_out": draw.counts.shape[1]}]
+    return [
+        run_method(draw, method, seed=setting["draw"], n_clusterings=setting["n_clusterings"])
+        for method in GROUPS[setting["group"]]
+    ]
+
+
+def printed(corpus: str, measure: str, method: str, k: int) -> float | None:
+    """Return a number of the paper.
+
+    Parameters
+    ----------
+    corpus : str
+        A key of `CORPORA`.
+    measure : str
+        A key of `MEASURES`.
+    method : str
+        A key of `SHOWN`.
+    k : int
+        The number of classes.
+
+    Returns
+    -------
+    float or None
+        None where the paper has none.
+    """
+    table = printed_numbers("merit")["table_2_topics"]
+    name = SHOWN[method].partition(" ")[0]
+    row = table.get(CORPORA.get(corpus, ""), {}).get(MEASURES[measure], {}).get(name)
+    return None if row is None else row[table["K"].index(k)]
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the tables and what was to be shown.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        One a method, collection, number of classes and draw.
+
+    Returns
+    -------
+    list of exhibits
+        Three tables a collection, then verdicts.
+    """
+    found = [record for record in records if "accuracy" in record]
+    groups = grouped(found, "corpus", "k", "method")
+    shown: list[Exhibit] = []
+    for corpus in dict.fromkeys(record["corpus"] for record in found):
+        numbers = sorted({k for name, k, _ in groups if name == corpus})
+        methods = [method for method in SHOWN if any((corpus, k, method) in groups for k in numbers)]
+        shown += [_table(groups, corpus, measure, numbers, methods) for measure in MEASURES]
+        shown.append(_other_scores(groups, corpus, numbers, methods))
+    return [*shown, *_left_out(records), *_verdicts(groups)]
+
+
+def _mean(groups: dict[tuple[Any, ...], list[dict[str, Any]]], key: tuple[Any, ...], measure: str) -> Any:
+    return mean_and_spread([record[measure] for record in groups.get(key, [])])[0]
+
+
+def _table(
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]],
+    corpus: str,
+    measure: str,
+    numbers: Sequence[int],
+    methods: Sequence[str],
+) -> Table:
+    rows = []
+    for k in numbers:
+        row: dict[str, Any] = {"k": k}
+        for method in methods:
+            n = len(groups.get((corpus, k, method), []))
+            row[method] = Measured(
+                _mean(groups, (corpus, k, method), measure),
+                printed=printed(corpus, measure, method, k),
+                remark="" if n in (0, N_DRAWS) else f"({n} draws)",
+            )
+        rows.append(row)
+    words = {"coherence": "Coherence", "similarity": "Similarity count", "accuracy": "Accuracy"}[measure]
+    columns = {"k": "K"} | {method: SHOWN[method] for method in methods}
+    return Table(f"{CORPORA.get(corpus, corpus)}: {words}, mean over draws.", columns, rows, DIGITS[measure])
+
+
+def _other_scores(
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]],
+    corpus: str,
+    numbers: Sequence[int],
+    methods: Sequence[str],
+) -> Table:
+    rows = []
+    for method in methods:
+        records = [record for k in numbers for record in groups.get((corpus, k, method), [])]
+        rows.append(
+            {"method": SHOWN[method], "n": len(records)}
+            | {
+                name: mean_and_spread([record[name] for record in records])[0]
+                for name in ("npmi", "argmax accuracy", "n_words", "seconds")
+            }
+        )
+    columns = {
+        "method": "method", "n": "trials", "npmi": "NPMI", "argmax accuracy": "accuracy of the argmax",
+        "n_words": "words", "seconds": "seconds of the search",
+    }  # fmt: skip
+    return Table(f"{CORPORA.get(corpus, corpus)}: means over all K and draws.", columns, rows, 3)
+
+
+def _left_out(records: Sequence[Record]) -> list[Paragraph]:
+    skipped = [record for record in records if "left_out" in record]
+    if not skipped:
+        return []
+    words = [record["left_out"] for record in skipped]
+    return [
+        Paragraph(
+            f"FastGradient was left out of {len(skipped)} draws of {min(words)} to {max(words)} words, where "
+            f"its five arrays take {40e-9 * min(words) ** 2:.2g} to {40e-9 * max(words) ** 2:.2g} GB."
+        )
+    ]
+
+
+def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdict]:
+    verdicts = []
+    for corpus, name in CORPORA.items():
+        for measure, allowed in TOLERANCES.items():
+            verdicts.append(
+                _verdict(
+                    f"SPA's {MEASURES[measure].replace('_', ' ')} on {name} is the printed one within "
+                    f"{allowed}, for every K",
+                    groups,
+                    corpus,
+                    "spa",
+                    measure,
+                    lambda ours, theirs, allowed=allowed: abs(ours - theirs) <= allowed + 1e-9,
+                )
+            )
+        below = MERIT_BELOW[corpus]
+        verdicts.append(
+            _verdict(
+                f"MERIT's accuracy on {name} is at least the printed one less {below}, for every K",
+                groups,
+                corpus,
+                "merit",
+                "accuracy",
+                lambda ours, theirs, below=below: ours >= theirs - below - 1e-9,
+            )
+        )
+    return verdicts
+
+
+def _verdict(
+    claim: str,
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]],
+    corpus: str,
+    method: str,
+    measure: str,
+    agrees: Any,
+) -> Verdict:
+    whole, met, detail = True, True, []
+    for k in NUMBERS:
+        ours = _mean(groups, (corpus, k, method), measure)
+        theirs = printed(corpus, measure, method, k)
+        whole &= len(groups.get((corpus, k, method), [])) == N_DRAWS
+        if ours is None or theirs is None:
+            continue
+        met &= bool(agrees(ours, theirs))
+        detail.append(f"K = {k}: {ours:.4g} ({theirs:g})")
+    return Verdict(claim, met if whole else None, ", ".join(detail) or "not measured")
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    TITLES[NAME],
+    SHOWS,
+    trials=trials,
+    run=run,
+    summarize=summarize,
+    data_sets=tuple(CORPORA),
+    quick_data_sets=(),
+    cost=cost,
+)

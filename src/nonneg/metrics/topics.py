@@ -1,0 +1,188 @@
+"""How good topics are: whether their words go together, and whether they differ from one another.
+
+Topics are given by their most important words. Documents are given by which words they contain; how often
+does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+
+
+def top_words(topics: Any, n_words: int = 20) -> IntArray:
+    """Return the most important words of every topic.
+
+    Parameters
+    ----------
+    topics : array-like of shape (n_topics, n_words)
+        The weight of each word in each topic.
+    n_words : int
+        How many; fewer where the vocabulary is smaller.
+
+    Returns
+    -------
+    array of int of shape (n_topics, n_words)
+        Indices of words, the heaviest first, of equal ones the one with the lowest index.
+    """
+    weights = np.asarray(topics)
+    if weights.ndim != 2:
+        raise ShapeError(f"Expected topics of shape (n_topics, n_words), got {weights.shape}.")
+    if not isinstance(n_words, int | np.integer) or isinstance(n_words, bool) or n_words < 1:
+        raise InvalidParameterError(f"n_words must be an integer of at least 1, got {n_words!r}.")
+    return np.argsort(-weights, axis=1, kind="stable")[:, :n_words]
+
+
+def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> FloatArray:
+    r"""Return the UMass coherence of topics: how often their words occur in the same documents.
+
+    Parameters
+    ----------
+    documents : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts or weights; an entry that is not zero says that the word occurs.
+    words : array-like of int of shape (n_topics, n)
+        The top words of every topic, the most important first, as `top_words` returns them.
+    smoothing : float
+        Added to the counts of pairs, so that pairs that never meet have a logarithm.
+
+    Returns
+    -------
+    array of shape (n_topics,)
+        At most about 0; larger is better. Sums grow with the number of words: compare equal numbers.
+
+    Notes
+    -----
+    .. math:: 2 \sum_{n < m} \ln \frac{df(n, m) + \varepsilon}{df(n)}
+
+    with n the more important word of a pair, df(n) the number of documents with it and df(n, m) with both.
+    The factor 2 and the smoothing of 0.01 are those of the MERIT paper's tables.
+
+    References
+    ----------
+    .. [1] Mimno et al. (2011), EMNLP, equation (1).
+    """
+    if not smoothing > 0:
+        raise InvalidParameterError(f"smoothing must be a number above 0, got {smoothing!r}.")
+    single, both, _ = _meetings(documents, words)
+    found = np.empty(len(both))
+    for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
+        first, second = np.triu_indices(len(alone), 1)
+        found[at] = 2.0 * np.sum(np.log((pairs[first, second] + smoothing) / alone[first]))
+    return found
+
+
+def npmi_coherence(documents: Any, words: Any) -> FloatArray:
+    r"""Return the mean normalised pointwise mutual information of the pairs of top words of every topic.
+
+    Parameters
+    ----------
+    documents : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts or weights; an entry that is not zero says that the word occurs.
+    words : array-like of int of shape (n_topics, n)
+        The top words of every topic, at least two, as `top_words` returns them.
+
+    Returns
+    -------
+    array of shape (n_topics,)
+        From -1 (no two ever meet) over 0 (independent) to 1 (they only occur together).
+
+    Notes
+    -----
+    :math:`\ln \frac{p(n, m)}{p(n) p(m)} / -\ln p(n, m)` with shares of documents; -1 for a pair that never
+    meets, 1 for one that is in every document.
+
+    References
+    ----------
+    .. [1] Bouma (2009), GSCL; Lau, Newman & Baldwin (2014), EACL.
+    """
+    single, both, n_documents = _meetings(documents, words)
+    found = np.empty(len(both))
+    for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
+        first, second = np.triu_indices(len(alone), 1)
+        if not len(first):
+            raise InvalidParameterError("Expected at least two top words a topic, got one.")
+        together = pairs[first, second] / n_documents
+        expected = alone[first] * alone[second] / n_documents**2
+        met = (together > 0) & (together < 1)
+        values = np.where(together >= 1, 1.0, -1.0)
+        values[met] = np.log(together[met] / expected[met]) / -np.log(together[met])
+        found[at] = values.mean()
+    return found
+
+
+def similarity_count(words: Any) -> int:
+    """Return how many top words topics share, over all pairs of topics.
+
+    Parameters
+    ----------
+    words : array-like of int of shape (n_topics, n)
+        The top words of every topic.
+
+    Returns
+    -------
+    int
+        0 where all differ; less is better.
+    """
+    shared = shared_words(words)
+    return int(np.sum(np.triu(shared, 1)))
+
+
+def shared_words(words: Any) -> IntArray:
+    """Return how many top words each pair of topics shares.
+
+    Parameters
+    ----------
+    words : array-like of int of shape (n_topics, n)
+        The top words of every topic.
+
+    Returns
+    -------
+    array of int of shape (n_topics, n_topics)
+        Symmetric, with the number of words on the diagonal.
+    """
+    sets = [set(topic) for topic in _checked_words(words).tolist()]
+    return np.array([[len(one & other) for other in sets] for one in sets], dtype=np.intp)
+
+
+def _checked_words(words: Any) -> IntArray:
+    array = np.asarray(words)
+    if array.ndim != 2 or array.dtype.kind not in "iu":
+        raise ShapeError(
+            "Expected top words as an array of whole numbers of shape (n_topics, n), got shape "
+            f"{array.shape} of type {array.dtype}. `nonneg.metrics.top_words` makes one of topics."
+        )
+    return array.astype(np.intp)
+
+
+def _meetings(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
+    """Return the documents with each top word, and with both of each pair, topic by topic."""
+    import scipy.sparse as sp
+
+    chosen = _checked_words(words)
+    present = sp.csc_array(documents)
+    if present.ndim != 2 or present.shape[0] == 0:
+        raise ShapeError(f"Expected documents of shape (n_documents, n_words), got {present.shape}.")
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < present.shape[1]):
+        raise InvalidParameterError(
+            f"Top words are numbers from 0 to {present.shape[1] - 1}, the columns of the documents; got "
+            f"{int(chosen.min())} to {int(chosen.max())}."
+        )
+    single, both = [], []
+    for topic in chosen:
+        columns = (present[:, topic] != 0).astype(np.float64)
+        pairs = np.asarray((columns.T @ columns).todense())
+        alone = np.diagonal(pairs).copy()
+        if not (alone > 0).all():
+            lost = int(topic[np.argmin(alone)])
+            raise InvalidDataError(
+                f"Word {lost} is a top word but in no document, so that its coherence has no value. "
+                "Measure on the documents that the topics come from, or leave such words out."
+            )
+        single.append(alone)
+        both.append(pairs)
+    return single, both, int(present.shape[0])
