@@ -191,3 +191,10 @@ def test_distance_from_the_affine_span(k, m):
 def test_distance_of_one_point_and_of_too_many():
     assert span_distance(np.array([[3.0, 4.0]])) == 5
     assert span_distance(np.random.default_rng(0).random((5, 2))) == 0
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_merit_takes_points_that_were_normalized_and_not_reduced(form, clean):
+    result = select_anchors(bring(3.0 * clean.X, form), 6, method="merit", normalize="l1", max_iter=10)
+    plain = select_anchors(bring(clean.X / clean.X.sum(axis=1, keepdims=True), form), 6, max_iter=10)
+    np.testing.assert_allclose(result.row_maxima, plain.row_maxima, atol=1e-9)

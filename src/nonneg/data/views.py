@@ -77,6 +77,21 @@ class ScaledMatrix(LocalMatrix):
             values *= self.column_scale[base.csr.indices]
         return values
 
+    def written_out(self) -> LocalMatrix:
+        """Return the same matrix with entries of its own, for those who ask for the entries themselves.
+
+        Returns
+        -------
+        LocalMatrix
+            Dense or sparse, as the base is.
+        """
+        if isinstance(self.base, SparseMatrix):
+            stored = self.base.csr.copy()
+            stored.data = self._stored_values(self.base).astype(self.dtype)
+            return SparseMatrix(stored, weights=self.weights, observed=self.observed)
+        entries = self.dense_rows(0, self.shape[0])
+        return DenseMatrix(entries, self.xp, weights=self.weights, observed=self.observed)
+
     def _stored_sum(self, base: SparseMatrix, function: Any) -> float:
         values = function(self._stored_values(base))
         if self.weights is None:

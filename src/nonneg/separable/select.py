@@ -16,6 +16,7 @@ from nonneg._threads import threads
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
+from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
@@ -243,6 +244,8 @@ def _check_left(n_anchors: int | None, points: Prepared) -> None:
 
 
 def _brought_home(points: Prepared, n_anchors: int | None, centered: bool) -> Prepared:
+    if isinstance(points.data, ScaledMatrix):
+        return Prepared(points.data.written_out(), points.kept, points.facts)
     if isinstance(points.data, LocalMatrix):
         return points
     n, m = points.data.shape
