@@ -8,6 +8,7 @@ float64, the lowest index first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
 from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.portable import self_dictionary as portable
 
@@ -95,6 +97,14 @@ class Dictionary:
 
         over_ranges(work, n_points, grain=ROWS, operations=float(out.size))
         return out
+
+    @cached_property
+    def groups(self) -> PointGroups | None:
+        """Dense points put together by nearness, where that makes the scan faster; made once."""
+        n_points, m = self.points.shape
+        if sp.issparse(self.points) or n_points < FEWEST_POINTS or m > MOST_FEATURES or self.radius == 0:
+            return None
+        return PointGroups(self.rounded)
 
 
 def dictionary_of(points: Any) -> Dictionary:
@@ -187,13 +197,22 @@ def best_atoms(
     residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
     scan = _HostScan(dictionary, residual, slope)
     n_points, m = residual.shape
+    groups = dictionary.groups if len(wanted) > FEWEST_POINTS else None
+    find = scan.columns
+    if groups is not None:
+        if not len(groups.leaders):
+            groups.follow(scan.columns(wanted[:: max(1, len(wanted) // COLUMNS)]))
+        find = scan.grouped(groups)
     parts = over_ranges(
-        lambda start, stop: scan.columns(wanted[start:stop]),
+        lambda start, stop: find(wanted[start:stop]),
         len(wanted),
         grain=COLUMNS if len(wanted) > 4 * COLUMNS else 64,
         operations=0.2 * 2.0 * n_points * m * len(wanted),
     )
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+    found = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    if groups is not None:
+        groups.follow(found)
+    return found
 
 
 class _HostScan:
@@ -231,13 +250,24 @@ class _HostScan:
             out[doubtful] = self._settled(wanted[doubtful], best[doubtful] + np.float32(self.tol))
         return out
 
+    def grouped(self, groups: PointGroups) -> Callable[[IntArray], IntArray]:
+        """Return the same search with groups of points that a bound rules out left out."""
+        assert self.rounded is not None
+        share, facts = self.rounded[:, -1], (self.points, self.centre, self.residual, self.slope.base)
+        scan = GroupedScan(groups, *facts, share, self.listed, self.tol)
+        return lambda wanted: scan.columns(wanted, self._scaled, self.columns)
+
     def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:
+        right, sizes = self._scaled(wanted)
+        return right.T, sizes
+
+    def _scaled(self, wanted: IntArray) -> tuple[Any, FloatArray]:
         from nonneg.kernels.compiled.self_dictionary import fill_columns
 
         right = np.empty((len(wanted), self.residual.shape[1] + 1), dtype=np.float32)
         sizes = np.empty(len(wanted))
         fill_columns(self.residual, wanted, self.radius, self.base_scale, right, sizes)
-        return right.T, sizes
+        return right, sizes
 
     def _blocks(self, right: Any) -> Any:
         n_points = self.residual.shape[0]
