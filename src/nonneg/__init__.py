@@ -12,7 +12,7 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
-    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, load
+    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF, load
     from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
@@ -27,6 +27,7 @@ _HOME = {
     "NMF": "nonneg.estimators",
     "PurificationNMF": "nonneg.estimators",
     "SeparableNMF": "nonneg.estimators",
+    "TransformNMF": "nonneg.estimators",
     "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.initializers.cone_rank_one",
     "datasets": "nonneg.datasets",
@@ -46,6 +47,7 @@ __all__ = [
     "ConeNMF",
     "PurificationNMF",
     "SeparableNMF",
+    "TransformNMF",
     "__version__",
     "compare_ranks",
     "cone_rank_one",

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 from nonneg._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from nonneg.applications.audio import SourceSeparation as SourceSeparation
     from nonneg.applications.communities import MixedMembership as MixedMembership
 
-__all__: list[str] = ["MixedMembership"]
+__all__: list[str] = ["MixedMembership", "SourceSeparation"]
 
-__getattr__ = lazy_names(__name__, {"MixedMembership": "nonneg.applications.communities"})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "MixedMembership": "nonneg.applications.communities",
+        "SourceSeparation": "nonneg.applications.audio",
+    },
+)

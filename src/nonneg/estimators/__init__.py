@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.saving import load
     from nonneg.estimators.separable_nmf import SeparableNMF
+    from nonneg.estimators.transform_nmf import TransformNMF
 
-__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "load"]
+__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "TransformNMF", "load"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -22,6 +23,7 @@ __getattr__ = lazy_names(
         "NMF": "nonneg.estimators.nmf",
         "PurificationNMF": "nonneg.estimators.purification_nmf",
         "SeparableNMF": "nonneg.estimators.separable_nmf",
+        "TransformNMF": "nonneg.estimators.transform_nmf",
         "load": "nonneg.estimators.saving",
     },
 )

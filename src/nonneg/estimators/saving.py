@@ -38,12 +38,14 @@ def _classes() -> dict[str, Any]:
     from nonneg.estimators.nmf import NMF
     from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.separable_nmf import SeparableNMF
+    from nonneg.estimators.transform_nmf import TransformNMF
 
     return {
         "NMF": NMF,
         "ConeNMF": ConeNMF,
         "PurificationNMF": PurificationNMF,
         "SeparableNMF": SeparableNMF,
+        "TransformNMF": TransformNMF,
     }
 
 

@@ -1,0 +1,288 @@
+"""SourceSeparation: from recordings to the sources in them, in a transform learnt from the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._typing import FloatArray
+from nonneg.applications.audio.frames import Framing, as_takes
+from nonneg.applications.audio.grouping import WAYS, group_components
+from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
+from nonneg.estimators import TransformNMF
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+)
+from nonneg.iteration import Progress
+
+TAKES = ("aligned", "consecutive")
+
+
+class SourceSeparation(BaseEstimator):
+    """Separate a recording into sources by NMF with a learnt transform.
+
+    Parameters
+    ----------
+    n_sources : int
+        How many sources.
+    n_components : int or None
+        How many components in all; None takes one a source.
+    grouping : {"activations", "templates", "both"} or array-like of int of shape (n_components,)
+        Which components belong to the same source: learnt by `group_components`, or the source of each,
+        numbered from 0.
+    frame_length, hop, window : int, int or None, str, tuple or array
+        How signals are cut into frames; see `Framing`.
+    takes : {"aligned", "consecutive"}
+        What several takes are. "aligned": realizations of the same piece, of equal length, in which the same
+        sounds at the same time; they share activations, which makes the estimate of variances better.
+        "consecutive": pieces of any length, as if one came after the other; they share templates only.
+    method, eps0, n_starts, init, max_iter, tol, average_frames : Any
+        As in `TransformNMF`.
+    random_state : int, RandomState, Generator or None
+        For the starts.
+    verbose : int
+        1 shows a line with rate and time left.
+    n_jobs : int or None
+        Threads; None takes all cores.
+    callback : callable or None
+        Called with a `Progress` after each iteration; True stops.
+
+    Attributes
+    ----------
+    model_ : TransformNMF
+        The factorization, with its history and certificate.
+    framing_ : Framing
+        How signals were cut.
+    groups_ : array of int of shape (n_components,)
+        The source of each component.
+    rate_ : int or None
+        Samples a second, if `fit` was told.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg.applications import SourceSeparation
+    >>> t = np.arange(4000) / 4000
+    >>> low, high = np.sin(2 * np.pi * 200 * t) * (t < 0.6), np.sin(2 * np.pi * 700 * t) * (t > 0.3)
+    >>> separation = SourceSeparation(2, frame_length=64, max_iter=20, random_state=0)
+    >>> sources = separation.fit_separate(low + high)
+    >>> sources.shape
+    (2, 4000)
+    >>> bool(np.allclose(sources.sum(axis=0), low + high))
+    True
+    """
+
+    def __init__(
+        self,
+        n_sources: int = 2,
+        *,
+        n_components: int | None = None,
+        grouping: Any = "activations",
+        frame_length: int = 512,
+        hop: int | None = None,
+        window: Any = ("tukey", 0.1),
+        takes: str = "aligned",
+        method: str = "tl",
+        eps0: float | str = "auto",
+        n_starts: int = 3,
+        init: Any = "jd",
+        max_iter: int = 100,
+        tol: float = 1e-7,
+        average_frames: int = 1,
+        random_state: Seed = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+    ) -> None:
+        self.n_sources = n_sources
+        self.n_components = n_components
+        self.grouping = grouping
+        self.frame_length = frame_length
+        self.hop = hop
+        self.window = window
+        self.takes = takes
+        self.method = method
+        self.eps0 = eps0
+        self.n_starts = n_starts
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.average_frames = average_frames
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, signals: Any, rate: int | None = None) -> SourceSeparation:
+        """Learn transform and components from a recording, or from several takes.
+
+        Parameters
+        ----------
+        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
+            The recording; takes of different lengths as a list. Never changed.
+        rate : int, optional
+            Samples a second: only for what is told in seconds and hertz.
+
+        Returns
+        -------
+        SourceSeparation
+            Itself.
+        """
+        n_components = self._checked_number()
+        framing = Framing(self.frame_length, self.hop, self.window)
+        frames, _ = self._frames(signals, framing)
+        model = TransformNMF(
+            n_components,
+            method=self.method,
+            eps0=self.eps0,
+            n_starts=self.n_starts,
+            init=self.init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            average_frames=self.average_frames,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+        ).fit(frames)
+        if isinstance(self.grouping, str):
+            groups = group_components(model.activations_, model.components_, self.n_sources, by=self.grouping)
+        else:
+            groups = checked_groups(self.grouping, n_components)
+        self.model_, self.framing_, self.groups_, self.rate_ = model, framing, groups, rate
+        return self
+
+    def separate(self, signals: Any) -> Any:
+        """Return the sources of a recording in the transform and with the components that were learnt.
+
+        Parameters
+        ----------
+        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
+            A recording, that of the fit or another. Never changed.
+
+        Returns
+        -------
+        array of shape (n_sources, n_samples) or (n_sources, n_takes, n_samples), or list of arrays
+            The sources, which sum to the recording; for a list, one array of sources a take.
+        """
+        check_is_fitted(self)
+        frames, lengths = self._frames(signals, self.framing_)
+        model = self.model_
+        masks = wiener_masks(model.transform(frames), model.components_, self.groups_, floor=model.eps0_)
+        parts = masked_frames(frames, model.transform_, masks)
+        if self.takes == "consecutive":
+            counts = [self.framing_.n_frames(length) for length in lengths]
+            pieces = np.split(parts[:, 0], np.cumsum(counts)[:-1], axis=1)
+            sources = [self.framing_.join(piece, n) for piece, n in zip(pieces, lengths, strict=True)]
+            return sources if _is_ragged(signals) else _like(np.stack(sources, axis=1), signals)
+        return _like(self.framing_.join(parts, lengths[0]), signals)
+
+    def fit_separate(self, signals: Any, rate: int | None = None) -> Any:
+        """Learn from a recording and return its sources.
+
+        Parameters
+        ----------
+        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
+            The recording. Never changed.
+        rate : int, optional
+            Samples a second.
+
+        Returns
+        -------
+        array of shape (n_sources, n_samples) or (n_sources, n_takes, n_samples), or list of arrays
+            As `separate` returns them.
+        """
+        return self.fit(signals, rate).separate(signals)
+
+    def strongest_atoms(self, n_atoms: int = 8) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """Return the atoms of the transform that carry most of the power.
+
+        Parameters
+        ----------
+        n_atoms : int
+            At most so many.
+
+        Returns
+        -------
+        array of int
+            Rows of ``model_.transform_``, strongest first.
+        """
+        check_is_fitted(self)
+        power = self.model_.activations_.sum(axis=0) @ self.model_.components_
+        return np.argsort(-power, kind="stable")[:n_atoms]
+
+    def _checked_number(self) -> int:
+        n_components = self.n_sources if self.n_components is None else self.n_components
+        for name, value in (("n_sources", self.n_sources), ("n_components", n_components)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise InvalidParameterError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if n_components < self.n_sources:
+            raise InvalidParameterError(
+                f"n_components={n_components} is less than n_sources={self.n_sources}: every source needs a "
+                "component of its own. Raise n_components, or leave it out."
+            )
+        if isinstance(self.grouping, str):
+            if self.grouping not in WAYS:
+                raise UnknownNameError.of("grouping", self.grouping, WAYS)
+        elif (n_found := int(checked_groups(self.grouping, int(n_components)).max()) + 1) != self.n_sources:
+            raise InvalidParameterError(
+                f"The grouping names {n_found} sources, n_sources is {self.n_sources}. Let them agree."
+            )
+        if self.takes not in TAKES:
+            raise UnknownNameError.of("takes", self.takes, TAKES)
+        return int(n_components)
+
+    def _frames(self, signals: Any, framing: Framing) -> tuple[FloatArray, list[int]]:
+        """Cut signals into frames: one array, and the length of every signal."""
+        if _is_ragged(signals) and self.takes == "aligned" and len({len(take) for take in signals}) > 1:
+            lengths = [len(take) for take in signals]
+            raise ShapeError(
+                f"Aligned takes have the same length, got {lengths} samples. Cut them to the same part of "
+                "the piece, or pass takes='consecutive'."
+            )
+        one_by_one = _is_ragged(signals) and self.takes == "consecutive"
+        parts = [as_takes(take) for take in signals] if one_by_one else [as_takes(signals)]
+        for part in parts:
+            _check_sound(part, framing)
+        if not any(part.any() for part in parts):
+            raise InvalidDataError(
+                "The recording is silent: expected sound, got zeros only. Check the file and its channel."
+            )
+        if self.takes == "aligned":
+            return framing.split(parts[0]), [parts[0].shape[1]]
+        takes = [take for part in parts for take in part]
+        frames = np.concatenate([framing.split(take)[0] for take in takes], axis=0)
+        return frames[None], [len(take) for take in takes]
+
+
+def _is_ragged(signals: Any) -> bool:
+    """Tell whether takes came as a sequence of signals rather than as one array or one signal."""
+    return isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
+
+
+def _like(sources: FloatArray, signals: Any) -> FloatArray:
+    """Drop the axis of takes where one signal came."""
+    return sources[:, 0] if np.ndim(signals) == 1 else sources
+
+
+def _check_sound(takes: FloatArray, framing: Framing) -> None:
+    if not np.isfinite(takes).all():
+        take, at = np.argwhere(~np.isfinite(takes))[0]
+        raise NonFiniteDataError(
+            f"Sample {at} of take {take} is {takes[take, at]}. Expected finite numbers. Replace it, or "
+            "cut that part out."
+        )
+    if takes.shape[1] < framing.frame_length:
+        raise InvalidDataError(
+            f"The recording has {takes.shape[1]} samples, less than one frame of {framing.frame_length}. "
+            "Record more, or use a shorter frame_length."
+        )

@@ -1,0 +1,206 @@
+"""Frames of signals as users pass them, and the variances of their coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+from sklearn.utils.validation import validate_data
+
+from nonneg._typing import Array
+from nonneg.data import as_data_matrix, is_dask
+from nonneg.estimators._base import FactorizingEstimator, is_foreign
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    ShapeError,
+)
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.beta_encoding import encode_beta
+
+NO_PENALTIES = Penalties()
+
+
+def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
+    """Check frames and return them with an axis of realizations.
+
+    Parameters
+    ----------
+    estimator : FactorizingEstimator
+        Its number of features (the frame length) is set, or compared.
+    X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+        The frames; never changed.
+    reset : bool
+        True in `fit`.
+
+    Returns
+    -------
+    array of shape (n_realizations, n_frames, frame_length)
+        Floats of the precision of X, where X is.
+    """
+    who = type(estimator).__name__
+    if is_dask(X):
+        raise DataTypeError(
+            f"{who} needs all frames at once: expected an array, got a dask array. Compute it."
+        )
+    if not is_foreign(X):
+        if number_of_axes(X) >= 3:
+            X = _whole_array(X)
+        else:
+            # The finite entries are checked below, where a wrong one is named by its place.
+            X = validate_data(
+                estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+    if len(X.shape) == 2:
+        X = X[None, :, :]
+    if len(X.shape) != 3:
+        raise ShapeError(
+            f"Expected frames of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length), "
+            f"got {tuple(X.shape)}."
+        )
+    n_realizations, n_frames, length = (int(side) for side in X.shape)
+    if n_realizations == 0 or n_frames == 0:
+        raise InvalidDataError(
+            f"Found array with shape {(n_realizations, n_frames, length)}: {who} needs at least one "
+            "realization and one frame."
+        )
+    if reset:
+        _check_sizes(n_frames, length)
+        estimator.n_features_in_ = length
+    elif length != estimator.n_features_in_:
+        raise ShapeError(
+            f"X has {length} features, but {who} is expecting {estimator.n_features_in_} features as input."
+        )
+    _check_finite(X, who)
+    return X
+
+
+def _check_sizes(n_frames: int, length: int) -> None:
+    # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
+    if length < 2:
+        raise InvalidDataError(
+            f"Expected frames of at least two samples, got n_features={length}: there is nothing to rotate."
+        )
+    if n_frames < 2:
+        raise InvalidDataError(
+            f"Expected at least two frames, got n_samples={n_frames}: any transform fits one. Use shorter "
+            "frames or a smaller hop."
+        )
+
+
+def number_of_axes(X: Any) -> int:
+    """Return how many axes an input has.
+
+    Parameters
+    ----------
+    X : Any
+        What the user gave.
+
+    Returns
+    -------
+    int
+        2 for frames, 3 with realizations.
+    """
+    if sp.issparse(X) or hasattr(X, "iloc"):
+        return 2
+    return len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
+
+
+def _whole_array(X: Any) -> Any:
+    X = np.asarray(X)
+    if X.dtype.kind not in "biuf":
+        what = "Complex data" if X.dtype.kind == "c" else f"Data of dtype {X.dtype}"
+        raise DataTypeError(f"{what} not supported: expected frames of real numbers.")
+    return X if X.dtype == np.float32 else X.astype(np.float64)
+
+
+def _check_finite(X: Array, who: str) -> None:
+    xp = array_namespace(X)
+    if bool(xp.all(xp.isfinite(X))):
+        return
+    wrong = np.argwhere(~np.isfinite(np.asarray(X.tolist() if not isinstance(X, np.ndarray) else X)))[0]
+    raise NonFiniteDataError(
+        f"Input X contains NaN or infinity: {who} found one in realization {wrong[0]}, frame {wrong[1]}, "
+        f"sample {wrong[2]}. Replace it, or cut that part of the signal out."
+    )
+
+
+def averaged_frames(Y: Array, width: int, kind: str) -> Array:
+    """Make realizations of a frame from its neighbours, for variances that change slowly.
+
+    Parameters
+    ----------
+    Y : array of shape (n_realizations, n_frames, frame_length)
+        The frames.
+    width : int
+        So many neighbours; 1 changes nothing.
+    kind : {"moving", "block"}
+        Around every frame, or all in a block of frames.
+
+    Returns
+    -------
+    array of shape (width * n_realizations, n_frames, frame_length) for "moving"
+        Realization by realization the frames around each; at the ends the nearest ones that exist.
+    array of shape (width * n_realizations, n_blocks, frame_length) for "block"
+        The frames of each block; the last block takes frames of the one before where it lacks some.
+    """
+    if width == 1:
+        return Y
+    n_frames = int(Y.shape[1])
+    if width > n_frames:
+        raise InvalidParameterError(
+            f"average_frames={width} is more than the number of frames {n_frames}. Use fewer."
+        )
+    if kind == "moving":
+        first = np.clip(np.arange(n_frames) - (width - 1) // 2, 0, n_frames - width)
+    else:
+        first = np.minimum(np.arange(0, n_frames, width), n_frames - width)
+    return array_namespace(Y).concat([Y[:, first + shift, :] for shift in range(width)], axis=0)
+
+
+def variances(Y: Array, transform: Array) -> Array:
+    """Return the mean square of every coefficient over the realizations.
+
+    Parameters
+    ----------
+    Y : array of shape (n_realizations, n_frames, frame_length)
+        The frames.
+    transform : array of shape (frame_length, frame_length)
+        Orthogonal; its rows are atoms.
+
+    Returns
+    -------
+    array of shape (n_frames, frame_length)
+        Nonnegative.
+    """
+    xp = array_namespace(Y)
+    total = None
+    # One realization at a time: no array with all coefficients.
+    for at in range(int(Y.shape[0])):
+        squares = xp.square(Y[at] @ transform.T)
+        total = squares if total is None else total + squares
+    return total / Y.shape[0]
+
+
+def encoded(V: Array, components: Array, eps0: float) -> Array:
+    """Return the activations of variances, each frame on its own.
+
+    Parameters
+    ----------
+    V : array of shape (n_frames, frame_length)
+        Variances.
+    components : array of shape (n_components, frame_length)
+        The templates.
+    eps0 : float
+        Added to variances and model.
+
+    Returns
+    -------
+    array of shape (n_frames, n_components)
+        From the same start and to the same tolerance for every frame.
+    """
+    return encode_beta(as_data_matrix(V), components.T, beta=0.0, penalties=NO_PENALTIES, offset=eps0)

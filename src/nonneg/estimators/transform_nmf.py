@@ -1,0 +1,388 @@
+"""TransformNMF: an orthogonal transform learnt together with a factorization of its spectrogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import Array
+from nonneg.estimators._base import FactorizingEstimator, beside, is_foreign, on_host
+from nonneg.estimators.frame_input import averaged_frames, encoded, input_frames, number_of_axes, variances
+from nonneg.exceptions import FileFormatError, ShapeError
+from nonneg.iteration import Progress
+from nonneg.transforms import FrameCovariances, frame_covariances, joint_diagonalize, learn_transform
+
+METHODS = ("tl", "jd", "dct")
+COUNT = [Interval(Integral, 1, None, closed="left")]
+# Of the mean variance of a coefficient. Sounds lie in few atoms, each far above the mean; with a smaller
+# share faint atoms count as much as loud ones, and more starts end in worse minima.
+AUTOMATIC_EPS0 = 0.1
+# Enough for a start: the iterations that follow go on from there.
+JD_ITERATIONS = 60
+
+
+class TransformNMF(FactorizingEstimator):
+    r"""NMF of a spectrogram whose transform is learnt: TL-NMF and JD+NMF of Zhang, Soubies and Fevotte.
+
+    Frames y of a signal have coefficients :math:`\Phi y` in an orthogonal transform; their variances are
+    modelled as a product of activations and templates. TL-NMF finds the transform and both factors together,
+    by minimising the negative log-likelihood of a Gaussian composite model; JD+NMF first finds the transform
+    that makes the frame covariances as diagonal as possible, and then factorizes.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of templates.
+    method : {"tl", "jd", "dct"}
+        Learn all together, the transform first, or keep the discrete cosine transform (Itakura-Saito NMF of
+        a usual spectrogram, for comparison).
+    eps0 : float or "auto"
+        Added to variances and model: what is below it does not count. "auto" takes a tenth of the mean
+        square of the frames.
+    n_starts : int
+        So many starts; the best is kept.
+    init : tuple, {"random", "dct", "jd"} or None
+        A start (transform, components, activations); random ones; the discrete cosine transform, or a joint
+        diagonalizer of the frames' covariances, with random factors. None is "random".
+    max_iter : int
+        At most so many iterations; for "jd" of each stage.
+    tol : float
+        Stop when the objective falls by less than this an entry in ten iterations; 0 never.
+    n_nmf_updates, n_rotation_updates : int
+        Updates of the factors and of the transform in an iteration.
+    average_frames : int
+        Estimate variances over so many neighbouring frames, where they change slowly: for a single
+        realization. 1 takes every frame alone.
+    averaging : {"moving", "block"}
+        Around every frame, or over blocks of frames, which then share their activations.
+    random_state : int, RandomState, Generator or None
+        For the starts.
+    verbose : int
+        1 shows a line with rate and time left.
+    n_jobs : int or None
+        Threads; None takes all cores.
+    callback : callable or None
+        Called with a `Progress` after each iteration; True stops.
+
+    Attributes
+    ----------
+    transform_ : array of shape (frame_length, frame_length)
+        Orthogonal; its rows are atoms.
+    components_ : array of shape (n_components, frame_length)
+        Templates: variances of the coefficients, each row with sum 1.
+    activations_ : array of shape (n_frames, n_components)
+        Activations at the end of the fit.
+    n_components_ : int
+        The number of templates.
+    eps0_ : float
+        What was added.
+    reconstruction_err_ : float
+        The root of twice the Itakura-Saito divergence of the variances from the model.
+    n_iter_ : int
+        Iterations of the best start.
+    history_ : History
+        Objective and its parts after each iteration.
+    certificate_ : Certificate
+        What is known about the answer.
+    result_ : TransformResult
+        All of it.
+    n_features_in_ : int
+        The frame length.
+    feature_names_in_ : array of str
+        Names of the samples in a frame, where X had any.
+
+    See Also
+    --------
+    nonneg.learn_transform : The function behind it.
+    nonneg.applications.SourceSeparation : From recordings to sources.
+
+    Notes
+    -----
+    Realizations of the same frames, (n_realizations, n_frames, frame_length), enter by the frames'
+    covariances only. `transform` finds the activations of frames for the learnt transform and templates,
+    each frame on its own (with `average_frames` each frame with its neighbours); the divergence is not
+    convex, so that `activations_` may differ from it where there are several minima.
+
+    References
+    ----------
+    .. [1] Zhang, Soubies & Fevotte, Leveraging joint-diagonalization in transform-learning NMF.
+
+    Examples
+    --------
+    >>> from nonneg import TransformNMF
+    >>> from nonneg.datasets import gaussian_composite
+    >>> data = gaussian_composite(rng=0)
+    >>> model = TransformNMF(5, max_iter=20, random_state=0).fit(data.Y)
+    >>> model.transform_.shape, model.activations_.shape
+    ((10, 10), (50, 5))
+    """
+
+    missing = "error"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": COUNT,
+        "method": [StrOptions(set(METHODS))],
+        "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_starts": COUNT,
+        "init": [StrOptions({"random", "dct", "jd"}), tuple, list, None],
+        "max_iter": COUNT,
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_nmf_updates": COUNT,
+        "n_rotation_updates": COUNT,
+        "average_frames": COUNT,
+        "averaging": [StrOptions({"moving", "block"})],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "verbose": ["verbose"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        method: str = "tl",
+        eps0: float | str = "auto",
+        n_starts: int = 1,
+        init: Any = None,
+        max_iter: int = 200,
+        tol: float = 1e-7,
+        n_nmf_updates: int = 10,
+        n_rotation_updates: int = 1,
+        average_frames: int = 1,
+        averaging: str = "moving",
+        random_state: Seed = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.eps0 = eps0
+        self.n_starts = n_starts
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_nmf_updates = n_nmf_updates
+        self.n_rotation_updates = n_rotation_updates
+        self.average_frames = average_frames
+        self.averaging = averaging
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = False
+        tags.input_tags.sparse = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> TransformNMF:
+        """Learn the transform and the factors.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+            The frames, of any sign; never changed.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        TransformNMF
+            Itself.
+        """
+        self._fit(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn the transform and the factors, and return the activations of the same frames.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+            The frames, of any sign; never changed.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        array of shape (n_frames, n_components)
+            As `transform` returns them.
+        """
+        return self._encoded(self._fit(X))
+
+    def _fit(self, X: Any) -> Array:
+        Y = input_frames(self, X, reset=True)
+        data = frame_covariances(averaged_frames(Y, self.average_frames, self.averaging))
+        eps0 = self.eps0
+        if isinstance(eps0, str):
+            xp = array_namespace(Y)
+            eps0 = AUTOMATIC_EPS0 * float(xp.mean(xp.square(Y)))
+        fixed = self.method == "dct"
+        with threads(self.n_jobs):
+            result = learn_transform(
+                data,
+                self.n_components,
+                method="tl" if fixed else self.method,
+                eps0=eps0,
+                n_starts=self.n_starts,
+                init=self._start(data, eps0),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_nmf_updates=self.n_nmf_updates,
+                n_rotation_updates=0 if fixed else self.n_rotation_updates,
+                random_state=self.random_state,
+                callback=self.callback,
+                verbose=self.verbose,
+            )
+        self.transform_, self.components_ = result.transform, result.H
+        self.activations_ = self._each_frame(result.W, int(Y.shape[1]))
+        self.n_components_, self.eps0_ = self.n_components, eps0
+        self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
+        self.n_iter_, self.history_ = result.n_iter, result.history
+        self.certificate_, self.result_ = result.certificate, result
+        return Y
+
+    def _start(self, data: FrameCovariances, eps0: float) -> Any:
+        if isinstance(self.init, tuple | list):
+            return tuple(self.init)
+        if self.method == "dct":
+            return "dct"
+        if self.init != "jd" or self.method == "jd":
+            return None if self.init == "jd" else self.init
+        found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, random_state=self.random_state)
+        return np.repeat(on_host(found.transform)[None], self.n_starts, axis=0)
+
+    def _each_frame(self, rows: Array, n_frames: int) -> Array:
+        """Give the activations of a block to its frames."""
+        if self.average_frames == 1 or self.averaging == "moving":
+            return rows
+        return rows[np.arange(n_frames) // self.average_frames, :]
+
+    def transform(self, X: Any) -> Any:
+        """Return the activations of frames, for the transform and templates that were learnt.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+            The frames, of any sign; never changed.
+
+        Returns
+        -------
+        array of shape (n_frames, n_components)
+            For each frame those of the least divergence that is found from equal components.
+        """
+        check_is_fitted(self)
+        return self._encoded(input_frames(self, X, reset=False))
+
+    def _encoded(self, Y: Array) -> Array:
+        with threads(self.n_jobs):
+            V = variances(
+                averaged_frames(Y, self.average_frames, self.averaging), self._beside(self.transform_, Y)
+            )
+            rows = encoded(V, self._beside(self.components_, Y), self.eps0_)
+        return self._each_frame(rows, int(Y.shape[1]))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the variances that activations stand for.
+
+        Parameters
+        ----------
+        X : array of shape (n_frames, n_components)
+            Activations, as `transform` returns them.
+
+        Returns
+        -------
+        array of shape (n_frames, frame_length)
+            Modelled variances of the coefficients that `analyze` returns: the product of X and
+            `components_`. A signal cannot be had from variances alone; `synthesize` takes coefficients.
+        """
+        return super().inverse_transform(X)
+
+    def analyze(self, X: Any) -> Any:
+        """Return the coefficients of frames in the transform.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+            The frames; never changed.
+
+        Returns
+        -------
+        array of the shape of X
+            Coefficient m of a frame is its product with atom m.
+        """
+        check_is_fitted(self)
+        Y = input_frames(self, X, reset=False)
+        coefficients = Y @ self._beside(self.transform_, Y).T
+        return coefficients[0] if number_of_axes(X) == 2 else coefficients
+
+    def synthesize(self, coefficients: Any) -> Any:
+        """Return the frames that coefficients stand for, the inverse of `analyze`.
+
+        Parameters
+        ----------
+        coefficients : array of shape (..., frame_length)
+            As `analyze` returns them, masked or not.
+
+        Returns
+        -------
+        array of the same shape
+            Frames.
+        """
+        check_is_fitted(self)
+        if not is_foreign(coefficients):
+            coefficients = np.asarray(coefficients)
+        if len(coefficients.shape) < 1 or coefficients.shape[-1] != self.n_features_in_:
+            raise ShapeError(
+                f"Expected coefficients of shape (..., {self.n_features_in_}), one for each atom, got "
+                f"{tuple(coefficients.shape)}."
+            )
+        return coefficients @ self._beside(self.transform_, coefficients)
+
+    def _beside(self, array: Array, X: Array) -> Array:
+        return beside(array, X) if is_foreign(X) else on_host(array)
+
+    def _fitted_arrays(self) -> dict[str, Any]:
+        return {
+            "transform": on_host(self.transform_),
+            "activations": on_host(self.activations_),
+            "eps0": np.asarray(self.eps0_, dtype=np.float64),
+        }
+
+    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
+        k, length = self.components_.shape
+        shapes = {"transform": (length, length), "activations": None, "eps0": ()}
+        good = set(arrays) == set(shapes) and all(
+            array.dtype in (np.float32, np.float64) and np.isfinite(array).all() for array in arrays.values()
+        )
+        good = good and all(
+            arrays[name].shape == shape for name, shape in shapes.items() if shape is not None
+        )
+        good = good and arrays["activations"].ndim == 2 and arrays["activations"].shape[1] == k
+        if good:
+            atoms = arrays["transform"].astype(np.float64)
+            away = np.abs(atoms @ atoms.T - np.eye(length)).max()
+            good = bool(away < 1e-3 and arrays["eps0"] >= 0 and (arrays["activations"] >= 0).all())
+        if not good:
+            raise FileFormatError(
+                f"{path}: expected an orthogonal transform of {length} atoms, activations of {k} components "
+                "and a number eps0. The file is damaged."
+            )
+        self.transform_, self.activations_ = arrays["transform"], arrays["activations"]
+        self.eps0_ = float(arrays["eps0"])

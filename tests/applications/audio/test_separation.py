@@ -1,0 +1,121 @@
+"""Sources of recordings: they sum to the recording, and are those that were mixed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.applications import SourceSeparation
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+)
+from nonneg.metrics import fit_sinusoids, separation_scores
+
+RATE = 1000
+
+
+def notes(n_samples: int = 3000, phase: float = 0.0) -> np.ndarray:
+    """Two notes of two partials off the grid of the cosine transform: one, the other, both."""
+    t = np.arange(n_samples)
+    bumps = [np.where(t // 1000 == part, np.sin(np.pi * t / 1000) ** 2, 0.0) for part in range(3)]
+    gates = bumps[0] + bumps[2], bumps[1] + bumps[2]
+    return np.stack(
+        [
+            gate * (np.cos(2 * np.pi * f * t / RATE + phase) + 0.5 * np.cos(4 * np.pi * f * t / RATE + phase))
+            for gate, f in zip(gates, (83.0, 109.0), strict=True)
+        ]
+    )
+
+
+def separation(**changes):
+    options = {"frame_length": 40, "max_iter": 40, "random_state": 0}
+    return SourceSeparation(2, **(options | changes))
+
+
+def ratio(true, found):
+    return separation_scores(true, found, distortion="gain").sdr.min()
+
+
+def test_a_learnt_transform_separates_better_than_the_cosine_transform():
+    true = notes()
+    mixture = true.sum(axis=0)
+    learnt = separation()
+    found = learnt.fit_separate(mixture, RATE)
+    assert found.shape == (2, 3000)
+    np.testing.assert_allclose(found.sum(axis=0), mixture, atol=1e-13)
+    fixed = separation(method="dct").fit_separate(mixture)
+    np.testing.assert_allclose(fixed.sum(axis=0), mixture, atol=1e-13)
+    assert ratio(true, found) > 20
+    assert ratio(true, found) > ratio(true, fixed) + 5
+    strongest = learnt.model_.transform_[learnt.strongest_atoms(2)]
+    assert (
+        np.isclose(fit_sinusoids(strongest, sample_rate=RATE).frequency[:, None], [83.0, 109.0], atol=1.5)
+        .any(axis=1)
+        .all()
+    )
+    # A recording that the fit has not seen.
+    again = learnt.separate(notes(2500, phase=1.0).sum(axis=0))
+    assert ratio(notes(2500, phase=1.0), again) > 15
+
+
+def test_aligned_takes_share_activations():
+    true = np.stack([notes(phase=phase) for phase in (0.0, 1.0, 2.0)], axis=1)
+    model = separation(method="jd")
+    found = model.fit_separate(true.sum(axis=0))
+    assert found.shape == (2, 3, 3000)
+    np.testing.assert_allclose(found.sum(axis=0), true.sum(axis=0), atol=1e-13)
+    assert model.model_.activations_.shape[0] == model.framing_.n_frames(3000)
+    assert min(ratio(true[:, take], found[:, take]) for take in range(3)) > 20
+
+
+def test_consecutive_takes_of_any_length():
+    takes = [notes(3000).sum(axis=0), notes(2200).sum(axis=0)]
+    model = separation(takes="consecutive", max_iter=20)
+    found = model.fit_separate(takes)
+    assert [sources.shape for sources in found] == [(2, 3000), (2, 2200)]
+    for sources, take in zip(found, takes, strict=True):
+        np.testing.assert_allclose(sources.sum(axis=0), take, atol=1e-13)
+    together = model.separate(np.stack([takes[0], takes[0]]))
+    assert together.shape == (2, 2, 3000)
+    np.testing.assert_allclose(together[:, 0], found[0], atol=1e-10)
+    assert model.separate(takes[1]).shape == (2, 2200)
+
+
+def test_several_components_a_source():
+    true = notes()
+    learnt = separation(n_components=4)
+    found = learnt.fit_separate(true.sum(axis=0))
+    assert len(learnt.groups_) == 4
+    assert set(learnt.groups_.tolist()) == {0, 1}
+    assert found.shape == (2, 3000)
+    given = separation(n_components=3, grouping=[1, 0, 1], max_iter=5)
+    assert given.fit_separate(true.sum(axis=0)).shape == (2, 3000)
+    assert given.groups_.tolist() == [1, 0, 1]
+
+
+def test_what_is_refused():
+    sound = notes().sum(axis=0)
+    with pytest.raises(InvalidDataError, match="less than one frame of 40"):
+        separation().fit(sound[:39])
+    with pytest.raises(InvalidDataError, match="is silent"):
+        separation().fit(0 * sound)
+    broken = sound.copy()
+    broken[7] = np.inf
+    with pytest.raises(NonFiniteDataError, match="Sample 7 of take 0 is inf"):
+        separation().fit(broken)
+    with pytest.raises(ShapeError, match=r"got \[3000, 9\] samples.*takes='consecutive'"):
+        separation().fit([sound, sound[:9]])
+    with pytest.raises(InvalidParameterError, match="n_components=1 is less than n_sources=2"):
+        separation(n_components=1).fit(sound)
+    with pytest.raises(InvalidParameterError, match="n_sources must be a whole number"):
+        SourceSeparation(0).fit(sound)
+    with pytest.raises(InvalidParameterError, match="grouping names 1 sources, n_sources is 2"):
+        separation(grouping=[0, 0]).fit(sound)
+    with pytest.raises(UnknownNameError, match="Did you mean 'activations'"):
+        separation(grouping="activation").fit(sound)
+    with pytest.raises(UnknownNameError, match="takes='align'"):
+        separation(takes="align").fit(sound)

@@ -1,0 +1,18 @@
+"""TransformNMF: scikit-learn's own checks of an estimator."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nonneg import TransformNMF
+
+ESTIMATORS = [
+    TransformNMF(2, max_iter=5, random_state=0),
+    TransformNMF(1, method="jd", max_iter=5, random_state=0),
+    TransformNMF(2, method="dct", max_iter=5, n_starts=2, random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_follows_the_scikit_learn_contract(estimator, check):
+    check(estimator)
