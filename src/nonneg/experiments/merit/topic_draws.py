@@ -278,5 +278,5 @@ def cost(setting: Mapping[str, Any]) -> float:
     """
     words = {"tdt2": 5000 + 1500 * setting["k"], "reuters21578": 2200 + 500 * setting["k"]}
     n = words.get(setting["corpus"], 300) / 10_000
-    each = {"greedy": 3.0, "merit": 8.0 * n, "merit(0)": 8.0 * n, "nmf": 2.0, "kl": 6.0, "lda": 12.0}
+    each = {"greedy": 1.0, "merit": 5.0 * n, "merit(0)": 5.0 * n, "nmf": 0.3, "kl": 1.0, "lda": 9.0}
     return each.get(setting["group"], 100.0 * n) * n * setting["k"] / 5.0 + 1.0
