@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "factorize a file and write the factors, the numbers and a report",
     "rank": "estimate how many components a file asks for, by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
+    "communities": "find the overlapping communities of a graph, and write a report with a picture",
     "report": "write the report of an earlier fit again",
     "reproduce": "repeat experiments of the papers",
     "bench": "race against other libraries",

@@ -1,0 +1,115 @@
+"""Graphs from files: edge lists, matrices, and what networkx reads."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonneg._optional import import_optional
+from nonneg.applications.communities.edge_list import DUPLICATES, read_edge_list
+from nonneg.data.files import read_table
+from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError, UnknownNameError
+
+EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
+MATRICES = (".mtx", ".npz", ".npy", ".mat")
+NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml"}
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A graph as it came from a file.
+
+    Attributes
+    ----------
+    graph : sparse matrix, array or networkx graph
+        For `MixedMembership.fit`.
+    names : tuple of str or None
+        Names of the nodes, where the graph does not carry them itself.
+    source : str
+        The file, without its folders.
+    notes : tuple of str
+        What a person should know about the reading.
+    """
+
+    graph: Any
+    names: tuple[str, ...] | None
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    duplicates: str = "sum",
+    variable: str | None = None,
+) -> GraphFile:
+    """Read a graph; the ending of the file says what it is.
+
+    Parameters
+    ----------
+    path : str or path
+        An edge list (.txt, .edges, .edgelist, .csv, .tsv, also with .gz): two names and possibly a weight a
+        line, every line an undirected edge. An adjacency matrix (.mtx, .npz, .npy, .mat). GraphML or GML,
+        through networkx.
+    delimiter : str, optional
+        Edge lists: what separates the cells; None looks at the first line.
+    header : bool, optional
+        Edge lists: whether the first line holds headings; None looks at it.
+    duplicates : {"sum", "max"}
+        Edge lists: what becomes of several lines about one pair.
+    variable : str, optional
+        Which array of a .npz or .mat file.
+
+    Returns
+    -------
+    GraphFile
+        The graph and its names.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is missing, of another kind or damaged.
+    """
+    place = Path(path)
+    if duplicates not in DUPLICATES:
+        raise UnknownNameError.of("duplicates", duplicates, DUPLICATES)
+    name = place.name.lower()
+    plain = name.removesuffix(".gz")
+    ending = Path(plain).suffix
+    if not place.is_file():
+        raise FileFormatError(f"{place} does not exist, or is no file. Give the path of a graph.")
+    if ending in EDGE_LISTS:
+        found = read_edge_list(place, delimiter=delimiter, header=header, duplicates=duplicates)
+        return GraphFile(found.adjacency, found.names, place.name, found.notes)
+    if ending in NETWORKX:
+        return GraphFile(_by_networkx(place, ending, packed=plain != name), None, place.name)
+    if ending in MATRICES:
+        table = read_table(place, variable=variable)
+        return GraphFile(table.X, None, place.name)
+    known = ", ".join([*EDGE_LISTS, *MATRICES, *NETWORKX])
+    raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Known are {known}.")
+
+
+def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
+    networkx = import_optional("networkx", extra="graphs", purpose=f"Reading {ending} files")
+    try:
+        with gzip.open(place, "rb") if packed else place.open("rb") as stream:
+            graph = getattr(networkx, NETWORKX[ending])(stream)
+    except (NonnegError, MissingDependencyError):
+        raise
+    except Exception as error:
+        # Parsers below raise whatever they stumble over; for a user all of it means a damaged file.
+        raise FileFormatError(
+            f"{place} could not be read as {ending[1:].upper()}: {error}. It may be damaged; write it again."
+        ) from error
+    # GraphML numbers the nodes and keeps their names aside.
+    for key in ("label", "name"):
+        named = {node: data[key] for node, data in graph.nodes(data=True) if key in data}
+        if len(named) == graph.number_of_nodes() and len(set(named.values())) == len(named):
+            return networkx.relabel_nodes(graph, named)
+    return graph

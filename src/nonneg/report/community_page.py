@@ -1,0 +1,222 @@
+"""The report of overlapping communities: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.report import wording
+from nonneg.report.graph_drawing import colour, community_picture, graph_picture, nodes_to_draw
+from nonneg.report.rendering import drawing, render
+
+N_LISTED = 400
+"""At most so many nodes are listed."""
+_MOSTLY = 0.9
+
+
+def community_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    result, data = record["result"], record["data"]
+    k = result["n_communities"]
+    words = "1 community" if k == 1 else f"{wording.number(k)} communities"
+    return (
+        f"{words} in {wording.number(data['n_nodes'])} nodes; {wording.number(result['n_mostly_one'])} nodes "
+        f"belong to one of them for more than {_MOSTLY:.0%}."
+    )
+
+
+def mostly_one(memberships: FloatArray) -> int:
+    """Count the nodes that belong to one community above all.
+
+    Parameters
+    ----------
+    memberships : array of shape (n_nodes, k)
+        NaN where there is none.
+
+    Returns
+    -------
+    int
+        Nodes with a share above 0.9.
+    """
+    return int(np.count_nonzero(np.nan_to_num(memberships, nan=0.0).max(axis=1) > _MOSTLY))
+
+
+def shared_weights(model: Any) -> FloatArray:
+    """Share out the weight of every edge by the memberships of its ends.
+
+    Parameters
+    ----------
+    model : MixedMembership
+        Fitted.
+
+    Returns
+    -------
+    array of shape (k, k)
+        Symmetric; the sum of all entries is that of the adjacency matrix between nodes with a membership.
+    """
+    shares = np.nan_to_num(model.memberships_, nan=0.0)
+    flows = shares.T @ (model.graph_.adjacency @ shares)
+    return 0.5 * (flows + flows.T)
+
+
+def draw_graph(model: Any) -> str:
+    """Draw the graph of a fit, or its most connected nodes.
+
+    Parameters
+    ----------
+    model : MixedMembership
+        Fitted.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    shown = nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_)
+    place = {int(node): at for at, node in enumerate(shown)}
+    pure = np.asarray([place[int(node)] for node in model.pure_nodes_ if int(node) in place], dtype=np.intp)
+    adjacency = model.graph_.adjacency[shown][:, shown]
+    names = [model.node_names_[node] for node in shown]
+    return graph_picture(adjacency, model.memberships_[shown], names, pure)
+
+
+def build_community_page(record: Mapping[str, Any], model: Any) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+    model : MixedMembership
+        Fitted.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If jinja2 is not installed.
+    """
+    n = record["data"]["n_nodes"]
+    n_drawn = len(nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_))
+    flows = shared_weights(model)
+    total = float(flows.sum())
+    names = [f"{entry['community']}: {entry['pure_node']}" for entry in record["communities"]]
+    sizes = np.asarray([entry["size"] for entry in record["communities"]])
+    listed = _listed(model)
+    context = {
+        "title": record["title"],
+        "answer": community_sentence(record),
+        "outcome": _outcome(record),
+        "tiles": _tiles(record),
+        "communities": [_community(entry) for entry in record["communities"]],
+        "picture": drawing(draw_graph(model)),
+        "picture_text": "All nodes."
+        if n_drawn == n
+        else f"The {n_drawn} most connected nodes of {wording.number(n)}.",
+        "overview": drawing(community_picture(flows, sizes, names)),
+        "within": wording.percent(float(np.trace(flows)) / total) if total > 0 else "None",
+        "numbers": list(range(len(sizes))),
+        "nodes": [_node(model, at) for at in listed],
+        "nodes_text": "By community, the largest share first."
+        if len(listed) == n
+        else f"The {len(listed)} most connected nodes, by community; memberships.csv has all.",
+        "certificate": [wording.statement(entry) for entry in record["certificate"]],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    return render("communities.html", context)
+
+
+def _listed(model: Any) -> list[int]:
+    degrees = model.graph_.degrees
+    shown = np.argsort(-degrees, kind="stable")[:N_LISTED]
+    largest = np.nan_to_num(model.memberships_[shown], nan=0.0).max(axis=1)
+    labels = np.where(model.labels_[shown] < 0, len(degrees), model.labels_[shown])
+    return shown[np.lexsort((-degrees[shown], -np.round(largest, 3), labels))].tolist()
+
+
+def _node(model: Any, at: int) -> dict[str, Any]:
+    shares = model.memberships_[at]
+    known = bool(np.isfinite(shares).all())
+    return {
+        "name": model.node_names_[at],
+        "pure": at in set(model.pure_nodes_.tolist()),
+        "degree": wording.number(float(model.graph_.degrees[at])),
+        "parts": [
+            (round(100 * float(share), 1), colour(j)) for j, share in enumerate(shares) if share >= 0.005
+        ]
+        if known
+        else [],
+        "shares": [f"{share:.2f}" if known else "\N{EN DASH}" for share in shares],
+    }
+
+
+def _community(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "community": entry["community"],
+        "colour": colour(entry["community"]),
+        "pure": entry["pure_node"],
+        "size": f"{entry['size']:.1f}",
+        "n_nodes": wording.number(entry["n_nodes"]),
+        "top": [(name, round(100 * share)) for name, share in entry["top"]],
+    }
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    data, result = record["data"], record["result"]
+    words = (
+        f"{wording.number(data['n_nodes'])} nodes and {wording.number(data['n_edges'])} edges from "
+        f"{data['source']}. Pure nodes by {result['method']}"
+    )
+    if result["n_kept"] < data["n_nodes"] - data["n_isolated"]:
+        words += f" among the {wording.number(result['n_kept'])} nodes with the longest rows"
+    words += f"; it took {wording.seconds(result['seconds'])} in all."
+    if data["n_isolated"]:
+        words += f" {wording.number(data['n_isolated'])} nodes have no edge and no membership."
+    if result["n_unreached"]:
+        words += (
+            f" {wording.number(result['n_unreached'])} nodes are out of reach of the leading eigenvectors."
+        )
+    return words
+
+
+def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    data, result = record["data"], record["result"]
+    return [
+        ("communities", wording.number(result["n_communities"])),
+        ("nodes", wording.number(data["n_nodes"])),
+        ("edges", wording.number(data["n_edges"])),
+        ("time", wording.seconds(result["seconds"])),
+    ]
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    groups = []
+    for heading, key in (("Data", "data"), ("Result", "result"), ("Parameters", "parameters")):
+        entries = [
+            (name.replace("_", " ") if key != "parameters" else name, wording.number(value, digits=8))
+            for name, value in record[key].items()
+            if not isinstance(value, list | dict)
+        ]
+        groups.append((heading, entries))
+    values = ", ".join(f"{value:.5g}" for value in record["eigenvalues"])
+    groups[1][1].append(("eigenvalues", values))
+    return groups

@@ -1,0 +1,231 @@
+"""Graphs as SVG: nodes are pies of their communities, ties are lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg.report.graph_layout import placed_nodes
+
+PALETTE = (
+    "#2f7ed8", "#e8743b", "#19a979", "#c64f9a", "#8d6cd1", "#d1a417", "#13a4b4", "#b0505a", "#6b8e23",
+    "#7a7f87",
+)  # fmt: skip
+N_DRAWN = 160
+"""At most so many nodes are drawn."""
+_N_TIES, _N_LABELS = 1500, 40
+_WIDTH, _HEIGHT, _MARGIN = 1000.0, 720.0, 50.0
+_NO_COLOUR = "#b9bfc7"
+
+
+def colour(community: int) -> str:
+    """Return the colour of a community.
+
+    Parameters
+    ----------
+    community : int
+        Its number.
+
+    Returns
+    -------
+    str
+        For SVG and CSS; the first ten are chosen, the others lie around the circle of hues.
+    """
+    if community < len(PALETTE):
+        return PALETTE[community]
+    return f"hsl({(47 + 137.5 * community) % 360:.0f} 55% 50%)"
+
+
+def nodes_to_draw(memberships: FloatArray, degrees: FloatArray, pure: IntArray) -> IntArray:
+    """Choose the nodes of a picture: all of a small graph, the most connected of each community otherwise.
+
+    Parameters
+    ----------
+    memberships : array of shape (n_nodes, k)
+        NaN where there is none.
+    degrees : array of shape (n_nodes,)
+        The sum of the weights at each node.
+    pure : array of int
+        Nodes that are always there.
+
+    Returns
+    -------
+    array of int
+        Rising, at most `N_DRAWN`.
+    """
+    n, k = memberships.shape
+    if n <= N_DRAWN:
+        return np.arange(n)
+    chosen = dict.fromkeys(int(at) for at in pure[:N_DRAWN])
+    ranks = np.nan_to_num(memberships, nan=0.0) * degrees[:, None]
+    each = max(1, (N_DRAWN - len(chosen)) // k)
+    for column in ranks.T:
+        best = np.argpartition(-column, each)[: each + 1]
+        for at in best[np.argsort(-column[best], kind="stable")][:each]:
+            if len(chosen) < N_DRAWN:
+                chosen.setdefault(int(at))
+    return np.sort(np.fromiter(chosen, dtype=np.intp))
+
+
+def graph_picture(
+    adjacency: SparseMatrix,
+    memberships: FloatArray,
+    names: Sequence[str],
+    pure: IntArray,
+    *,
+    title: str = "The graph",
+) -> str:
+    """Draw a graph of a few hundred nodes.
+
+    Parameters
+    ----------
+    adjacency : sparse array of shape (n_nodes, n_nodes)
+        Symmetric.
+    memberships : array of shape (n_nodes, k)
+        The sectors of each pie; grey where there is none.
+    names : sequence of str
+        Of the nodes; shown for the most connected ones, and for all where the pointer rests.
+    pure : array of int
+        Nodes that stand for communities: they have a ring.
+    title : str
+        What a reader who does not see it is told.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
+    places = placed_nodes(adjacency, memberships)
+    places = _MARGIN + places * [_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN]
+    largest = max(float(degrees.max(initial=0.0)), 1e-300)
+    base = 150.0 / math.sqrt(len(names) + 50.0)
+    radii = base * (0.35 + 0.65 * np.sqrt(degrees / largest))
+    shown = set(np.argsort(-degrees, kind="stable")[:_N_LABELS].tolist()) | set(map(int, pure))
+    parts = [_head(title, _WIDTH, _HEIGHT), *_ties(adjacency, places)]
+    rings = set(map(int, pure))
+    for at, name in enumerate(names):
+        parts.append(_node(places[at], radii[at], memberships[at], name, ring=at in rings))
+    for at in sorted(shown, key=lambda at: degrees[at]):
+        x, y = places[at]
+        parts.append(_label(x, y + radii[at] + 11, _short(names[at]), 13 if at in rings else 11))
+    return "".join(parts) + "</svg>"
+
+
+def community_picture(flows: FloatArray, sizes: FloatArray, names: Sequence[str]) -> str:
+    """Draw communities as discs, tied as strongly as their nodes are.
+
+    Parameters
+    ----------
+    flows : array of shape (k, k)
+        The weight of the edges between communities, every edge shared out by its ends' memberships.
+    sizes : array of shape (k,)
+        The sum of the memberships.
+    names : sequence of str
+        Of the communities.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    k = len(sizes)
+    width, height = 700.0, 420.0
+    angles = 2 * np.pi * np.arange(k) / k - np.pi / 2
+    spread = [0.0, 0.0] if k == 1 else [width / 2 - 120, height / 2 - 75]
+    places = np.column_stack([np.cos(angles), np.sin(angles)]) * spread + [width / 2, height / 2 - 8]
+    radii = (62.0 if k < 8 else 36.0) * np.sqrt(sizes / max(float(sizes.max()), 1e-300))
+    parts = [_head("The communities and the ties between them", width, height)]
+    strongest = max(float(np.max(flows - np.diag(np.diag(flows)), initial=0.0)), 1e-300)
+    total = max(float(flows.sum()), 1e-300)
+    for i in range(k):
+        for j in range(i):
+            share = flows[i, j] / strongest
+            if share > 1e-3:
+                (x1, y1), (x2, y2) = places[i], places[j]
+                parts.append(
+                    f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#8b95a1" '
+                    f'stroke-opacity="0.65" stroke-width="{1 + 13 * share:.1f}"><title>'
+                    f"{2 * flows[i, j] / total:.1%} of the weight</title></line>"
+                )
+    for at, name in enumerate(names):
+        x, y = places[at]
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(radii[at], 4):.1f}" fill="{colour(at)}"><title>'
+            f"{escape(name)}: {flows[at, at] / total:.1%} of the weight within</title></circle>"
+        )
+        parts.append(_label(x, y + max(radii[at], 4) + 16, _short(name), 14))
+    return "".join(parts) + "</svg>"
+
+
+def _head(title: str, width: float, height: float) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif">'
+    )
+
+
+def _ties(adjacency: SparseMatrix, places: FloatArray) -> list[str]:
+    parts = adjacency.tocoo()
+    upper = parts.row < parts.col
+    rows, columns, weights = parts.row[upper], parts.col[upper], parts.data[upper]
+    strongest = np.argsort(-weights, kind="stable")[:_N_TIES]
+    lines = []
+    for at in strongest[::-1]:
+        share = math.sqrt(weights[at] / weights[strongest[0]])
+        (x1, y1), (x2, y2) = places[rows[at]], places[columns[at]]
+        lines.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#8b95a1" '
+            f'stroke-opacity="{0.15 + 0.55 * share:.2f}" stroke-width="{0.6 + 2.4 * share:.1f}"/>'
+        )
+    return lines
+
+
+def _node(place: FloatArray, radius: float, shares: FloatArray, name: str, *, ring: bool) -> str:
+    x, y = place
+    known = bool(np.isfinite(shares).all()) and float(shares.sum()) > 0
+    words = ", ".join(f"{share:.0%} of {at}" for at, share in enumerate(shares) if known and share >= 0.005)
+    parts = [f"<g><title>{escape(name)}: {words or 'no membership'}</title>"]
+    if ring:
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius + 4:.1f}" fill="none" '
+            f'stroke="{colour(int(shares.argmax()))}" stroke-width="2.5"/>'
+        )
+    largest = int(shares.argmax()) if known else 0
+    if not known or shares[largest] > 0.985 * shares.sum():
+        fill = colour(largest) if known else _NO_COLOUR
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}"/>')
+    else:
+        parts += _sectors(x, y, radius, shares / shares.sum())
+    return "".join(parts) + "</g>"
+
+
+def _sectors(x: float, y: float, radius: float, shares: FloatArray) -> list[str]:
+    ends = -np.pi / 2 + 2 * np.pi * np.concatenate([[0.0], np.cumsum(shares)])
+    parts = []
+    for at, share in enumerate(shares):
+        if share < 0.005:
+            continue
+        first, last = ends[at], ends[at + 1]
+        x1, y1 = x + radius * math.cos(first), y + radius * math.sin(first)
+        x2, y2 = x + radius * math.cos(last), y + radius * math.sin(last)
+        parts.append(
+            f'<path d="M{x:.1f} {y:.1f}L{x1:.1f} {y1:.1f}A{radius:.1f} {radius:.1f} 0 {int(share > 0.5)} 1 '
+            f'{x2:.1f} {y2:.1f}Z" fill="{colour(at)}"/>'
+        )
+    return parts
+
+
+def _label(x: float, y: float, text: str, size: int) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="{size}" fill="var(--ink, #16191d)">'
+        f"{escape(text)}</text>"
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 22 else name[:21] + "\N{HORIZONTAL ELLIPSIS}"
