@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from nonneg.report.curves import curve_panels, picture_grid
+from nonneg.applications.images import picture_grid
+from nonneg.report.curves import curve_panels
 
 MEASURED = {"label": "cr1 <&>", "x": [100, 1000], "y": [0.1, 0.2], "spread": [0.01, None], "style": "points"}
 BOUND = {"label": "bound $x", "x": [100, 1000], "y": [0.3, None], "spread": None, "style": "dashed"}

@@ -9,13 +9,17 @@ from nonneg._lazy import lazy_names
 if TYPE_CHECKING:
     from nonneg.applications.audio import SourceSeparation as SourceSeparation
     from nonneg.applications.communities import MixedMembership as MixedMembership
+    from nonneg.applications.hyperspectral import Unmixing as Unmixing
+    from nonneg.applications.images import show_components as show_components
 
-__all__: list[str] = ["MixedMembership", "SourceSeparation"]
+__all__: list[str] = ["MixedMembership", "SourceSeparation", "Unmixing", "show_components"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "MixedMembership": "nonneg.applications.communities",
         "SourceSeparation": "nonneg.applications.audio",
+        "Unmixing": "nonneg.applications.hyperspectral",
+        "show_components": "nonneg.applications.images",
     },
 )

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nonneg.applications.images import picture_grid
 from nonneg.experiments.exhibits import Exhibit, Figure, Measured, Paragraph, Pictures, Table, Verdict
 from nonneg.experiments.experiment import Experiment, flat_records
-from nonneg.report.curves import curve_panels, picture_grid
+from nonneg.report.curves import curve_panels
 from nonneg.report.folder import replaced_folder
 from nonneg.report.tables import format_cell, markdown_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nonneg.metrics.angles import mean_removed_angles, mean_removed_spectral_angle
+from nonneg.metrics.angles import mean_removed_angles, mean_removed_spectral_angle, spectral_angles
 from nonneg.metrics.clustering import (
     clustering_accuracy,
     dice_coefficient,
@@ -42,5 +42,6 @@ __all__ = [
     "relative_approximation",
     "relative_error",
     "separation_scores",
+    "spectral_angles",
     "success_rate",
 ]

@@ -10,6 +10,30 @@ from scipy.optimize import linear_sum_assignment
 from nonneg.exceptions import NonFiniteDataError, ShapeError
 
 
+def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the angle of every true spectrum with every found one, in degrees.
+
+    Parameters
+    ----------
+    true : array-like of shape (k, n_features)
+        Spectra in rows.
+    found : array-like of shape (l, n_features)
+        Spectra in rows.
+
+    Returns
+    -------
+    array of shape (k, l)
+        0 for the same direction, whatever the brightness; 90 for a right angle. A spectrum of zeros has no
+        direction and is at a right angle to all.
+    """
+    first, second = _pair(true, found)
+    x, y = _directions(first, "true", centred=False), _directions(second, "found", centred=False)
+    apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
+    together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
+    flat = ~x.any(axis=1)[:, None] | ~y.any(axis=1)[None, :]
+    return np.where(flat, 90.0, np.degrees(2.0 * np.arctan2(apart, together)))
+
+
 def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the mean-removed spectral angle of every true component with every found one.
 
@@ -31,12 +55,7 @@ def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.fl
     ----------
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1), section IV-B.
     """
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
-    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
-        raise ShapeError(
-            "Expected two arrays of shape (n_components, n_features) with equal n_features, "
-            f"got {first.shape} and {second.shape}."
-        )
+    first, second = _pair(true, found)
     x, y = _directions(first, "true"), _directions(second, "found")
     # The half-angle form keeps its digits for small angles, where the cosine is flat.
     apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
@@ -78,14 +97,25 @@ def mean_removed_spectral_angle(true: Any, found: Any) -> float:
     return float(angles[rows, columns].mean())
 
 
-def _directions(rows: Any, name: str) -> Any:
+def _pair(true: Any, found: Any) -> tuple[Any, Any]:
+    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
+        raise ShapeError(
+            "Expected two arrays of shape (n_components, n_features) with equal n_features, "
+            f"got {first.shape} and {second.shape}."
+        )
+    return first, second
+
+
+def _directions(rows: Any, name: str, *, centred: bool = True) -> Any:
     if not np.isfinite(rows).all():
         raise NonFiniteDataError(
             f"Expected finite components, got NaN or infinite entries in `{name}`. Remove them first."
         )
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows = rows / np.where(largest > 0, largest, 1.0)
-    rows = rows - rows.mean(axis=1, keepdims=True)
+    if centred:
+        rows = rows - rows.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     # What is left of a constant after rounding is no direction.
     firm = norms > 1e-14 * np.sqrt(rows.shape[1])

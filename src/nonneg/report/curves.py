@@ -1,15 +1,13 @@
-"""Figures that are files of their own: panels of curves as SVG, grids of pictures as PNG."""
+"""Figures that are files of their own: panels of curves as SVG."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nonneg._optional import import_optional
-from nonneg._typing import FloatArray
 from nonneg.report.svg import svg_element
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
@@ -47,57 +45,6 @@ def curve_panels(panels: Sequence[Mapping[str, Any]], title: str, *, n_columns: 
         else:
             axes.set_axis_off()
     return '<?xml version="1.0" encoding="utf-8"?>\n' + svg_element(figure, title)
-
-
-def picture_grid(
-    images: Sequence[Sequence[FloatArray]],
-    *,
-    row_labels: Sequence[str] = (),
-    column_labels: Sequence[str] = (),
-) -> bytes:
-    """Draw a grid of pictures, white for the largest entry of each.
-
-    Parameters
-    ----------
-    images : sequence of sequences of array of shape (height, width)
-        Row by row.
-    row_labels, column_labels : sequence of str
-        Beside and above; empty for none.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
-    backend = import_optional("matplotlib.backends.backend_agg", extra="report", purpose="The report")
-    n_rows, n_columns = len(images), max(len(row) for row in images)
-    first = np.asarray(images[0][0])
-    height = 1.2 * first.shape[0] / first.shape[1]
-    figure = _figure(1.2 * n_columns + (1.0 if row_labels else 0.1), (height + 0.1) * n_rows + 0.3)
-    grid = figure.subplots(n_rows, n_columns, squeeze=False)
-    for i, row in enumerate(grid):
-        for j, axes in enumerate(row):
-            axes.set_xticks([])
-            axes.set_yticks([])
-            axes.spines[:].set_visible(False)
-            if j < len(images[i]):
-                axes.imshow(np.asarray(images[i][j]), cmap="gray", vmin=0.0, interpolation="nearest")
-            if i == 0 and j < len(column_labels):
-                axes.set_title(column_labels[j], fontsize=9, color=_INK, parse_math=False)
-            if j == 0 and i < len(row_labels):
-                axes.set_ylabel(
-                    row_labels[i],
-                    fontsize=9,
-                    color=_INK,
-                    rotation=0,
-                    ha="right",
-                    va="center",
-                    parse_math=False,
-                )
-    stream = io.BytesIO()
-    figure.set_dpi(120)
-    backend.FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
-    return stream.getvalue()
 
 
 def _figure(width: float, height: float) -> Any:

@@ -5,7 +5,6 @@ Only matplotlib's object interface is used: no window, no global figure, no glob
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -240,29 +239,6 @@ def scaled_rows(factor: FloatArray) -> FloatArray:
     """
     largest = factor.max(axis=1, keepdims=True)
     return factor / np.where(largest > 0, largest, 1.0)
-
-
-def png_of(image: FloatArray, largest: float) -> bytes:
-    """Encode a nonnegative image: white for zero, black for `largest`.
-
-    Parameters
-    ----------
-    image : array of shape (height, width)
-        Nonnegative.
-    largest : float
-        The value that becomes black.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
-    matplotlib_image = import_optional("matplotlib.image", extra="report", purpose="The report")
-    stream = io.BytesIO()
-    matplotlib_image.imsave(
-        stream, image, cmap="gray_r", vmin=0.0, vmax=largest if largest > 0 else 1.0, format="png"
-    )
-    return stream.getvalue()
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
+from nonneg.applications.images import data_address, picture_png
 from nonneg.report import figures, wording
 from nonneg.report.quality import component_strengths
 from nonneg.report.rendering import drawing, render
@@ -94,10 +94,6 @@ def build_page(fit: Fit) -> str:
     return render("report.html", context)
 
 
-def _data_address(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-
-
 def _image_shape(record: Mapping[str, Any]) -> tuple[int, int] | None:
     shape = record.get("image_shape")
     return None if shape is None else (int(shape[0]), int(shape[1]))
@@ -111,7 +107,7 @@ def _pictures(fit: Fit, shares: FloatArray) -> list[dict[str, Any]]:
     shown = np.sort(np.argsort(-shares, kind="stable")[:N_PICTURES])
     return [
         {
-            "source": _data_address(figures.png_of(fit.H[at].reshape(shape), float(fit.H[at].max()))),
+            "source": data_address(picture_png(fit.H[at].reshape(shape))),
             "label": f"{at}",
             "share": wording.percent(float(shares[at])),
         }
@@ -133,8 +129,8 @@ def _examples(fit: Fit) -> list[dict[str, str]]:
         pairs.append(
             {
                 "name": name,
-                "data": _data_address(figures.png_of(entries.reshape(shape), largest)),
-                "model": _data_address(figures.png_of(model.reshape(shape), largest)),
+                "data": data_address(picture_png(entries.reshape(shape), largest)),
+                "model": data_address(picture_png(model.reshape(shape), largest)),
             }
         )
     return pairs

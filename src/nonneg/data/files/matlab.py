@@ -38,7 +38,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
     Contents
         A dense array or a sparse matrix.
     """
-    if _is_version_73(path):
+    if is_version_73(path):
         return Contents(_read_version_73(path, options.variable))
     shapes = {
         name: tuple(shape)
@@ -49,7 +49,19 @@ def read(path: Path, options: ReadOptions) -> Contents:
     return Contents(io.loadmat(path, variable_names=[chosen])[chosen])
 
 
-def _is_version_73(path: Path) -> bool:
+def is_version_73(path: Path) -> bool:
+    """Say whether a file is of version 7.3, which is HDF5.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bool
+        True if it is.
+    """
     with path.open("rb") as stream:
         head = stream.read(520)
     # MATLAB puts a text of 512 bytes before the HDF5 part; other writers may leave it out.

@@ -1,0 +1,26 @@
+"""Hyperspectral scenes: endmembers, abundance maps, libraries of spectra, previews."""
+
+from __future__ import annotations
+
+from nonneg.applications.hyperspectral.library import (
+    LibraryMatch,
+    SpectralLibrary,
+    match_library,
+    read_library,
+)
+from nonneg.applications.hyperspectral.maps import write_maps
+from nonneg.applications.hyperspectral.preview import rgb_preview
+from nonneg.applications.hyperspectral.unmixing import Unmixing
+from nonneg.data.files.cube import Cube, read_cube
+
+__all__ = [
+    "Cube",
+    "LibraryMatch",
+    "SpectralLibrary",
+    "Unmixing",
+    "match_library",
+    "read_cube",
+    "read_library",
+    "rgb_preview",
+    "write_maps",
+]

@@ -1,0 +1,172 @@
+"""How much of every endmember is in every pixel, and what that leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import UnknownNameError
+from nonneg.separable.weights import anchor_weights
+
+CONSTRAINTS = {
+    "sum-to-one": "nonnegative, and summing to one in every pixel",
+    "at-most-one": "nonnegative, and summing to at most one; the rest is shade",
+    "shares": "nonnegative, then divided by their sum, so that brightness does not matter",
+    "nonnegative": "nonnegative",
+}
+"""What is asked of the abundances of a pixel."""
+NEAR_ONE = 0.1
+
+
+@dataclass
+class Mixtures:
+    """What was found out about blocks of pixels.
+
+    Attributes
+    ----------
+    maps : array of shape (n_scene_pixels, n_endmembers)
+        The abundances; NaN for pixels that do not count.
+    residuals : array of shape (n_scene_pixels,)
+        The length of what is left of a pixel, relative to the pixel.
+    squared_residual, squared_norm : float
+        Over all pixels.
+    gram : array of shape (n_bands, n_bands)
+        Products of bands over all pixels.
+    n_pixels : int
+        How many pixels counted.
+    n_near_one : int
+        Pixels whose weights sum to nearly one without being asked to.
+    """
+
+    maps: FloatArray
+    residuals: FloatArray
+    squared_residual: float
+    squared_norm: float
+    gram: FloatArray
+    n_pixels: int = 0
+    n_near_one: int = 0
+
+    @classmethod
+    def of(cls, n_scene_pixels: int, n_endmembers: int, n_bands: int, dtype: Any) -> Mixtures:
+        """Return empty maps.
+
+        Parameters
+        ----------
+        n_scene_pixels : int
+            Rows times columns of the scene.
+        n_endmembers : int
+            How many maps.
+        n_bands : int
+            How many bands.
+        dtype : dtype
+            Of the maps.
+
+        Returns
+        -------
+        Mixtures
+            To be filled block by block.
+        """
+        maps = np.full((n_scene_pixels, n_endmembers), np.nan, dtype=dtype)
+        residuals = np.full(n_scene_pixels, np.nan, dtype=dtype)
+        return cls(maps, residuals, 0.0, 0.0, np.zeros((n_bands, n_bands)))
+
+    def add(self, pixels: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
+        """Unmix a block.
+
+        Parameters
+        ----------
+        pixels : array of int
+            Which pixels of the scene.
+        spectra : array of shape (n_pixels, n_bands)
+            Theirs.
+        endmembers : array of shape (n_endmembers, n_bands)
+            What they are mixed of.
+        constraint : str
+            One of `CONSTRAINTS`.
+        """
+        free = weights_of(spectra, endmembers, "nonnegative")
+        self.n_near_one += int((np.abs(free.sum(axis=1) - 1.0) <= NEAR_ONE).sum())
+        weights = free if constraint in ("nonnegative", "shares") else None
+        if weights is None:
+            weights = weights_of(spectra, endmembers, constraint)
+        left = np.asarray(spectra - weights @ endmembers, dtype=np.float64)
+        squares = np.einsum("pb,pb->p", left, left)
+        entries = np.asarray(spectra, dtype=np.float64)
+        norms = np.einsum("pb,pb->p", entries, entries)
+        self.gram += entries.T @ entries
+        self.squared_residual += float(squares.sum())
+        self.squared_norm += float(norms.sum())
+        self.n_pixels += len(norms)
+        self.residuals[pixels] = np.sqrt(squares / np.where(norms > 0, norms, 1.0))
+        self.maps[pixels] = shares_of(weights) if constraint == "shares" else weights
+
+
+def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> FloatArray:
+    """Return the weights with which endmembers come closest to spectra.
+
+    Parameters
+    ----------
+    spectra : array of shape (n_pixels, n_bands)
+        The pixels.
+    endmembers : array of shape (n_endmembers, n_bands)
+        What they are mixed of.
+    constraint : str
+        One of `CONSTRAINTS`; "shares" gives the weights before the division.
+
+    Returns
+    -------
+    array of shape (n_pixels, n_endmembers)
+        Exact for each pixel.
+    """
+    data = as_data_matrix(np.ascontiguousarray(spectra))
+    if constraint == "sum-to-one":
+        return np.asarray(anchor_weights(data, endmembers, sum_to_one=True))
+    if constraint == "at-most-one":
+        # Shade is one more endmember without any light.
+        with_shade = np.concatenate([endmembers, np.zeros_like(endmembers[:1])])
+        return np.asarray(anchor_weights(data, with_shade, sum_to_one=True))[:, :-1]
+    return np.asarray(anchor_weights(data, endmembers, sum_to_one=False))
+
+
+def shares_of(weights: FloatArray) -> FloatArray:
+    """Divide the weights of every pixel by their sum.
+
+    Parameters
+    ----------
+    weights : array of shape (n_pixels, n_endmembers)
+        Nonnegative.
+
+    Returns
+    -------
+    array of the same shape
+        Rows that sum to one; rows of zeros stay.
+    """
+    sums = weights.sum(axis=1, keepdims=True)
+    return weights / np.where(sums > 0, sums, 1.0)
+
+
+def checked_constraint(constraint: Any) -> str:
+    """Return the name of a constraint.
+
+    Parameters
+    ----------
+    constraint : str
+        One of `CONSTRAINTS`.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is none.
+    """
+    if constraint not in CONSTRAINTS:
+        raise UnknownNameError.of("constraint", constraint, CONSTRAINTS)
+    return str(constraint)

@@ -1,0 +1,199 @@
+"""Libraries of spectra, and which of them a spectrum looks like."""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data.files.envi import header_of, read_envi_library
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
+from nonneg.metrics.angles import spectral_angles
+
+
+@dataclass(frozen=True)
+class SpectralLibrary:
+    """Spectra of known materials.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the materials.
+    spectra : array of shape (n_materials, n_bands)
+        One a row.
+    wavelengths : array of shape (n_bands,) or None
+        Where they were measured, rising; needed where a scene has other bands.
+    """
+
+    names: tuple[str, ...]
+    spectra: FloatArray
+    wavelengths: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        spectra = np.asarray(self.spectra, dtype=np.float64)
+        object.__setattr__(self, "spectra", spectra)
+        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        if spectra.ndim != 2 or len(self.names) != len(spectra):
+            raise ShapeError(
+                f"Expected one spectrum a row for each of {len(self.names)} names, got an array of shape "
+                f"{spectra.shape}."
+            )
+        if self.wavelengths is None:
+            return
+        places = np.asarray(self.wavelengths, dtype=np.float64)
+        object.__setattr__(self, "wavelengths", places)
+        if places.shape != spectra.shape[1:] or not (np.diff(places) > 0).all():
+            raise ShapeError(f"Expected {spectra.shape[1]} rising wavelengths, got {places.shape} of them.")
+
+    def at(self, wavelengths: Any, n_bands: int) -> FloatArray:
+        """Return the spectra in the bands of a scene.
+
+        Parameters
+        ----------
+        wavelengths : array of shape (n_bands,) or None
+            Of the scene.
+        n_bands : int
+            How many bands the scene has.
+
+        Returns
+        -------
+        array of shape (n_materials, n_bands)
+            Interpolated on straight lines where the wavelengths differ; NaN outside the library's own.
+        """
+        if self.wavelengths is None or wavelengths is None:
+            if self.spectra.shape[1] != n_bands:
+                raise ShapeError(
+                    f"The library has {self.spectra.shape[1]} bands and the scene {n_bands}, and one of them "
+                    "has no wavelengths by which to bring them together. Pass wavelengths= with both."
+                )
+            return self.spectra
+        places = np.asarray(wavelengths, dtype=np.float64)
+        if np.array_equal(places, self.wavelengths):
+            return self.spectra
+        rows = [np.interp(places, self.wavelengths, row, left=np.nan, right=np.nan) for row in self.spectra]
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class LibraryMatch:
+    """Which materials of a library found spectra look like.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The name of each found spectrum, no name twice; "" where the library has too few.
+    angles : array of shape (n_found,)
+        The angles of these pairs in degrees; NaN where there is none.
+    nearest : tuple of str
+        The name with the smallest angle, which two spectra may share.
+    all_angles : array of shape (n_found, n_materials)
+        Every angle.
+    chosen : array of int of shape (n_found,)
+        Which material each one is; -1 for none.
+    """
+
+    names: tuple[str, ...]
+    angles: FloatArray
+    nearest: tuple[str, ...]
+    all_angles: FloatArray
+    chosen: IntArray
+
+
+def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None) -> LibraryMatch:
+    """Give spectra the names of the materials they look like, each name once.
+
+    Parameters
+    ----------
+    spectra : array of shape (n_found, n_bands)
+        The endmembers of a scene.
+    library : SpectralLibrary
+        What is known.
+    wavelengths : array of shape (n_bands,), optional
+        Of the scene; used where the library has other ones.
+
+    Returns
+    -------
+    LibraryMatch
+        The pairs with the smallest sum of angles.
+    """
+    found = np.asarray(spectra, dtype=np.float64)
+    known = library.at(wavelengths, found.shape[1])
+    covered = np.isfinite(known).all(axis=0)
+    if covered.sum() < 2:
+        raise InvalidParameterError(
+            "The library and the scene share fewer than two bands: their wavelengths do not overlap. Check "
+            "that both are in the same unit."
+        )
+    angles = spectral_angles(found[:, covered], known[:, covered])
+    rows, columns = linear_sum_assignment(angles)
+    chosen = np.full(len(found), -1, dtype=np.intp)
+    chosen[rows] = columns
+    pairs = np.full(len(found), np.nan)
+    pairs[rows] = angles[rows, columns]
+    return LibraryMatch(
+        tuple(library.names[at] if at >= 0 else "" for at in chosen),
+        pairs,
+        tuple(library.names[at] for at in angles.argmin(axis=1)),
+        angles,
+        chosen,
+    )
+
+
+def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
+    """Read a library of spectra.
+
+    Parameters
+    ----------
+    path : path
+        A .csv file whose first column holds wavelengths and whose header names the materials of the others;
+        a .npz file with the arrays ``names``, ``spectra`` and maybe ``wavelengths``; or an ENVI library.
+
+    Returns
+    -------
+    SpectralLibrary
+        With rising wavelengths.
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise FileFormatError(f"{place} does not exist. Expected a library of spectra: .csv, .npz or ENVI.")
+    ending = place.suffix.lower()
+    if ending == ".csv":
+        names, spectra, wavelengths = _csv_library(place)
+    elif ending == ".npz":
+        with np.load(place, allow_pickle=False) as stored:
+            if not {"names", "spectra"} <= set(stored.files):
+                raise FileFormatError(
+                    f"Expected the arrays names and spectra in {place}, found {stored.files}."
+                )
+            names, spectra = stored["names"], stored["spectra"]
+            wavelengths = stored["wavelengths"] if "wavelengths" in stored.files else None
+    elif header_of(place) is not None:
+        spectra, names, wavelengths = read_envi_library(place)
+    else:
+        raise FileFormatError(f"{place} has an unknown ending. Expected .csv, .npz or an ENVI library.")
+    spectra = np.asarray(spectra, dtype=np.float64)
+    if wavelengths is not None:
+        order = np.argsort(wavelengths, kind="stable")
+        spectra, wavelengths = spectra[:, order], np.asarray(wavelengths, dtype=np.float64)[order]
+    return SpectralLibrary(tuple(map(str, names)), spectra, wavelengths)
+
+
+def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray]:
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    try:
+        table = np.array(rows[1:], dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] < 2:
+            raise ValueError("fewer than two columns")
+    except ValueError as error:
+        raise FileFormatError(
+            f"{path} is no library of spectra: {error}. Expected a header with names, then rows of numbers, "
+            "the first one the wavelength."
+        ) from error
+    return rows[0][1:], table[:, 1:].T, table[:, 0]

@@ -1,0 +1,181 @@
+"""The pixels of a cube that count, block by block: checked, clipped and counted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data.files.cube import Cube
+from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
+
+BLOCK_BYTES = 1 << 26
+"""About so many bytes of a cube are looked at a time."""
+
+
+class Block(NamedTuple):
+    """The pixels of a few rows of the scene.
+
+    Parameters
+    ----------
+    pixels : array of int
+        Which pixels of the scene, numbered row by row.
+    spectra : array of shape (n_pixels, n_bands)
+        Theirs, float32 or float64, not below zero.
+    """
+
+    pixels: IntArray
+    spectra: FloatArray
+
+
+class ScenePixels:
+    """The pixels of a cube that hold data.
+
+    Parameters
+    ----------
+    cube : Cube
+        The scene.
+    mask : array of bool of shape (n_rows, n_columns) or None
+        True for the pixels that count; None for all. Pixels of the cube's `no_data` value never do.
+    negative_tol : float
+        Entries below zero are clipped where they are at most this share of the largest entry below it.
+
+    Attributes
+    ----------
+    mask : array of bool of shape (n_rows, n_columns)
+        Which pixels count; complete after the first pass.
+    n_clipped : int
+        Entries that were below zero; counted in the first pass.
+    n_clipped_pixels : int
+        Pixels with such an entry.
+    smallest, largest : float
+        Of all entries that count.
+    """
+
+    def __init__(self, cube: Cube, mask: Any, negative_tol: float) -> None:
+        self.cube, self.negative_tol = cube, negative_tol
+        self.mask = _checked_mask(mask, cube.shape[:2])
+        self.dtype = _working_type(cube.values.dtype)
+        self.n_clipped = self.n_clipped_pixels = 0
+        self.smallest, self.largest = np.inf, -np.inf
+        self.passes = 0
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the pixels block by block; the first pass checks and counts.
+
+        Yields
+        ------
+        Block
+            Pixels that count, those of a block in the order of the scene.
+
+        Raises
+        ------
+        NonFiniteDataError
+            If a pixel that counts holds NaN or infinity; its place is named.
+        NegativeDataError
+            If an entry is far below zero.
+        InvalidDataError
+            If no pixel is left.
+        """
+        rows, columns, bands = self.cube.shape
+        height = max(1, BLOCK_BYTES // (columns * bands * np.dtype(self.dtype).itemsize))
+        first = self.passes == 0
+        self.passes += 1
+        for start in range(0, rows, height):
+            part = np.asarray(self.cube.values[start : start + height])
+            if first:
+                self._leave_out(part, start)
+            keep = self.mask[start : start + height]
+            chosen = part.reshape(-1, bands) if keep.all() else part[keep]
+            if first:
+                self._check(chosen, keep, start)
+            spectra = chosen.astype(self.dtype, copy=False)
+            if self.smallest < 0 and (spectra < 0).any():
+                spectra = np.maximum(spectra, 0)
+            yield Block(start * columns + np.flatnonzero(keep), spectra)
+        if first:
+            self._check_whole()
+
+    def gathered(self) -> FloatArray:
+        """Return all pixels that count as one matrix, one a row.
+
+        Returns
+        -------
+        array of shape (n_pixels, n_bands)
+            A view of the cube where it can be one: floating-point numbers in the order of the pixels, all of
+            which count, none below zero. Otherwise one copy.
+        """
+        values, bands = self.cube.values, self.cube.shape[2]
+        if values.dtype == self.dtype and values.flags.c_contiguous and self.mask.all():
+            for _ in self.blocks():
+                pass
+            if self.smallest >= 0 and self.mask.all():
+                return np.asarray(values).reshape(-1, bands)
+        matrix = np.empty((int(self.mask.sum()), bands), dtype=self.dtype)
+        filled = 0
+        for block in self.blocks():
+            matrix[filled : filled + len(block.pixels)] = block.spectra
+            filled += len(block.pixels)
+        return matrix[:filled]
+
+    def _leave_out(self, part: Any, start: int) -> None:
+        """Take pixels of the value for no data out of the mask."""
+        empty = self.cube.no_data
+        if empty is None:
+            return
+        same = np.isnan(part) if np.isnan(empty) else part == empty
+        self.mask[start : start + len(part)] &= ~same.all(axis=2)
+
+    def _check(self, chosen: Any, keep: Any, start: int) -> None:
+        if not chosen.size:
+            return
+        low, high = float(chosen.min()), float(chosen.max())
+        if not np.isfinite([low, high]).all():
+            bad = ~np.isfinite(chosen)
+            row, column = np.argwhere(keep)[np.flatnonzero(bad.any(axis=1))[0]]
+            raise NonFiniteDataError(
+                f"The cube holds {int(bad.sum())} or more entries that are NaN or infinite outside the mask; "
+                f"the first pixel is row {start + row}, column {column}. Pass mask= with False there, or "
+                "no_data= with the value of pixels without data (such as NaN), or fill them."
+            )
+        if low < 0:
+            below = chosen < 0
+            self.n_clipped += int(below.sum())
+            self.n_clipped_pixels += int(below.any(axis=1).sum())
+        self.smallest, self.largest = min(self.smallest, low), max(self.largest, high)
+
+    def _check_whole(self) -> None:
+        if not self.mask.any():
+            raise InvalidDataError(
+                "The mask and the value for no data leave no pixel. Check that mask is True for pixels that "
+                "count."
+            )
+        if self.largest <= 0:
+            raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
+        if self.smallest < -self.negative_tol * self.largest:
+            raise NegativeDataError(
+                f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
+                f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
+                "centred; take an offset off, mark pixels without data by no_data= or mask=, or raise "
+                "negative_tol to clip them."
+            )
+
+
+def _working_type(dtype: Any) -> Any:
+    # Whole numbers of 16 bits are exact in float32.
+    if dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2):
+        return np.float64
+    return np.float32
+
+
+def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
+    if mask is None:
+        return np.ones(shape, dtype=bool)
+    given = np.asarray(mask)
+    if given.shape != shape:
+        raise ShapeError(f"Expected a mask of the shape of the scene, {shape}, got {given.shape}.")
+    if given.dtype != bool and not np.isin(given, (0, 1)).all():
+        raise ShapeError("Expected a mask of True (the pixel counts) and False, got other values.")
+    return given.astype(bool)

@@ -1,0 +1,73 @@
+"""A picture of a scene as an eye would see it, or nearly so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg.data.files.cube import as_cube
+from nonneg.exceptions import InvalidParameterError
+
+SEEN = (640.0, 550.0, 460.0)
+"""The wavelengths in nanometres that are shown as red, green and blue."""
+
+
+def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | None = None) -> Any:
+    """Return a picture of three bands.
+
+    Parameters
+    ----------
+    cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
+        The scene; only three of its bands are read.
+    mask : array of bool of shape (n_rows, n_columns), optional
+        False for pixels without data, which are shown in grey.
+    bands : tuple of int, optional
+        Which bands are red, green and blue. None takes those nearest to 640, 550 and 460 nm where the
+        wavelengths are known to lie there, and otherwise three that are spread over all.
+
+    Returns
+    -------
+    array of uint8 of shape (n_rows, n_columns, 3)
+        Each band stretched from its second to its 98th percentile.
+    """
+    scene = as_cube(cube)
+    rows, columns, n_bands = scene.shape
+    chosen = preview_bands(scene.wavelengths, n_bands) if bands is None else tuple(bands)
+    if len(chosen) != 3 or any(not 0 <= int(band) < n_bands for band in chosen):
+        raise InvalidParameterError(f"bands must be three numbers from 0 to {n_bands - 1}, got {bands!r}.")
+    keep = np.ones((rows, columns), bool) if mask is None else np.asarray(mask, dtype=bool)
+    picture = np.full((rows, columns, 3), 128, dtype=np.uint8)
+    for place, band in enumerate(chosen):
+        plane = np.asarray(scene.values[:, :, int(band)], dtype=np.float64)
+        shown = keep & np.isfinite(plane)
+        if not shown.any():
+            continue
+        low, high = np.percentile(plane[shown], (2, 98))
+        level = (plane[shown] - low) / (high - low if high > low else 1.0)
+        picture[:, :, place][shown] = np.round(255 * np.clip(level, 0, 1)).astype(np.uint8)
+    return picture
+
+
+def preview_bands(wavelengths: Any, n_bands: int) -> tuple[int, int, int]:
+    """Choose the bands that are shown as red, green and blue.
+
+    Parameters
+    ----------
+    wavelengths : array of shape (n_bands,) or None
+        In nanometres.
+    n_bands : int
+        How many bands there are.
+
+    Returns
+    -------
+    tuple of int
+        Three bands.
+    """
+    if wavelengths is not None:
+        places = np.asarray(wavelengths, dtype=np.float64)
+        nearest = [int(np.abs(places - seen).argmin()) for seen in SEEN]
+        if all(abs(places[at] - seen) < 40 for at, seen in zip(nearest, SEEN, strict=True)):
+            return nearest[0], nearest[1], nearest[2]
+    spread = np.round(np.array([5, 3, 1]) / 6 * (n_bands - 1)).astype(int)
+    return int(spread[0]), int(spread[1]), int(spread[2])

@@ -1,0 +1,320 @@
+"""Unmixing: endmembers of a scene and how much of each is in every pixel."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.applications.hyperspectral.abundances import CONSTRAINTS, Mixtures, checked_constraint
+from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
+from nonneg.applications.hyperspectral.pixels import ScenePixels
+from nonneg.applications.hyperspectral.statements import scene_statements
+from nonneg.data.files.cube import as_cube
+from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.separable.registry import find_method, method_name
+from nonneg.separable.select import select_anchors
+
+ROWS = 1 << 14
+"""So many pixels are unmixed at a time."""
+
+
+class Unmixing(BaseEstimator):
+    """Find the pure spectra of a scene and map them.
+
+    Parameters
+    ----------
+    n_endmembers : int or None
+        How many pure spectra. None lets "merit" find the number.
+    method : str
+        How pure pixels are found: a name in `nonneg.separable.METHODS`. "snpa" takes one pass over the
+        pixels an endmember and is not misled by shade; "merit" is convex and compares all pairs of pixels, so
+        that it is for scenes of a few thousand.
+    constraint : {"sum-to-one", "at-most-one", "shares", "nonnegative"}
+        What the abundances of a pixel must do: sum to one; sum to at most one, the rest being shade; be
+        nonnegative and then be divided by their sum, so that brightness does not matter; or be nonnegative.
+    normalize : {"l1"} or None
+        Look for pure pixels among spectra divided by their sums, whatever their brightness.
+    reduce : int or None
+        Look for pure pixels in so many leading directions. The cube is then read block by block and never
+        held: the memory is `reduce` numbers a pixel beside the maps.
+    negative_tol : float
+        Entries below zero, down to this share of the largest one, are set to zero with a warning that counts
+        them; further below is an error.
+    method_options : dict or None
+        Further options of the method.
+    random_state : int, RandomState, Generator or None
+        For methods that draw.
+    verbose : int
+        1 shows a line with the progress of convex methods.
+    n_jobs : int or None
+        Threads; None takes all cores.
+
+    Attributes
+    ----------
+    endmembers_ : array of shape (n_endmembers, n_bands)
+        The spectra of the pure pixels.
+    n_endmembers_ : int
+        How many.
+    pure_pixels_ : array of int of shape (n_endmembers, 2)
+        Row and column of each in the scene.
+    abundances_ : array of shape (n_rows, n_columns, n_endmembers)
+        The maps; NaN for pixels that do not count.
+    residuals_ : array of shape (n_rows, n_columns)
+        The length of what the mixture leaves of each pixel, relative to the pixel.
+    relative_error_ : float
+        The same for the whole scene.
+    mask_ : array of bool of shape (n_rows, n_columns)
+        Which pixels counted.
+    wavelengths_ : array of shape (n_bands,) or None
+        Of the bands.
+    n_clipped_ : int
+        Entries below zero that were set to zero.
+    certificate_ : Certificate
+        What is known about the answer.
+    result_ : SelectionResult
+        The search for pure pixels, whose anchors are numbered among the pixels that count.
+
+    Examples
+    --------
+    >>> from nonneg.applications import Unmixing
+    >>> from nonneg.datasets import scene_like
+    >>> scene = scene_like(20, 30, n_bands=40, n_materials=3, noise=0.0, rng=0)
+    >>> model = Unmixing(3).fit(scene.X.reshape(20, 30, 40))
+    >>> model.abundances_.shape
+    (20, 30, 3)
+    """
+
+    def __init__(
+        self,
+        n_endmembers: int | None = None,
+        *,
+        method: str = "snpa",
+        constraint: str = "sum-to-one",
+        normalize: str | None = None,
+        reduce: int | None = None,
+        negative_tol: float = 0.05,
+        method_options: Mapping[str, Any] | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_endmembers = n_endmembers
+        self.method = method
+        self.constraint = constraint
+        self.normalize = normalize
+        self.reduce = reduce
+        self.negative_tol = negative_tol
+        self.method_options = method_options
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        cube: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        wavelengths: Any = None,
+        no_data: float | None = None,
+    ) -> Unmixing:
+        """Find the endmembers and map them.
+
+        Parameters
+        ----------
+        cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
+            The scene, never changed. A mapped file is read in blocks, and floating-point pixels that all
+            count are not copied.
+        y : Any
+            Ignored.
+        mask : array of bool of shape (n_rows, n_columns), optional
+            True for pixels that count.
+        wavelengths : array of shape (n_bands,), optional
+            Of the bands, instead of the cube's own.
+        no_data : float, optional
+            Pixels that hold this value in every band do not count; NaN is such a value too.
+
+        Returns
+        -------
+        Unmixing
+            Itself.
+        """
+        constraint = checked_constraint(self.constraint)
+        self._check_parameters()
+        scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data)
+        pixels = ScenePixels(scene, mask, float(self.negative_tol))
+        with threads(self.n_jobs):
+            matrix = pixels.gathered() if self.reduce is None else None
+            points = self._reduced(pixels) if matrix is None else matrix
+            self._warn(pixels)
+            found = select_anchors(
+                points,
+                self.n_endmembers,
+                method=self.method,
+                normalize=None if matrix is None else self.normalize,
+                rng=self.random_state,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose if find_method(method_name(self.method)).kind == "convex" else 0,
+                **dict(self.method_options or {}),
+            )
+            places = np.flatnonzero(pixels.mask)[found.anchors]
+            rows, columns = np.divmod(places, scene.shape[1])
+            spectra = [np.asarray(scene.values[r, c]) for r, c in zip(rows, columns, strict=True)]
+            endmembers = np.maximum(np.array(spectra, dtype=pixels.dtype), 0)
+            mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
+        self.endmembers_ = endmembers
+        self.n_endmembers_ = len(endmembers)
+        self.pure_pixels_ = np.column_stack([rows, columns]).astype(np.intp)
+        self._keep(mixtures, scene.shape)
+        self.mask_ = pixels.mask
+        self.wavelengths_ = scene.wavelengths
+        self.n_clipped_ = pixels.n_clipped
+        self.n_features_in_ = scene.shape[2]
+        self.result_ = found
+        self.certificate_ = found.certificate.with_statements(
+            scene_statements(mixtures, len(endmembers), CONSTRAINTS[constraint])
+        )
+        return self
+
+    def fit_transform(self, cube: Any, y: Any = None, **options: Any) -> FloatArray:
+        """Find the endmembers and return the maps.
+
+        Parameters
+        ----------
+        cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
+            The scene.
+        y : Any
+            Ignored.
+        **options : Any
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_columns, n_endmembers)
+            `abundances_`.
+        """
+        return self.fit(cube, y, **options).abundances_
+
+    def transform(self, cube: Any, *, mask: Any = None, no_data: float | None = None) -> FloatArray:
+        """Map the endmembers in another scene of the same bands.
+
+        Parameters
+        ----------
+        cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
+            The scene.
+        mask : array of bool of shape (n_rows, n_columns), optional
+            True for pixels that count.
+        no_data : float, optional
+            The value of pixels without data.
+
+        Returns
+        -------
+        array of shape (n_rows, n_columns, n_endmembers)
+            The maps; NaN for pixels that do not count.
+        """
+        check_is_fitted(self)
+        scene = as_cube(cube, no_data=no_data)
+        if scene.shape[2] != self.endmembers_.shape[1]:
+            raise ShapeError(
+                f"Expected a cube with {self.endmembers_.shape[1]} bands, as in fit, got {scene.shape[2]}."
+            )
+        pixels = ScenePixels(scene, mask, float(self.negative_tol))
+        with threads(self.n_jobs):
+            mixtures = self._unmixed(pixels, None, self.endmembers_, checked_constraint(self.constraint))
+        self._warn(pixels)
+        return mixtures.maps.reshape(*scene.shape[:2], -1)
+
+    def match(self, library: SpectralLibrary) -> LibraryMatch:
+        """Name the endmembers by the spectra of a library that they look like.
+
+        Parameters
+        ----------
+        library : SpectralLibrary
+            Known spectra; brought to the bands of the scene by its wavelengths where they differ.
+
+        Returns
+        -------
+        LibraryMatch
+            Names and angles in degrees.
+        """
+        check_is_fitted(self)
+        return match_library(self.endmembers_, library, wavelengths=self.wavelengths_)
+
+    def _check_parameters(self) -> None:
+        if self.reduce is not None and not find_method(method_name(self.method)).signed:
+            raise UnsupportedError(
+                f"method={self.method!r} needs nonnegative points, and reduce={self.reduce} makes signed "
+                "ones. Leave reduce at None, or use 'snpa'."
+            )
+        wanted = self.n_endmembers or 1
+        if self.reduce is not None and (isinstance(self.reduce, bool) or self.reduce < wanted):
+            raise InvalidParameterError(
+                f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
+            )
+        if self.normalize not in (None, "l1"):
+            raise InvalidParameterError(f"normalize must be None or 'l1', got {self.normalize!r}.")
+
+    def _reduced(self, pixels: ScenePixels) -> FloatArray:
+        """Project the pixels onto the leading directions in two passes over the blocks."""
+        bands = pixels.cube.shape[2]
+        gram = np.zeros((bands, bands))
+        for block in pixels.blocks():
+            spectra = self._scaled(block.spectra)
+            gram += spectra.T @ spectra
+        directions = np.linalg.eigh(gram)[1][:, ::-1][:, : min(int(self.reduce or bands), bands)]
+        # A fixed sign, so that the points do not depend on the library of linear algebra.
+        directions = directions * np.where(directions.sum(axis=0) < 0, -1.0, 1.0)
+        points = np.empty((int(pixels.mask.sum()), directions.shape[1]), dtype=pixels.dtype)
+        filled = 0
+        for block in pixels.blocks():
+            points[filled : filled + len(block.pixels)] = self._scaled(block.spectra) @ directions
+            filled += len(block.pixels)
+        return points
+
+    def _scaled(self, spectra: FloatArray) -> FloatArray:
+        values = np.asarray(spectra, dtype=np.float64)
+        if self.normalize is None:
+            return values
+        sums = values.sum(axis=1, keepdims=True)
+        return values / np.where(sums > 0, sums, 1.0)
+
+    def _unmixed(
+        self, pixels: ScenePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
+    ) -> Mixtures:
+        rows, columns, bands = pixels.cube.shape
+        mixtures = Mixtures.of(rows * columns, len(endmembers), bands, pixels.dtype)
+        if matrix is None:
+            for block in pixels.blocks():
+                for start in range(0, len(block.pixels), ROWS):
+                    part = slice(start, start + ROWS)
+                    mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
+            return mixtures
+        places = np.flatnonzero(pixels.mask)
+        for start in range(0, len(matrix), ROWS):
+            part = slice(start, start + ROWS)
+            mixtures.add(places[part], matrix[part], endmembers, constraint)
+        return mixtures
+
+    def _keep(self, mixtures: Mixtures, shape: tuple[int, int, int]) -> None:
+        self.abundances_ = mixtures.maps.reshape(*shape[:2], -1)
+        self.residuals_ = mixtures.residuals.reshape(shape[:2])
+        self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
+
+    def _warn(self, pixels: ScenePixels) -> None:
+        if pixels.n_clipped:
+            warnings.warn(
+                f"{pixels.n_clipped} entries below zero in {pixels.n_clipped_pixels} of "
+                f"{int(pixels.mask.sum())} pixels (down to {pixels.smallest:.4g}, where the largest entry is "
+                f"{pixels.largest:.4g}) were set to zero.",
+                DataChangedWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,217 @@
+"""Components as pictures: one PNG a component for pages, or a grid of them in one."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.exceptions import OutputError, ShapeError
+
+_INK = "#222222"
+PURPOSE = "Drawing pictures"
+
+
+class Picture:
+    """A PNG file that a notebook shows by itself.
+
+    Parameters
+    ----------
+    png : bytes
+        The file.
+    """
+
+    def __init__(self, png: bytes) -> None:
+        self.png = png
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def __repr__(self) -> str:
+        return f"Picture({len(self.png)} bytes; save(path) writes it)"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file.
+
+        Parameters
+        ----------
+        path : path
+            Where.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        place = Path(path)
+        try:
+            place.write_bytes(self.png)
+        except OSError as error:
+            raise OutputError(f"{place} could not be written: {error.strerror or error}.") from error
+        return place
+
+
+def show_components(
+    components: Any,
+    shape: tuple[int, int],
+    *,
+    labels: Sequence[str] | None = None,
+    n_columns: int | None = None,
+    columns_first: bool = False,
+) -> Picture:
+    """Show components as a grid of pictures, each white where it is largest.
+
+    Parameters
+    ----------
+    components : array of shape (n_components, height * width)
+        One picture a row, such as `components_` of a fit; a fitted estimator is asked for its own.
+    shape : tuple of int
+        Height and width of a picture.
+    labels : sequence of str, optional
+        Above the pictures; numbers by default.
+    n_columns : int, optional
+        So many beside one another; None makes the grid about square.
+    columns_first : bool
+        Whether the pixels of a picture lie column after column, as MATLAB stores them.
+
+    Returns
+    -------
+    Picture
+        Shown by notebooks; ``save(path)`` writes it.
+    """
+    rows = np.asarray(getattr(components, "components_", components))
+    height, width = (int(side) for side in shape)
+    if rows.ndim != 2 or rows.shape[1] != height * width or not len(rows):
+        raise ShapeError(
+            f"Expected components of {height} x {width} = {height * width} pixels, one a row, got an array "
+            f"of shape {rows.shape}."
+        )
+    order = "F" if columns_first else "C"
+    pictures = [row.reshape(height, width, order=order) for row in rows]
+    names = [str(at) for at in range(len(rows))] if labels is None else [str(label) for label in labels]
+    if len(names) != len(rows):
+        raise ShapeError(f"Expected {len(rows)} labels, one a component, got {len(names)}.")
+    beside = max(1, min(n_columns or math.ceil(math.sqrt(len(rows))), len(rows)))
+    lines = range(0, len(rows), beside)
+    return Picture(
+        picture_grid(
+            [pictures[at : at + beside] for at in lines], titles=[names[at : at + beside] for at in lines]
+        )
+    )
+
+
+def picture_png(image: Any, largest: float | None = None, *, colours: str = "gray_r") -> bytes:
+    """Encode an image pixel by pixel.
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or of uint8 of shape (height, width, 3)
+        Nonnegative numbers, or colours. NaN is transparent.
+    largest : float, optional
+        The number that is drawn darkest; the largest one by default.
+    colours : str
+        Matplotlib's name for the colours of numbers, from zero to the largest.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+    """
+    matplotlib_image = import_optional("matplotlib.image", extra="report", purpose=PURPOSE)
+    values, stream = np.asarray(image), io.BytesIO()
+    if values.ndim == 3:
+        matplotlib_image.imsave(stream, values, format="png")
+        return stream.getvalue()
+    if largest is None:
+        finite = values[np.isfinite(values)]
+        largest = float(finite.max()) if finite.size else 0.0
+    matplotlib_image.imsave(
+        stream, values, cmap=colours, vmin=0.0, vmax=largest if largest > 0 else 1.0, format="png"
+    )
+    return stream.getvalue()
+
+
+def data_address(png: bytes) -> str:
+    """Return an address that holds a picture itself, for pages in one file.
+
+    Parameters
+    ----------
+    png : bytes
+        A PNG file.
+
+    Returns
+    -------
+    str
+        For the ``src`` of an image.
+    """
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def picture_grid(
+    images: Sequence[Sequence[FloatArray]],
+    *,
+    row_labels: Sequence[str] = (),
+    column_labels: Sequence[str] = (),
+    titles: Sequence[Sequence[str]] = (),
+) -> bytes:
+    """Draw a grid of pictures, white for the largest entry of each.
+
+    Parameters
+    ----------
+    images : sequence of sequences of array of shape (height, width)
+        Row by row.
+    row_labels, column_labels : sequence of str
+        Beside and above; empty for none.
+    titles : sequence of sequences of str
+        Above each picture, row by row; empty for none.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+    """
+    backend = import_optional("matplotlib.backends.backend_agg", extra="report", purpose=PURPOSE)
+    n_rows, n_columns = len(images), max(len(row) for row in images)
+    first = np.asarray(images[0][0])
+    height = 1.2 * first.shape[0] / first.shape[1]
+    module = import_optional("matplotlib.figure", extra="report", purpose=PURPOSE)
+    size = (
+        1.2 * n_columns + (1.0 if row_labels else 0.1),
+        (height + (0.3 if titles else 0.1)) * n_rows + 0.3,
+    )
+    figure = module.Figure(figsize=size, layout="constrained", facecolor="white")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    for i, row in enumerate(grid):
+        for j, axes in enumerate(row):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set_visible(False)
+            if j < len(images[i]):
+                axes.imshow(np.asarray(images[i][j]), cmap="gray", vmin=0.0, interpolation="nearest")
+            above = column_labels if i == 0 else ()
+            if titles:
+                above = titles[i]
+            if j < len(above):
+                axes.set_title(above[j], fontsize=9, color=_INK, parse_math=False)
+            if j == 0 and i < len(row_labels):
+                axes.set_ylabel(
+                    row_labels[i],
+                    fontsize=9,
+                    color=_INK,
+                    rotation=0,
+                    ha="right",
+                    va="center",
+                    parse_math=False,
+                )
+    stream = io.BytesIO()
+    figure.set_dpi(120)
+    backend.FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
+    return stream.getvalue()

@@ -1,0 +1,195 @@
+"""Hyperspectral cubes: rows x columns x bands, with wavelengths and pixels that hold no data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.data.files.envi import header_of, read_envi
+from nonneg.data.files.npy import unsafe_file
+from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError
+
+WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
+
+
+@dataclass(frozen=True)
+class Cube:
+    """A scene.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_columns, n_bands)
+        The entries; may be mapped from a file, in any order and of any type of number.
+    wavelengths : array of shape (n_bands,) or None
+        Of the bands, in nanometres where the source says so.
+    no_data : float or None
+        Pixels that hold this value in every band hold no data; NaN is such a value too.
+    source : str
+        Where it comes from.
+    """
+
+    values: Any
+    wavelengths: FloatArray | None = None
+    no_data: float | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        shape, dtype = np.shape(self.values), getattr(self.values, "dtype", np.dtype(object))
+        if len(shape) != 3 or 0 in shape:
+            raise ShapeError(
+                f"Expected a cube of rows x columns x bands, got an array of shape {shape}. Pixels in rows "
+                "are made one by array.reshape(n_rows, n_columns, n_bands)."
+            )
+        if dtype.kind not in "buif":
+            raise DataTypeError(f"Expected a cube of real numbers, got entries of type {dtype}.")
+        if self.wavelengths is not None and np.shape(self.wavelengths) != shape[2:]:
+            raise ShapeError(
+                f"Expected {shape[2]} wavelengths, one a band, got an array of shape "
+                f"{np.shape(self.wavelengths)}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns and bands."""
+        rows, columns, bands = self.values.shape
+        return int(rows), int(columns), int(bands)
+
+
+def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None) -> Cube:
+    """Make a cube of an array, or complete one.
+
+    Parameters
+    ----------
+    cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
+        The scene; a path is read by `read_cube`.
+    wavelengths : array of shape (n_bands,), optional
+        Instead of the cube's own.
+    no_data : float, optional
+        Instead of the cube's own.
+
+    Returns
+    -------
+    Cube
+        The same entries, not copied.
+    """
+    if isinstance(cube, str | os.PathLike):
+        cube = read_cube(cube)
+    if not isinstance(cube, Cube):
+        cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
+    own = None if wavelengths is None else np.asarray(wavelengths, dtype=np.float64)
+    return Cube(
+        cube.values,
+        cube.wavelengths if own is None else own,
+        cube.no_data if no_data is None else float(no_data),
+        cube.source,
+    )
+
+
+def read_cube(
+    path: str | os.PathLike[str],
+    *,
+    variable: str | None = None,
+    wavelengths: Any = None,
+    no_data: float | None = None,
+) -> Cube:
+    """Open a cube.
+
+    Parameters
+    ----------
+    path : path
+        .npy and ENVI files are mapped, not read; .npz and .mat files are read.
+    variable : str, optional
+        Which array of a .npz or .mat file; not needed where one alone has three axes.
+    wavelengths : array of shape (n_bands,), optional
+        Instead of those in the file (the header, or an array called ``wavelengths``).
+    no_data : float, optional
+        The value of pixels without data, instead of the header's.
+
+    Returns
+    -------
+    Cube
+        Rows x columns x bands.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is missing, damaged or of another kind.
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
+    ending = place.suffix.lower()
+    if ending == ".npy":
+        found = Cube(_mapped(place), source=str(place))
+    elif ending in (".npz", ".mat"):
+        found = _one_of_several(place, variable)
+    elif header_of(place) is not None:
+        image = read_envi(place)
+        found = Cube(image.values, image.wavelengths, image.no_data, str(place))
+    else:
+        raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Expected {WORDS}.")
+    return as_cube(found, wavelengths=wavelengths, no_data=no_data)
+
+
+def _mapped(path: Path) -> Any:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        if "pickle" in str(error).lower() or "object" in str(error).lower():
+            raise unsafe_file(str(path)) from error
+        raise FileFormatError(f"{path} could not be read as a NumPy file: {error}.") from error
+
+
+def _one_of_several(path: Path, variable: str | None) -> Cube:
+    arrays = _arrays_of(path)
+    cubes = [name for name, array in arrays.items() if array.ndim == 3]
+    listing = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+    if variable is not None and variable not in arrays:
+        raise FileFormatError(f"{path} holds no variable {variable!r}. It holds: {listing}.")
+    if variable is None and len(cubes) != 1:
+        raise FileFormatError(
+            f"Expected one array with three axes (rows, columns, bands) in {path}, which holds: {listing}. "
+            "Choose one with variable='NAME' (--variable NAME)."
+        )
+    values = arrays[variable or cubes[0]]
+    listed = arrays.get("wavelengths", arrays.get("wavelength"))
+    fits = listed is not None and values.ndim == 3 and listed.size == values.shape[2]
+    return Cube(values, np.ravel(listed).astype(np.float64) if fits else None, source=str(path))
+
+
+def _arrays_of(path: Path) -> dict[str, Any]:
+    try:
+        if path.suffix.lower() == ".npz":
+            with np.load(path, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files if stored[name].dtype.kind in "buif"}
+        return _matlab_arrays(path)
+    except (FileFormatError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # readers raise whatever they stumble over
+        raise FileFormatError(f"{path} could not be read: {error}. It may be damaged.") from error
+
+
+def _matlab_arrays(path: Path) -> dict[str, Any]:
+    from scipy import io
+
+    from nonneg.data.files.hdf5 import is_group, opened
+    from nonneg.data.files.matlab import is_version_73
+
+    if is_version_73(path):
+        with opened(path, "Reading a MATLAB 7.3 file") as file:
+            # MATLAB stores columns first, so that arrays come in turned over.
+            return {
+                name: node[()].T
+                for name, node in file.items()
+                if not name.startswith("#") and not is_group(node) and node.dtype.kind in "buif"
+            }
+    return {
+        name: value
+        for name, value in io.loadmat(path).items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "buif"
+    }

@@ -1,0 +1,109 @@
+"""Libraries of spectra, previews and maps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.applications.hyperspectral import (
+    SpectralLibrary,
+    match_library,
+    read_cube,
+    read_library,
+    rgb_preview,
+    write_maps,
+)
+from nonneg.applications.hyperspectral.preview import preview_bands
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
+from nonneg.metrics import spectral_angles
+
+
+def test_angles_are_in_degrees_and_do_not_see_brightness():
+    found = spectral_angles([[1, 0], [1, 1]], [[5, 0], [0, 2], [0, 0]])
+    np.testing.assert_allclose(found, [[0, 90, 90], [45, 45, 90]], atol=1e-12)
+    # The cosine of so small an angle is 1 to the last digit.
+    np.testing.assert_allclose(spectral_angles([[1, 0]], [[1, 1e-9]]), np.degrees(1e-9))
+
+
+def test_spectra_are_brought_to_the_bands_of_the_scene():
+    library = SpectralLibrary(("ramp", "flat"), [[0.0, 1.0, 2.0], [1, 1, 1]], [400, 500, 600])
+    np.testing.assert_allclose(library.at([450, 550], 2), [[0.5, 1.5], [1, 1]])
+    assert np.isnan(library.at([450, 700], 2)[:, 1]).all()
+    found = match_library([[0.5, 1.5, 9.0], [2, 2, 9]], library, wavelengths=[450, 550, 700])
+    assert found.names == ("ramp", "flat")
+    np.testing.assert_allclose(found.angles, 0, atol=1e-9)
+
+
+def test_every_name_is_given_once():
+    library = SpectralLibrary(("a", "b"), np.eye(2))
+    found = match_library([[1.0, 0.1], [1.0, 0.2], [1.0, 0.3]], library)
+    assert found.nearest == ("a", "a", "a")
+    assert sorted(found.names) == ["", "a", "b"]
+    assert np.isnan(found.angles[found.chosen == -1]).all()
+
+
+def test_libraries_that_do_not_fit():
+    library = SpectralLibrary(("a",), [[1.0, 2.0]])
+    with pytest.raises(ShapeError, match="The library has 2 bands and the scene 3"):
+        match_library([[1.0, 2.0, 3.0]], library)
+    with pytest.raises(InvalidParameterError, match="do not overlap"):
+        match_library([[1.0, 2.0]], SpectralLibrary(("a",), [[1, 2]], [0.4, 0.5]), wavelengths=[400, 500])
+    with pytest.raises(ShapeError, match="2 names"):
+        SpectralLibrary(("a", "b"), [[1.0, 2.0]])
+    with pytest.raises(ShapeError, match="rising wavelengths"):
+        SpectralLibrary(("a",), [[1.0, 2.0]], [500, 400])
+
+
+def test_reading_a_library(tmp_path):
+    (tmp_path / "l.csv").write_text("wavelength,tree,rock\n600,2,1\n500,3,4\n")
+    library = read_library(tmp_path / "l.csv")
+    assert library.names == ("tree", "rock")
+    np.testing.assert_array_equal(library.wavelengths, [500, 600])
+    np.testing.assert_array_equal(library.spectra, [[3, 2], [4, 1]])
+    np.savez(tmp_path / "l.npz", names=["x"], spectra=[[1.0, 2.0]])
+    assert read_library(tmp_path / "l.npz").wavelengths is None
+    np.savez(tmp_path / "m.npz", spectra=[[1.0, 2.0]])
+    (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
+    for name, message in (
+        ("m.npz", "names and spectra"),
+        ("bad.csv", "no library"),
+        ("none.csv", "does not exist"),
+        ("l.txt", "unknown ending"),
+    ):
+        if name == "l.txt":
+            (tmp_path / name).write_text("")
+        with pytest.raises(FileFormatError, match=message):
+            read_library(tmp_path / name)
+
+
+def test_preview_takes_the_bands_an_eye_sees():
+    wavelengths = np.linspace(400, 900, 51)
+    assert preview_bands(wavelengths, 51) == (24, 15, 6)
+    assert preview_bands(None, 13) == (10, 6, 2)
+    assert preview_bands(np.linspace(1000, 2000, 13), 13) == (10, 6, 2)  # no visible light
+    values = np.zeros((2, 50, 4))
+    values[:, :, 1] = np.arange(100).reshape(2, 50)
+    mask = np.ones((2, 50), bool)
+    mask[0, 0] = False
+    picture = rgb_preview(values, mask=mask, bands=(1, 0, 0))
+    assert picture.dtype == np.uint8
+    assert picture.shape == (2, 50, 3)
+    assert picture[0, 0].tolist() == [128, 128, 128]
+    assert picture[0, 1, 0] == 0
+    assert picture[1, 49, 0] == 255
+    with pytest.raises(InvalidParameterError, match="three numbers from 0 to 3"):
+        rgb_preview(values, bands=(1, 2, 9))
+
+
+def test_maps_are_written(tmp_path):
+    maps = np.random.default_rng(0).random((3, 4, 2))
+    assert write_maps(tmp_path / "maps.npy", maps) == [tmp_path / "maps.npy"]
+    np.testing.assert_array_equal(np.load(tmp_path / "maps.npy"), maps)
+    with pytest.raises(FileFormatError, match=r"\.npy or \.hdr"):
+        write_maps(tmp_path / "maps.tif", maps)
+    with pytest.raises(ShapeError, match="2 names"):
+        write_maps(tmp_path / "maps.npy", maps, ["a"])
+    pytest.importorskip("spectral")
+    header, _ = write_maps(tmp_path / "maps.hdr", maps, ["tree", "rock"])
+    np.testing.assert_array_equal(read_cube(header).values, maps)
+    assert "tree" in header.read_text()

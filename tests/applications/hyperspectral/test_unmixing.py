@@ -1,0 +1,256 @@
+"""Endmembers and maps of planted scenes, through masks, gaps, files and every constraint."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube, unmixing
+from nonneg.datasets import load_samson, separable_dirichlet, store
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from nonneg.metrics import spectral_angles
+
+ROWS, COLUMNS, BANDS, K = 12, 15, 20, 4
+
+
+@pytest.fixture
+def planted():
+    """A scene of exact mixtures with one pure pixel a material."""
+    return separable_dirichlet(ROWS * COLUMNS, BANDS, K, rng=3)
+
+
+@pytest.fixture
+def cube(planted):
+    return planted.X.reshape(ROWS, COLUMNS, BANDS)
+
+
+def places(planted):
+    return {divmod(int(at), COLUMNS) for at in planted.anchors}
+
+
+def paired(model, planted, maps=None):
+    """The maps in the order of the planted materials."""
+    order = spectral_angles(planted.X[planted.anchors], model.endmembers_).argmin(axis=1)
+    return (model.abundances_ if maps is None else maps)[:, :, order]
+
+
+@pytest.mark.parametrize("method", ["snpa", "spa", "merit", "vca", "fast-anchor", "xray"])
+def test_any_method_finds_the_pure_pixels(cube, planted, method):
+    options = {} if method == "merit" else {"random_state": 0}
+    model = Unmixing(K, method=method, **options).fit(cube)
+    assert set(map(tuple, model.pure_pixels_.tolist())) == places(planted)
+    np.testing.assert_allclose(paired(model, planted).reshape(-1, K), planted.W[:, :], atol=1e-6)
+    np.testing.assert_allclose(model.abundances_.sum(axis=2), 1, atol=1e-9)
+    assert model.relative_error_ < 1e-6
+    assert model.residuals_.shape == (ROWS, COLUMNS)
+    assert model.certificate_["svd-floor"].verdict == "holds"
+    assert "conditioning" in model.certificate_
+
+
+def test_the_cube_is_neither_changed_nor_copied(cube):
+    before = cube.copy()
+    scene = pixels.ScenePixels(read_as_cube(cube), None, 0.05)
+    assert np.shares_memory(scene.gathered(), cube)
+    Unmixing(K).fit(cube)
+    np.testing.assert_array_equal(cube, before)
+
+
+def read_as_cube(values):
+    from nonneg.data.files.cube import as_cube
+
+    return as_cube(values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int32])
+def test_types_of_numbers(planted, dtype):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
+    values = values if np.dtype(dtype).kind == "f" else np.round(1000 * values)
+    model = Unmixing(K).fit(values.astype(dtype))
+    expected = np.float64 if dtype in (np.float64, np.int32) else np.float32
+    assert model.abundances_.dtype == model.endmembers_.dtype == expected
+    assert set(map(tuple, model.pure_pixels_.tolist())) == places(planted)
+
+
+@pytest.mark.parametrize("order", ["bip", "bsq", "mapped"])
+def test_the_order_in_memory_does_not_matter(cube, planted, order, tmp_path):
+    if order == "mapped":
+        np.save(tmp_path / "cube.npy", cube)
+        values = tmp_path / "cube.npy"
+    else:
+        values = cube if order == "bip" else np.ascontiguousarray(cube.transpose(2, 0, 1)).transpose(1, 2, 0)
+    model = Unmixing(K).fit(values)
+    np.testing.assert_allclose(paired(model, planted).reshape(-1, K), planted.W, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+@pytest.mark.parametrize("normalize", [None, "l1"])
+def test_blocks_and_directions_give_the_same_answer(cube, planted, monkeypatch, rows, normalize):
+    monkeypatch.setattr(pixels, "BLOCK_BYTES", rows * COLUMNS * BANDS * 8)
+    whole = Unmixing(K, normalize=normalize).fit(cube)
+    model = Unmixing(K, reduce=K, normalize=normalize).fit(cube)
+    np.testing.assert_array_equal(model.pure_pixels_, whole.pure_pixels_)
+    np.testing.assert_allclose(model.abundances_, whole.abundances_, atol=1e-9)
+    assert model.relative_error_ == pytest.approx(whole.relative_error_, abs=1e-9)
+
+
+def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
+    monkeypatch.setattr(unmixing, "ROWS", 1 << 10)
+    scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, (100, 120, 250))
+    generator = np.random.default_rng(0)
+    spectra = generator.integers(100, 4000, (3, 250))
+    for row in range(100):
+        scene[row] = generator.dirichlet(np.ones(3), 120) @ spectra
+    scene[[0, 70, 99], [3, 100, 119]] = spectra
+    scene.flush()
+    del scene
+    model = Unmixing(3, reduce=3)
+    model.fit(read_cube(tmp_path / "big.npy"))  # what is loaded once is loaded
+    tracemalloc.start()
+    model.fit(read_cube(tmp_path / "big.npy"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {(0, 3), (70, 100), (99, 119)} == set(map(tuple, model.pure_pixels_.tolist()))
+    assert peak < 0.6 * 100 * 120 * 250 * 4  # what the pixels would take as float32
+
+
+def test_a_mask_and_gaps_leave_pixels_out(cube, planted):
+    holes = cube.copy()
+    mask = np.ones((ROWS, COLUMNS), bool)
+    free = [at for at in range(ROWS * COLUMNS) if at not in planted.anchors]
+    hidden, empty = divmod(free[0], COLUMNS), divmod(free[1], COLUMNS)
+    mask[hidden] = False
+    holes[hidden] = np.nan
+    holes[empty] = -9999
+    model = Unmixing(K).fit(holes, mask=mask, no_data=-9999)
+    assert not model.mask_[hidden]
+    assert not model.mask_[empty]
+    assert model.mask_.sum() == ROWS * COLUMNS - 2
+    assert set(map(tuple, model.pure_pixels_.tolist())) == places(planted)
+    assert np.isnan(model.abundances_[hidden]).all()
+    assert np.isnan(model.residuals_[empty])
+    assert np.isfinite(model.abundances_[model.mask_]).all()
+    again = model.transform(holes, mask=mask, no_data=-9999)
+    np.testing.assert_allclose(again, model.abundances_)
+    holes[empty] = np.nan
+    np.testing.assert_allclose(Unmixing(K).fit(holes, no_data=np.nan).mask_, model.mask_)
+
+
+def test_nan_outside_the_mask_is_an_error_that_names_the_pixel(cube):
+    broken = cube.copy()
+    broken[4, 7, 3] = np.nan
+    with pytest.raises(
+        NonFiniteDataError, match=r"outside the mask; the first pixel is row 4, column 7.*mask="
+    ):
+        Unmixing(K).fit(broken)
+    with pytest.raises(NonFiniteDataError, match="row 4, column 7"):
+        Unmixing(K).fit(broken, no_data=np.nan)  # only one band of it
+
+
+def test_small_negative_entries_are_clipped_and_counted(cube, planted):
+    below = cube.copy()
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    row, column = divmod(free, COLUMNS)
+    below[row, column, :3] = -0.001 * cube.max()
+    with pytest.warns(DataChangedWarning, match=r"^3 entries below zero in 1 of 180 pixels \(down to -0.00"):
+        model = Unmixing(K).fit(below)
+    assert model.n_clipped_ == 3
+    clipped = Unmixing(K).fit(np.maximum(below, 0))
+    np.testing.assert_array_equal(model.abundances_, clipped.abundances_)
+    with pytest.warns(DataChangedWarning, match="3 entries"):
+        streamed = Unmixing(K, reduce=K).fit(below)
+    np.testing.assert_allclose(streamed.abundances_, clipped.abundances_, atol=1e-9)
+    assert (below < 0).sum() == 3
+
+
+def test_large_negative_entries_are_an_error(cube):
+    with pytest.raises(NegativeDataError, match=r"more than noise.*Spectra must not be centred"):
+        Unmixing(K).fit(cube - cube.mean(axis=(0, 1)))
+
+
+def test_brightness_and_shade(planted):
+    bright = np.random.default_rng(0).uniform(0.4, 1.0, ROWS * COLUMNS)
+    bright[planted.anchors] = 1.0
+    scene = (planted.X * bright[:, None]).reshape(ROWS, COLUMNS, BANDS)
+    sums = {}
+    for constraint in ("sum-to-one", "at-most-one", "shares", "nonnegative"):
+        model = Unmixing(K, constraint=constraint).fit(scene)
+        sums[constraint] = model.abundances_.sum(axis=2).ravel()
+        if constraint == "shares":
+            np.testing.assert_allclose(paired(model, planted).reshape(-1, K), planted.W, atol=1e-6)
+    assert model.certificate_["sum-to-one"].verdict == "fails"
+    np.testing.assert_allclose(sums["sum-to-one"], 1)
+    np.testing.assert_allclose(sums["shares"], 1)
+    np.testing.assert_allclose(sums["at-most-one"], bright, atol=1e-6)
+    np.testing.assert_allclose(sums["nonnegative"], bright, atol=1e-6)
+
+
+def test_names_from_a_library(cube, planted):
+    model = Unmixing(K).fit(cube, wavelengths=np.linspace(400, 900, BANDS))
+    library = SpectralLibrary(tuple("abcd"), 3 * planted.X[planted.anchors], np.linspace(400, 900, BANDS))
+    found = model.match(library)
+    assert sorted(found.names) == list("abcd")
+    np.testing.assert_allclose(found.angles, 0, atol=1e-5)
+    assert found.nearest == found.names
+
+
+def test_the_number_is_found_by_merit(cube):
+    assert Unmixing(method="merit").fit(cube).n_endmembers_ == K
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"constraint": "sum"}, UnknownNameError, "constraint='sum'"),
+        ({"method": "nfindr"}, UnknownNameError, "method='nfindr'"),
+        ({"method": "xray", "reduce": 6}, UnsupportedError, "nonnegative points"),
+        ({"reduce": 2}, InvalidParameterError, "at least n_endmembers=4"),
+        ({"normalize": "l2"}, InvalidParameterError, "normalize must be"),
+    ],
+)
+def test_wrong_parameters_are_named(cube, options, error, message):
+    with pytest.raises(error, match=message):
+        Unmixing(K, **options).fit(cube)
+
+
+def test_wrong_scenes_are_named(cube):
+    with pytest.raises(ShapeError, match=r"mask of the shape of the scene, \(12, 15\)"):
+        Unmixing(K).fit(cube, mask=np.ones((3, 3), bool))
+    with pytest.raises(ShapeError, match="True"):
+        Unmixing(K).fit(cube, mask=np.full((ROWS, COLUMNS), 7))
+    with pytest.raises(InvalidDataError, match="leave no pixel"):
+        Unmixing(K).fit(cube, mask=np.zeros((ROWS, COLUMNS), bool))
+    with pytest.raises(InvalidDataError, match="nothing to unmix"):
+        Unmixing(K).fit(np.zeros((2, 2, 3)))
+    with pytest.raises(ShapeError, match="Expected a cube with 20 bands"):
+        Unmixing(K).fit(cube).transform(cube[:, :, :5])
+    with pytest.raises(InvalidParameterError, match="needs n_anchors"):
+        Unmixing().fit(cube)
+
+
+def test_samson():
+    """The published endmembers of a real scene: angles in degrees."""
+    if not store.is_available("samson"):
+        pytest.skip("samson is not on this machine")
+    scene = load_samson()
+    library = SpectralLibrary(scene.names, scene.extras["endmembers"])
+    model = Unmixing(3, constraint="shares").fit(scene.X.reshape(95, 95, -1))
+    found = model.match(library)
+    angles = dict(zip(found.names, found.angles, strict=True))
+    assert angles["rock"] < 2.5
+    assert angles["tree"] < 1.5
+    assert angles["water"] < 7.0
+    maps = model.abundances_[:, :, np.argsort(found.chosen)].reshape(-1, 3)
+    assert np.sqrt(np.mean((maps - scene.extras["abundances"]) ** 2)) < 0.14

@@ -1,0 +1,64 @@
+"""Components as pictures."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from nonneg import NMF
+from nonneg.applications import show_components
+from nonneg.applications.images import data_address, picture_png
+from nonneg.exceptions import OutputError, ShapeError
+
+image = pytest.importorskip("matplotlib.image")
+
+
+def pixels(png: bytes):
+    return image.imread(io.BytesIO(png))
+
+
+def test_a_picture_is_dark_where_the_entry_is_large():
+    shades = pixels(picture_png(np.array([[0.0, 1.0], [2.0, 4.0]])))[..., 0]
+    assert shades.shape == (2, 2)
+    assert shades[0, 0] == 1.0
+    assert shades[1, 1] == 0.0
+    assert shades[0, 1] > shades[1, 0]
+    half = pixels(picture_png(np.array([[2.0]]), largest=4.0))[0, 0, 0]
+    assert 0.3 < half < 0.7
+    assert pixels(picture_png(np.zeros((1, 2))))[0, 0, 0] == 1.0
+    assert pixels(picture_png(np.array([[np.nan, 1.0]])))[0, 0, 3] == 0.0
+
+
+def test_colours_stay_as_they_are():
+    found = pixels(picture_png(np.array([[[255, 0, 51]]], dtype=np.uint8)))
+    np.testing.assert_allclose(found[0, 0, :3], [1, 0, 0.2], atol=1e-6)
+    assert data_address(b"abc") == "data:image/png;base64,YWJj"
+
+
+def test_components_in_a_grid(tmp_path):
+    components = np.random.default_rng(0).random((5, 6))
+    grid = show_components(components, (2, 3))
+    height, width = pixels(grid.png).shape[:2]
+    assert width > height * 0.8
+    assert grid._repr_png_() == grid.png
+    assert pixels(show_components(components, (2, 3), n_columns=5).png).shape[1] > width
+    assert show_components(components, (2, 3), columns_first=True).png != grid.png
+    assert show_components(components, (2, 3), labels="abcde").png != grid.png
+    assert grid.save(tmp_path / "grid.png").read_bytes() == grid.png
+    with pytest.raises(OutputError):
+        grid.save(tmp_path / "none" / "grid.png")
+
+
+def test_a_fitted_estimator_shows_its_own():
+    X = np.random.default_rng(0).random((20, 6))
+    model = NMF(2, max_iter=5, tol=0, random_state=0).fit(X)
+    assert show_components(model, (2, 3)).png == show_components(model.components_, (2, 3)).png
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(ShapeError, match="2 x 4 = 8 pixels"):
+        show_components(np.ones((3, 6)), (2, 4))
+    with pytest.raises(ShapeError, match="3 labels"):
+        show_components(np.ones((3, 6)), (2, 3), labels=["a"])

@@ -1,0 +1,133 @@
+"""Cubes from every format, and what is said of files that hold none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.io
+
+from nonneg.data.files.cube import Cube, as_cube, read_cube
+from nonneg.data.files.envi import read_envi_library, write_envi
+from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError, UnsafeFileError
+
+
+@pytest.fixture
+def values():
+    return np.arange(2 * 3 * 4, dtype=np.uint16).reshape(2, 3, 4)
+
+
+def envi(path, values, interleave="bsq", **metadata):
+    spectral = pytest.importorskip("spectral")
+    spectral.envi.save_image(str(path), values, interleave=interleave, ext="img", metadata=metadata)
+    return path
+
+
+def test_numpy_files_are_mapped(tmp_path, values):
+    np.save(tmp_path / "cube.npy", values)
+    cube = read_cube(tmp_path / "cube.npy", wavelengths=[400, 500, 600, 700], no_data=-1)
+    assert isinstance(cube.values, np.memmap)
+    assert cube.shape == (2, 3, 4)
+    assert cube.wavelengths.tolist() == [400, 500, 600, 700]
+    assert cube.no_data == -1
+    np.testing.assert_array_equal(cube.values, values)
+
+
+def test_archives_bring_their_wavelengths(tmp_path, values):
+    np.savez(tmp_path / "cube.npz", scene=values, wavelengths=np.arange(4.0), gt=np.zeros((2, 3)))
+    cube = read_cube(tmp_path / "cube.npz")
+    np.testing.assert_array_equal(cube.values, values)
+    np.testing.assert_array_equal(cube.wavelengths, np.arange(4.0))
+
+
+def test_matlab_files(tmp_path, values):
+    scipy.io.savemat(tmp_path / "cube.mat", {"paviaU": values, "gt": np.zeros((2, 3))})
+    np.testing.assert_array_equal(read_cube(tmp_path / "cube.mat").values, values)
+    scipy.io.savemat(tmp_path / "two.mat", {"a": values, "b": 2 * values})
+    with pytest.raises(FileFormatError, match=r"holds: a \(2, 3, 4\), b \(2, 3, 4\).*variable"):
+        read_cube(tmp_path / "two.mat")
+    np.testing.assert_array_equal(read_cube(tmp_path / "two.mat", variable="b").values, 2 * values)
+    with pytest.raises(FileFormatError, match="holds no variable 'c'"):
+        read_cube(tmp_path / "two.mat", variable="c")
+
+
+def test_matlab_files_of_version_73(tmp_path, values):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "cube.mat", "w") as file:
+        file["cube"] = values.T
+    np.testing.assert_array_equal(read_cube(tmp_path / "cube.mat").values, values)
+
+
+@pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
+def test_envi_files_of_every_order_are_mapped(tmp_path, values, interleave):
+    details = {"wavelength": [0.4, 0.5, 0.6, 0.7], "wavelength units": "Micrometers", "data ignore value": 0}
+    header = envi(tmp_path / "cube.hdr", values, interleave, **details)
+    for path in (header, tmp_path / "cube.img"):
+        cube = read_cube(path)
+        np.testing.assert_array_equal(cube.values, values)
+        np.testing.assert_allclose(cube.wavelengths, [400, 500, 600, 700])
+        assert cube.no_data == 0
+    base = cube.values
+    while base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+
+
+def test_an_envi_file_that_is_cut_short(tmp_path, values):
+    header = envi(tmp_path / "cube.hdr", values)
+    (tmp_path / "cube.img").write_bytes(b"12345")
+    with pytest.raises(FileFormatError, match="5 bytes, and its header describes 48"):
+        read_cube(header)
+    (tmp_path / "cube.img").unlink()
+    with pytest.raises(FileFormatError, match="could not be read as an ENVI image"):
+        read_cube(header)
+    header.write_text("no header")
+    with pytest.raises(FileFormatError, match="could not be read as an ENVI image"):
+        read_cube(header)
+
+
+def test_what_is_no_cube(tmp_path):
+    np.save(tmp_path / "flat.npy", np.ones((4, 3)))
+    with pytest.raises(ShapeError, match=r"rows x columns x bands, got an array of shape \(4, 3\)"):
+        read_cube(tmp_path / "flat.npy")
+    np.save(tmp_path / "objects.npy", np.array([[[None]]]), allow_pickle=True)
+    with pytest.raises(UnsafeFileError):
+        read_cube(tmp_path / "objects.npy")
+    (tmp_path / "cube.npy").write_bytes(b"no array")
+    with pytest.raises(FileFormatError):
+        read_cube(tmp_path / "cube.npy")
+    (tmp_path / "cube.xyz").write_bytes(b"")
+    with pytest.raises(FileFormatError, match=r"unknown ending \(\.xyz\)"):
+        read_cube(tmp_path / "cube.xyz")
+    with pytest.raises(FileFormatError, match="does not exist"):
+        read_cube(tmp_path / "none.npy")
+    with pytest.raises(DataTypeError, match="complex"):
+        Cube(np.ones((1, 1, 2), complex))
+    with pytest.raises(ShapeError, match="2 wavelengths"):
+        as_cube(np.ones((1, 1, 2)), wavelengths=[1, 2, 3])
+
+
+def test_maps_are_written_as_envi_and_read_back(tmp_path):
+    pytest.importorskip("spectral")
+    maps = np.array([[[0.25, 0.75], [np.nan, np.nan]]], dtype=np.float32)
+    written = write_envi(tmp_path / "maps.hdr", maps, ["a, b", "c"], wavelengths=[500.0, 600.0])
+    assert [path.name for path in written] == ["maps.hdr", "maps.img"]
+    cube = read_cube(written[0])
+    np.testing.assert_array_equal(cube.values, maps)
+    assert np.isnan(cube.no_data)
+    np.testing.assert_array_equal(cube.wavelengths, [500, 600])
+    assert "a  b" in written[0].read_text()
+
+
+def test_a_library_of_envi(tmp_path):
+    spectral = pytest.importorskip("spectral")
+    names = ["tree", "rock"]
+    header = {"spectra names": names, "wavelength": [500, 600, 700], "wavelength units": "nm"}
+    library = spectral.envi.SpectralLibrary(np.arange(6.0).reshape(2, 3), header)
+    library.bands.centers, library.bands.band_unit = [500, 600, 700], "nm"
+    library.save(str(tmp_path / "library"), "spectra")
+    spectra, found, wavelengths = read_envi_library(tmp_path / "library.hdr")
+    np.testing.assert_array_equal(spectra, np.arange(6.0).reshape(2, 3))
+    assert found == ("tree", "rock")
+    np.testing.assert_array_equal(wavelengths, [500, 600, 700])
+    with pytest.raises(FileFormatError, match="is a library of spectra, not an image"):
+        read_cube(tmp_path / "library.hdr")
