@@ -38,7 +38,7 @@ DIGITS = {"coherence": 4, "similarity": 4, "accuracy": 3}
 TOLERANCES = {"coherence": 0.5, "similarity": 0.1, "accuracy": 0.015}
 MERIT_BELOW = {"tdt2": 0.02, "reuters21578": 0.03}
 # FastGradient holds five square arrays and needs minutes beyond so many words.
-FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 2600, 5
+FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
 
 SHOWS = f"""
 Nguyen, Fu & Wu, Table II. For each K, {N_DRAWS} stored draws of K classes of TDT2 and Reuters-21578. Words
