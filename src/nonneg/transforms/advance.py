@@ -8,6 +8,7 @@ from typing import Any
 from array_api_compat import is_numpy_array
 
 from nonneg._threads import over_ranges
+from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.joint_diagonalization import advance_joint_diagonalization
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import joined
@@ -44,9 +45,12 @@ def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
 
     Notes
     -----
-    On NumPy the runs of a batch are advanced one by one, on the pool's threads: the numbers do not depend on
-    the batch or the threads. Elsewhere the batch is one computation.
+    On NumPy the runs of a batch are advanced one by one, on the pool's threads, small ones by compiled
+    kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation.
     """
+    compiled: Advance | None = compiled_advance(method, data, options)
+    if compiled is not None:
+        return compiled
     step = PORTABLE[method]
 
     def one_batch(state: Any) -> tuple[Any, Measures]:

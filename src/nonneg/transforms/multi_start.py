@@ -10,13 +10,14 @@ import numpy as np
 from nonneg._random import Seed
 from nonneg.transforms.answers import best_transform, best_two_stage
 from nonneg.transforms.batches import STOPPED, LoopOptions, ended
+from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.objective import variances
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
 from nonneg.transforms.state import TransformState, joined, renewed
+from nonneg.transforms.two_stage import FactorState, advance_factors
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,15 @@ def _with_factors(
     """Factor the variances of every transform of a batch, each from its own start."""
     state = renewed(state, data)
     V = variances(state.frames, data.n_frames)
-    activations, components = state.activations, state.components
+    factors = FactorState(state.activations, state.components, np.arange(state.batch))
+    # Every start has variances of its own here.
+    compiled = compiled_advance("factors", V, options)
     for _ in range(loop.max_iter):
-        activations, components = update_factors(
-            V, activations, components, options.eps0, options.n_nmf_updates, l1=options.l1
-        )
+        factors, _ = advance_factors(factors, V, options) if compiled is None else compiled(factors)
     return replace(
         state,
-        activations=activations,
-        components=components,
+        activations=factors.activations,
+        components=factors.components,
         n_done=0,
         marks=None,
         lanes=np.arange(state.batch),

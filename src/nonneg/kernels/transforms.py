@@ -1,0 +1,330 @@
+"""Whole iterations of TL-NMF and JD+NMF for small problems: one start at a time, on the pool's threads.
+
+The twin is the array code of `nonneg.transforms`, which serves any size, type and device. Arrays have the
+axes of its states. Those that come out are views of arrays with the frames last, which the next call takes
+without a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nonneg._threads import over_ranges
+from nonneg._typing import FloatArray
+
+# Above this length products of BLAS are faster than loops over the rows of a small matrix.
+LONGEST = 40
+MOST_COMPONENTS = 40
+# One division serves two entries of a model: their product must not underflow.
+LEAST_EPS0 = 1e-100
+
+FIT_MEASURES = ("C", "L", "I")
+ROTATION_MEASURES = ("gradient", "step", "searched")
+
+
+class Learnt(NamedTuple):
+    """Where an iteration of TL-NMF led.
+
+    Attributes
+    ----------
+    transform : array of shape (batch, m, m)
+        Rows are atoms.
+    frames : array of shape (batch, rank * n, m)
+        Virtual realizations, transformed.
+    activations : array of shape (batch, n, k)
+        One row a frame.
+    components : array of shape (batch, k, m)
+        Rows of sum 1.
+    measures : dict of str to array of shape (batch,)
+        C, L, I, gradient, step and searched.
+    """
+
+    transform: FloatArray
+    frames: FloatArray
+    activations: FloatArray
+    components: FloatArray
+    measures: dict[str, FloatArray]
+
+
+class Diagonalized(NamedTuple):
+    """Where an iteration of joint diagonalization led.
+
+    Attributes
+    ----------
+    transform : array of shape (batch, m, m)
+        Rows are atoms.
+    frames : array of shape (batch, rank * n, m)
+        Virtual realizations, transformed.
+    measures : dict of str to array of shape (batch,)
+        L, gradient, step and searched.
+    """
+
+    transform: FloatArray
+    frames: FloatArray
+    measures: dict[str, FloatArray]
+
+
+class Factors(NamedTuple):
+    """Where updates of factors led.
+
+    Attributes
+    ----------
+    activations : array of shape (batch, n, k)
+        One row a frame.
+    components : array of shape (batch, k, m)
+        Rows of sum 1.
+    measures : dict of str to array of shape (batch,)
+        C, L and I.
+    """
+
+    activations: FloatArray
+    components: FloatArray
+    measures: dict[str, FloatArray]
+
+
+def serves(array: Any, eps0: float, n_components: int | None = None) -> bool:
+    """Tell whether the compiled kernels take a problem.
+
+    Parameters
+    ----------
+    array : array of shape (..., m)
+        Virtual realizations or variances.
+    eps0 : float
+        Added to variances and model.
+    n_components : int, optional
+        Of the factorization.
+
+    Returns
+    -------
+    bool
+        For float64 in NumPy, short frames and an eps0 that keeps the model away from zero.
+    """
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype == np.float64
+        and array.shape[-1] <= LONGEST
+        and (n_components or 0) <= MOST_COMPONENTS
+        and eps0 >= LEAST_EPS0
+    )
+
+
+def by_column(virtual: FloatArray) -> FloatArray:
+    """Return virtual realizations as the kernels read them.
+
+    Parameters
+    ----------
+    virtual : array of shape (rank, n, m)
+        One frame a row.
+
+    Returns
+    -------
+    array of shape (m, rank * n)
+        Contiguous.
+    """
+    return np.ascontiguousarray(virtual.reshape(-1, virtual.shape[-1]).T)
+
+
+def learn_step(
+    columns: FloatArray,
+    eps0: float,
+    transform: FloatArray,
+    frames: FloatArray,
+    activations: FloatArray,
+    components: FloatArray,
+    *,
+    n_nmf_updates: int = 10,
+    n_rotation_updates: int = 1,
+    max_trials: int = 20,
+) -> Learnt:
+    """Make an iteration of TL-NMF: majorization-equalization, then quasi-Newton with strong Wolfe conditions.
+
+    Parameters
+    ----------
+    columns : array of shape (m, rank * n)
+        The data, from `by_column`.
+    eps0 : float
+        Added to variances and model.
+    transform : array of shape (batch, m, m)
+        Rows are atoms.
+    frames : array of shape (batch, rank * n, m)
+        Virtual realizations, transformed.
+    activations : array of shape (batch, n, k)
+        One row a frame.
+    components : array of shape (batch, k, m)
+        Rows of sum 1.
+    n_nmf_updates, n_rotation_updates : int
+        Updates of the factors and of the transform in an iteration.
+    max_trials : int
+        Steps that a search may try.
+
+    Returns
+    -------
+    Learnt
+        New arrays; those given are not changed.
+    """
+    from nonneg.kernels.compiled import transforms as compiled
+
+    batch, n, m = activations.shape[0], activations.shape[1], transform.shape[1]
+    transforms, w, h = np.array(transform, order="C"), _turned(components), _turned(activations)
+    before = np.ascontiguousarray(np.swapaxes(frames, 1, 2))
+    after, V, inverse = np.empty_like(before), np.empty((batch, m, n)), np.empty((batch, m, n))
+    fits, rotations = np.empty((batch, 3)), np.empty((batch, 3))
+    counts = (n_rotation_updates, max_trials)
+
+    def work(start: int, stop: int) -> None:
+        part = (start, stop)
+        compiled.power_range(before, V, *part)
+        compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, *part)
+        compiled.rotate_range(
+            columns,
+            eps0,
+            True,
+            transforms,
+            before,
+            after,
+            V,
+            inverse,
+            *counts,
+            rotations,
+            *_rooms(columns, n),
+            *part,
+        )
+        compiled.measure_range(V, eps0, inverse, fits, *part)
+
+    cost = 12.0 * h[0].size * m * n_nmf_updates + 4.0 * columns.size * m
+    over_ranges(work, batch, grain=1, operations=cost * batch)
+    return Learnt(
+        transforms,
+        np.swapaxes(after, 1, 2),
+        np.swapaxes(h, 1, 2),
+        np.swapaxes(w, 1, 2),
+        _named(FIT_MEASURES, fits) | _named(ROTATION_MEASURES, rotations),
+    )
+
+
+def diagonalize_step(
+    columns: FloatArray,
+    n_frames: int,
+    eps0: float,
+    transform: FloatArray,
+    frames: FloatArray,
+    *,
+    n_rotation_updates: int = 1,
+    max_trials: int = 30,
+) -> Diagonalized:
+    """Make an iteration of joint diagonalization: quasi-Newton, steps halved until L decreases.
+
+    Parameters
+    ----------
+    columns : array of shape (m, rank * n_frames)
+        The data, from `by_column`.
+    n_frames : int
+        The number of frames.
+    eps0 : float
+        Added to the variances.
+    transform : array of shape (batch, m, m)
+        Rows are atoms.
+    frames : array of shape (batch, rank * n_frames, m)
+        Virtual realizations, transformed.
+    n_rotation_updates : int
+        Rotations in an iteration.
+    max_trials : int
+        Steps that a search may try.
+
+    Returns
+    -------
+    Diagonalized
+        New arrays; those given are not changed.
+    """
+    from nonneg.kernels.compiled import transforms as compiled
+
+    batch, m = transform.shape[:2]
+    transforms = np.array(transform, order="C")
+    before = np.ascontiguousarray(np.swapaxes(frames, 1, 2))
+    after = np.empty_like(before)
+    V, inverse = np.empty((batch, m, n_frames)), np.empty((batch, m, n_frames))
+    likelihoods, rotations = np.empty(batch), np.empty((batch, 3))
+    counts = (n_rotation_updates, max_trials)
+
+    def work(start: int, stop: int) -> None:
+        part = (start, stop)
+        compiled.power_range(before, V, *part)
+        compiled.rotate_range(
+            columns,
+            eps0,
+            False,
+            transforms,
+            before,
+            after,
+            V,
+            inverse,
+            *counts,
+            rotations,
+            *_rooms(columns, n_frames),
+            *part,
+        )
+        compiled.likelihood_range(V, eps0, likelihoods, *part)
+
+    over_ranges(work, batch, grain=1, operations=2.0 * columns.size * m * batch)
+    measures = {"L": likelihoods} | _named(ROTATION_MEASURES, rotations)
+    return Diagonalized(transforms, np.swapaxes(after, 1, 2), measures)
+
+
+def factor_step(
+    variances: FloatArray,
+    eps0: float,
+    activations: FloatArray,
+    components: FloatArray,
+    *,
+    n_nmf_updates: int = 10,
+) -> Factors:
+    """Make updates of majorization-equalization for fixed variances.
+
+    Parameters
+    ----------
+    variances : array of shape (batch, n, m) or (1, n, m)
+        Those of each start, or of all.
+    eps0 : float
+        Added to variances and model.
+    activations : array of shape (batch, n, k)
+        One row a frame.
+    components : array of shape (batch, k, m)
+        Rows of sum 1.
+    n_nmf_updates : int
+        Updates of both factors in an iteration.
+
+    Returns
+    -------
+    Factors
+        New arrays; those given are not changed.
+    """
+    from nonneg.kernels.compiled import transforms as compiled
+
+    w, h = _turned(components), _turned(activations)
+    V = np.ascontiguousarray(np.swapaxes(variances, 1, 2))
+    inverse, fits = np.empty((len(h), *V.shape[1:])), np.empty((len(h), 3))
+
+    def work(start: int, stop: int) -> None:
+        compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, start, stop)
+        compiled.measure_range(V, eps0, inverse, fits, start, stop)
+
+    cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
+    over_ranges(work, len(h), grain=1, operations=cost * len(h))
+    return Factors(np.swapaxes(h, 1, 2), np.swapaxes(w, 1, 2), _named(FIT_MEASURES, fits))
+
+
+def _turned(array: FloatArray) -> FloatArray:
+    """Return a copy with the last two axes exchanged, contiguous."""
+    return np.array(np.swapaxes(array, 1, 2), order="C")
+
+
+def _rooms(columns: FloatArray, n: int) -> tuple[FloatArray, ...]:
+    """Return room for three points of a search and for small matrices."""
+    m = len(columns)
+    return np.empty((3, m, m)), np.empty((10, m, m)), np.empty((3, *columns.shape)), np.empty((4, m, n))
+
+
+def _named(names: tuple[str, ...], table: FloatArray) -> dict[str, FloatArray]:
+    return dict(zip(names, table.T, strict=True))

@@ -1,0 +1,142 @@
+"""Compiled iterations of small problems equal those of the array code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg._threads import threads
+from nonneg.datasets import gaussian_composite
+from nonneg.kernels import transforms as kernels
+from nonneg.transforms.advance import PORTABLE, advancer
+from nonneg.transforms.compiled_advance import compiled_advance
+from nonneg.transforms.covariances import frame_covariances
+from nonneg.transforms.options import method_options
+from nonneg.transforms.starts import first_state
+from nonneg.transforms.state import joined
+from nonneg.transforms.two_stage import FactorState
+
+N_STARTS = 3
+
+
+def problem(n_realizations, m=6, n=13, k=3, seed=0):
+    data = frame_covariances(gaussian_composite(n_realizations, n, m, k, rng=seed).Y)
+    return data, first_state(data, k, init=None, n_starts=N_STARTS, random_state=seed)
+
+
+def advanced_both_ways(method, data, state, options, n_iter):
+    """Compare after every iteration, the next one beginning at the same point."""
+    fast = compiled_advance(method, data, options)
+    steps = set()
+    for _ in range(n_iter):
+        new, measures = fast(state)
+        parts = [PORTABLE[method](state.part(slice(i, i + 1)), data, options) for i in range(state.batch)]
+        expected = joined([part for part, _ in parts])
+        for name in ("transform", "frames", "activations", "components"):
+            if getattr(expected, name, None) is not None:
+                np.testing.assert_allclose(
+                    getattr(new, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name
+                )
+        names = set(parts[0][1])
+        assert set(measures) == names
+        for name in names:
+            values = np.concatenate([part[name] for _, part in parts])
+            np.testing.assert_allclose(measures[name], values, rtol=1e-8, atol=1e-9, err_msg=name)
+        assert new.n_done == state.n_done + 1
+        steps |= set(np.round(measures.get("step", np.ones(1)), 12).tolist())
+        state = new
+    return state, steps
+
+
+@pytest.mark.parametrize("n_realizations", [1, 3, 20])
+def test_transform_learning(n_realizations):
+    data, state = problem(n_realizations)
+    options = method_options("tl", eps0=1e-8, n_nmf_updates=3)
+    _, steps = advanced_both_ways("tl", data, state, options, 25)
+    # Searches that cut or double the first step were compared too.
+    assert n_realizations > 1 or len(steps) > 5
+
+
+@pytest.mark.parametrize("n_realizations", [1, 3, 20])
+def test_joint_diagonalization(n_realizations):
+    data, state = problem(n_realizations)
+    options = method_options("jd", eps0=1e-8)
+    _, steps = advanced_both_ways("jd", data, state, options, 12)
+    assert n_realizations > 1 or 0.5 in steps
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(7, 9, 1), (5, 8, 8), (2, 2, 1)])
+def test_odd_sizes_and_several_rotations(m, n, k):
+    data, state = problem(4, m, n, k)
+    advanced_both_ways("tl", data, state, method_options("tl", eps0=1e-6, n_rotation_updates=2), 6)
+    advanced_both_ways("jd", data, state, method_options("jd", eps0=1e-6, n_rotation_updates=2), 4)
+
+
+def test_factors_alone_of_one_and_of_own_variances():
+    data, start = problem(5)
+    options = method_options("jd", eps0=1e-8)
+    V = data.variances(start.transform[0])[None]
+    state = FactorState(start.activations, start.components, start.lanes)
+    fast, slow = compiled_advance("factors", V, options), PORTABLE["factors"]
+    new, measures = fast(state)
+    expected, values = slow(state, V, options)
+    np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
+    np.testing.assert_allclose(new.components, expected.components, rtol=1e-10)
+    np.testing.assert_allclose(new.components.sum(axis=2), 1.0)
+    for name in ("loss", "C", "L", "I"):
+        np.testing.assert_allclose(measures[name], values[name], rtol=1e-10)
+    own = np.stack([data.variances(transform) for transform in start.transform])
+    new, _ = compiled_advance("factors", own, options)(state)
+    expected, _ = slow(state, own, options)
+    np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
+
+
+def test_nothing_given_is_changed():
+    data, state = problem(3)
+    arrays = state.transform, state.frames, state.activations, state.components
+    before = [array.copy() for array in arrays]
+    for method in ("tl", "jd"):
+        compiled_advance(method, data, method_options(method, eps0=1e-8))(state)
+    for array, copy in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_starts_that_are_done_are_left_alone_and_say_so():
+    data, state = problem(200)
+    advance = compiled_advance("jd", data, method_options("jd", eps0=1e-8))
+    for _ in range(60):
+        state, measures = advance(state)
+        if not measures["step"].any():
+            break
+    again, same = advance(state)
+    np.testing.assert_array_equal(again.transform, state.transform)
+    for name in measures:
+        np.testing.assert_array_equal(same[name], measures[name])
+
+
+def test_threads_and_batches_do_not_change_a_bit():
+    data, state = problem(6)
+    options = method_options("tl", eps0=1e-8)
+    advance = advancer("tl", data, options)
+    with threads(1):
+        one, _ = advance(state)
+    with threads(2):
+        two, _ = advance(state)
+    alone, _ = advance(state.part(slice(1, 2)))
+    np.testing.assert_array_equal(one.transform, two.transform)
+    np.testing.assert_array_equal(one.activations[1], alone.activations[0])
+
+
+def test_what_the_kernels_do_not_serve():
+    data, _ = problem(2)
+    assert compiled_advance("tl", data, method_options("tl", eps0=1e-8)) is not None
+    for options in (
+        method_options("tl", eps0=1e-8, search="halving"),
+        method_options("tl", eps0=1e-8, retraction="polar"),
+        method_options("tl", eps0=1e-8, objective="I", l1=0.1),
+        method_options("tl", eps0=1e-200),
+    ):
+        assert compiled_advance("tl", data, options) is None
+    assert not kernels.serves(data.virtual.astype(np.float32), 1e-8)
+    assert not kernels.serves(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
+    assert not kernels.serves(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)
