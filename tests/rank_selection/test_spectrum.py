@@ -58,7 +58,7 @@ def test_digits_have_a_sensible_rank_by_default(digits):
     assert found.rank == 5
     assert found.k_max == 32
     # The steep end of the spectrum is why there is a default limit.
-    assert estimate_rank(digits, k_max=60).rank == 58
+    assert estimate_rank(digits, k_max=60, tolerance=0).rank == 58
 
 
 def test_one_is_a_candidate_only_on_request(low_rank):
@@ -133,10 +133,17 @@ def test_the_number_of_cones_is_found_in_noise():
 def test_the_last_of_the_large_ratios_finds_weak_cones_earlier():
     settings = {"k_min": 4, "k_max": 32}
     data = [cones(600, seed, noise=0.7) for seed in range(10)]
-    largest = np.mean([estimate_rank(X, **settings).rank == 8 for X in data])
-    last = [estimate_rank(X, tolerance=0.5, **settings) for X in data]
+    largest = np.mean([estimate_rank(X, tolerance=0, **settings).rank == 8 for X in data])
+    last = [estimate_rank(X, **settings) for X in data]
     assert np.mean([found.rank == 8 for found in last]) >= 0.9 > largest
     assert any("the last with at least 50% of the logarithm of the largest" in found.reason for found in last)
+
+
+def test_a_spectrum_without_a_step_keeps_the_largest_ratio(rng):
+    noise = [rng.random((400, 60)) for _ in range(10)]
+    largest = [estimate_rank(X, tolerance=0).rank for X in noise]
+    assert np.mean(np.array([estimate_rank(X).rank for X in noise]) == largest) >= 0.7
+    assert estimate_rank(np.eye(12)).rank == 2
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, "half"])

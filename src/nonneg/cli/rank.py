@@ -56,7 +56,7 @@ def _add_search_arguments(group: Any) -> None:
         "--tolerance",
         type=float,
         metavar="T",
-        help="take the last ratio within this share of the largest (default: 0, the largest)",
+        help="take the last ratio within this share of the largest (default: 0.5; 0: the largest)",
     )
     group.add_argument(
         "--repeats", type=arguments.count, metavar="N", help="folds (default: 5) and restarts (default: 10)"

@@ -118,7 +118,7 @@ def compare_ranks(
     k_max: int | None = None,
     rng: Seed = None,
     normalize: bool = False,
-    tolerance: float = 0.0,
+    tolerance: float = spectrum.TOLERANCE,
     candidates: Sequence[int] | None = None,
     n_repeats: int | None = None,
     holdout: str = "auto",

@@ -25,7 +25,7 @@ def estimate_rank(
     k_max: int | None = None,
     rng: Seed = None,
     normalize: bool = False,
-    tolerance: float = 0.0,
+    tolerance: float = spectrum.TOLERANCE,
     candidates: Sequence[int] | None = None,
     n_repeats: int | None = None,
     holdout: str = "auto",
@@ -42,7 +42,7 @@ def estimate_rank(
     X : array-like, sparse matrix, dask array or DataMatrix of shape (n_samples, n_features)
         The data; never changed. Negative entries are allowed for the singular-value ratio alone.
     method : {"singular-value-ratio", "cross-validation", "stability"}
-        "singular-value-ratio" returns the rank k with the largest ratio of the k-th singular value to the
+        "singular-value-ratio" returns the last rank k with a large ratio of the k-th singular value to the
         next. "cross-validation" returns the smallest rank that predicts held-out entries as well as the best
         one. "stability" returns the largest rank for which restarts from random factors agree as well as for
         the best one.
@@ -61,9 +61,10 @@ def estimate_rank(
         Whether points are scaled to unit length first (as a view, without a copy), so that long ones do not
         count more.
     tolerance : float
-        For the singular-value ratio, from 0 to below 1: above 0, the last rank is returned whose ratio has at
-        least 1 - tolerance of the largest ratio's logarithm. Components of unequal strength make steps of the
-        spectrum before the one at which noise begins; 0.5 was right more often than 0, equation (45).
+        For the singular-value ratio, from 0 to below 1: the last rank is returned whose ratio has at least
+        1 - tolerance of the largest ratio's logarithm. Components of unequal strength make steps of the
+        spectrum before the one at which noise begins. With 0, and where the largest ratio has less than four
+        times the median logarithm, it is the rank of the largest ratio, the published rule (45).
     candidates : sequence of int, optional
         The ranks to choose from. By default all from `k_min` to `k_max` for the ratio; the other methods,
         which fit every candidate, take each up to 8, then steps of a quarter, and cross-validation then

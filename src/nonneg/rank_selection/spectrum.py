@@ -10,18 +10,22 @@ from nonneg.rank_selection.ratio_certificate import ratio_statements
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 
 NAME = "singular-value-ratio"
+# More often right than 0, the published rule: docs/guide/rank.md.
+TOLERANCE = 0.5
+# A largest ratio with less than so many times the median logarithm is no step: noise alone seldom has more.
+CLEAR = 4.0
 
 
-def singular_value_ratio(question: Question, *, tolerance: float = 0.0) -> RankResult:
-    """Return the candidate k with the largest ratio of the k-th singular value to the next.
+def singular_value_ratio(question: Question, *, tolerance: float = TOLERANCE) -> RankResult:
+    """Return the last candidate k with a large ratio of the k-th singular value to the next.
 
     Parameters
     ----------
     question : Question
         The singular values and the candidates.
     tolerance : float
-        Above 0, the last candidate is returned whose ratio has at least 1 - tolerance of the largest one's
-        logarithm.
+        The last candidate is returned whose ratio has at least 1 - tolerance of the largest one's logarithm;
+        with 0, and where no ratio stands out from the others, that of the largest ratio, equation (45).
 
     Returns
     -------
@@ -44,7 +48,8 @@ def singular_value_ratio(question: Question, *, tolerance: float = 0.0) -> RankR
     top = int(np.argmax(ratios))
     steps = np.log(ratios)
     # Components of unequal strength make steps before the last one, which is where the noise begins.
-    at = top if tolerance == 0.0 else int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1])
+    clear = steps[top] > 0 and steps[top] >= CLEAR * float(np.median(steps))
+    at = int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1]) if tolerance > 0 and clear else top
     rank = candidates[at]
     of = "of the points scaled to unit length " if question.normalized else ""
     among = (

@@ -49,8 +49,9 @@ The paper's search starts at K_min = {K_MIN}; it does not say where it ends, and
 independent of one another; smaller N are the first points of the same draws, and the two noise levels share
 the points and have noise of their own.
 
-Beside (45) stands what `estimate_rank(..., tolerance={TOLERANCE:g})` gives: the last k whose ratio has at
-least half of the largest one's logarithm, for components of unequal strength.
+Beside (45), which is `estimate_rank(..., tolerance=0)`, stands what the default tolerance of
+{TOLERANCE:g} gives: the last k whose ratio has at least half of the largest one's logarithm, for components
+of unequal strength.
 """
 
 WHY = """
