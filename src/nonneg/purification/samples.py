@@ -293,10 +293,17 @@ def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
     Returns
     -------
     array
-        Float64; the same rows for any chunks.
+        Float64; the same rows for any chunks. Rows that count more come more often.
     """
     n_rows = data.shape[0]
-    chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))
+    if data.weights is None:
+        chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))
+    else:
+        # As if every row were there as often as its weight says.
+        ends = np.cumsum(to_numpy(data.weights).astype(np.float64))
+        n_places = max(1, min(most, round(max(float(ends[-1]), float(n_rows)))))
+        places = (np.arange(n_places) + 0.5) * (ends[-1] / n_places)
+        chosen = np.minimum(np.searchsorted(ends, places, side="right"), n_rows - 1)
     return to_numpy(data.take_rows(chosen)).astype(np.float64)
 
 
