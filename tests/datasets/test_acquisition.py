@@ -114,6 +114,7 @@ def test_a_source_that_is_gone_leads_to_what_to_put_where(server, cache):
         datasets.load_swimmer()
     text = str(caught.value)
     assert "answers 404" in text
+    assert not cache.exists()
     assert "put the file at FOLDER/swimmer/data.npz (sha256 ec3f71" in text
     assert "data_home=FOLDER or set the environment variable NONNEG_DATA=FOLDER" in text
     assert "github lanl/T-ELF at 0dcae7475bae: data/swimmer.mat" in text

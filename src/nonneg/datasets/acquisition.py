@@ -63,6 +63,8 @@ def acquire(file: str, home: Path) -> Path:
             line.begin(number)
             paths[origin.key] = _fetched(origin, raw, line)
     except DownloadError as error:
+        if not any(path.suffix != ".lock" for path in raw.glob("**/*") if path.is_file()):
+            _removed(raw, folder, home)  # nothing arrived that the next time could go on with
         raise DownloadError(f"{error} {store.what_to_put_where(file)}") from error
     except OSError as error:
         raise DownloadError(
@@ -79,10 +81,16 @@ def acquire(file: str, home: Path) -> Path:
         # What was fetched is not what was meant; kept, it would be taken for it again.
         shutil.rmtree(raw, ignore_errors=True)
         raise
-    shutil.rmtree(raw, ignore_errors=True)
-    with contextlib.suppress(OSError):  # not empty while others fetch
-        raw.parent.rmdir()
+    _removed(raw)
     return folder / file.split("/")[1]
+
+
+def _removed(raw: Path, *emptied: Path) -> None:
+    """Remove the folder of fetched files, and others where they are empty."""
+    shutil.rmtree(raw, ignore_errors=True)
+    with contextlib.suppress(OSError):  # others fetch
+        for folder in (raw.parent, *emptied):
+            folder.rmdir()
 
 
 def address_of(origin: Origin) -> tuple[str, str | None]:

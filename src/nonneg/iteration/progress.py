@@ -170,16 +170,18 @@ class StepCounter:
         self._started = time.monotonic()
         self._shown = 0.0
 
-    def done(self, what: str) -> None:
-        """Count one more part.
+    def done(self, what: str, count: int = 1) -> None:
+        """Count one more part, or several.
 
         Parameters
         ----------
         what : str
             Which one, for the line.
+        count : int
+            How many.
         """
         with self._lock:
-            self.n_done += 1
+            self.n_done += count
             now = time.monotonic()
             if not self.verbose or (now - self._shown < self.interval and self.n_done < self.n_steps):
                 return

@@ -14,9 +14,10 @@ from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.report.svg import svg_element
 
-# Colours that no figure uses otherwise; `_svg_text` writes the page's own in their place.
-_INK, _FAINT, _ACCENT = "#010203", "#040506", "#070809"
-_PAGE_COLOURS = {_INK: "currentColor", _FAINT: "var(--line)", _ACCENT: "var(--accent)"}
+# Colours that no figure uses otherwise; `svg_text` writes the page's own in their place.
+INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
+"""Stand for the page's own colours of text, of lines in the background, and of what matters."""
+_PAGE_COLOURS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
 
 N_BINS = 600
 """A heat map has at most so many cells along its long side."""
@@ -42,18 +43,18 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
     """
     points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
     x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
-    figure, axes = _figure(5.2, 3.0)
-    axes.plot(x, y, color=_ACCENT, linewidth=2, solid_capstyle="round")
+    figure, axes = page_figure(5.2, 3.0)
+    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     if len(x):
-        axes.plot(x[-1], y[-1], "o", color=_ACCENT, markersize=6)
+        axes.plot(x[-1], y[-1], "o", color=ACCENT, markersize=6)
         if y.min() > 0 and y.max() > 10 * y.min():
             axes.set_yscale("log")
         else:
             _leave_room(axes, y)
-    axes.set_xlabel(label, color=_INK)
-    axes.set_ylabel("loss", color=_INK)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
-    return _svg_text(figure, f"Loss against {label}")
+    axes.set_xlabel(label, color=INK)
+    axes.set_ylabel("loss", color=INK)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return svg_text(figure, f"Loss against {label}")
 
 
 def strengths(shares: FloatArray) -> str:
@@ -70,16 +71,16 @@ def strengths(shares: FloatArray) -> str:
         An SVG element.
     """
     order = np.argsort(-shares, kind="stable")
-    figure, axes = _figure(10.4, 2.5)
-    axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=_ACCENT)
+    figure, axes = page_figure(10.4, 2.5)
+    axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=ACCENT)
     shown = np.arange(0, len(order), max(1, len(order) // 40))
     axes.set_xticks(shown, [str(order[at]) for at in shown])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.6, max(len(order), 8) - 0.4)  # few bars stay slim
-    axes.set_xlabel("component", color=_INK)
-    axes.set_ylabel("share, %", color=_INK)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
-    return _svg_text(figure, "Share of each component")
+    axes.set_xlabel("component", color=INK)
+    axes.set_ylabel("share, %", color=INK)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return svg_text(figure, "Share of each component")
 
 
 def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
@@ -100,17 +101,17 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
         An SVG element. Behind the chosen ones as many others are shown, and a few more.
     """
     shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
-    figure, axes = _figure(10.4, 2.5)
+    figure, axes = page_figure(10.4, 2.5)
     places = np.arange(1, len(shown) + 1)
-    axes.bar(places[:n_chosen], shown[:n_chosen], width=0.78, color=_ACCENT)
-    axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=_INK)
-    axes.axvline(n_chosen + 0.5, color=_FAINT, linewidth=1.2)
+    axes.bar(places[:n_chosen], shown[:n_chosen], width=0.78, color=ACCENT)
+    axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=INK)
+    axes.axvline(n_chosen + 0.5, color=FAINT, linewidth=1.2)
     axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlabel("data points, largest first", color=_INK)
-    axes.set_ylabel(label, color=_INK)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
-    return _svg_text(figure, f"{label.capitalize()} of the data points, largest first")
+    axes.set_xlabel("data points, largest first", color=INK)
+    axes.set_ylabel(label, color=INK)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return svg_text(figure, f"{label.capitalize()} of the data points, largest first")
 
 
 def candidate_curve(
@@ -137,22 +138,20 @@ def candidate_curve(
         An SVG element.
     """
     x, y, bars = (np.asarray(values, dtype=float) for values in (candidates, mean, spread))
-    figure, axes = _figure(5.2, 3.0)
+    figure, axes = page_figure(5.2, 3.0)
     if np.any(bars > 0):
-        axes.fill_between(x, y - bars, y + bars, color=_FAINT, linewidth=0)
-    axes.plot(x, y, color=_ACCENT, linewidth=2, solid_capstyle="round")
+        axes.fill_between(x, y - bars, y + bars, color=FAINT, linewidth=0)
+    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for at in np.flatnonzero(x == chosen):
-        axes.plot(x[at], y[at], "o", color=_ACCENT, markersize=7)
-        axes.annotate(
-            str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=_INK
-        )
+        axes.plot(x[at], y[at], "o", color=ACCENT, markersize=7)
+        axes.annotate(str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=INK)
     if y.size and y.min() > 0 and y.max() > 100 * y.min():
         axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlabel("components", color=_INK)
-    axes.set_ylabel(label, color=_INK)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
-    return _svg_text(figure, f"{label.capitalize()} by number of components")
+    axes.set_xlabel("components", color=INK)
+    axes.set_ylabel(label, color=INK)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return svg_text(figure, f"{label.capitalize()} by number of components")
 
 
 def heat_map(
@@ -178,7 +177,7 @@ def heat_map(
     """
     n_components, length = factor.shape
     cells = scaled_rows(averaged(factor, N_BINS))
-    figure, axes = _figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)))
+    figure, axes = page_figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)))
     axes.imshow(
         cells,
         cmap="Blues",
@@ -196,9 +195,9 @@ def heat_map(
     if ordered:
         axes.set_xticks([])
     axes.tick_params(length=0)
-    axes.set_xlabel(what, color=_INK)
-    axes.set_ylabel("component", color=_INK)
-    return _svg_text(figure, f"Heat map by {what}")
+    axes.set_xlabel(what, color=INK)
+    axes.set_ylabel("component", color=INK)
+    return svg_text(figure, f"Heat map by {what}")
 
 
 def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
@@ -241,13 +240,25 @@ def scaled_rows(factor: FloatArray) -> FloatArray:
     return factor / np.where(largest > 0, largest, 1.0)
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
+def page_figure(width: float, height: float) -> tuple[Any, Any]:
+    """Return an empty figure in the colours of the page.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+
+    Returns
+    -------
+    tuple
+        The figure and its axes.
+    """
     module = import_optional("matplotlib.figure", extra="report", purpose="The report")
     figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_FAINT)
-    axes.tick_params(colors=_INK, which="both", labelsize=10)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, which="both", labelsize=10)
     axes.set_axisbelow(True)
     return figure, axes
 
@@ -257,7 +268,21 @@ def _leave_room(axes: Any, y: FloatArray) -> None:
     axes.set_ylim(y.min() - room, y.max() + room)
 
 
-def _svg_text(figure: Any, title: str) -> str:
+def svg_text(figure: Any, title: str) -> str:
+    """Draw a figure that takes the colours of the page it stands on.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Made by `page_figure`.
+    title : str
+        What a reader who does not see it is told.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
     text = svg_element(figure, title)
     for placeholder, colour in _PAGE_COLOURS.items():
         text = text.replace(placeholder, colour)

@@ -39,7 +39,7 @@ class Mixtures:
     n_pixels : int
         How many pixels counted.
     n_near_one : int
-        Pixels whose weights sum to nearly one without being asked to.
+        Pixels whose weights sum to nearly one without being asked to; counted where it is asked.
     """
 
     maps: FloatArray
@@ -88,11 +88,10 @@ class Mixtures:
         constraint : str
             One of `CONSTRAINTS`.
         """
-        free = weights_of(spectra, endmembers, "nonnegative")
-        self.n_near_one += int((np.abs(free.sum(axis=1) - 1.0) <= NEAR_ONE).sum())
-        weights = free if constraint in ("nonnegative", "shares") else None
-        if weights is None:
-            weights = weights_of(spectra, endmembers, constraint)
+        weights = weights_of(spectra, endmembers, constraint)
+        if constraint == "sum-to-one":
+            free = weights_of(spectra, endmembers, "nonnegative")
+            self.n_near_one += int((np.abs(free.sum(axis=1) - 1.0) <= NEAR_ONE).sum())
         left = np.asarray(spectra - weights @ endmembers, dtype=np.float64)
         squares = np.einsum("pb,pb->p", left, left)
         entries = np.asarray(spectra, dtype=np.float64)

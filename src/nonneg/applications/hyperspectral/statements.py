@@ -23,18 +23,17 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     n_endmembers : int
         How many spectra are mixed.
     constraint : str
-        What the abundances had to do, in words.
+        What the abundances had to do.
 
     Returns
     -------
     list of Statement
-        "svd-floor": the error beside the smallest one of any so many spectra. "sum-to-one": for how many
-        pixels the weights sum to one without being asked to.
+        "svd-floor": the error beside the smallest one of any so many spectra. "sum-to-one", where that was
+        asked for: for how many pixels the weights sum to one without being asked to.
     """
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
     floor = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)
-    share = mixtures.n_near_one / mixtures.n_pixels
     facts = {"relative error": error, "floor": floor, "n_pixels": mixtures.n_pixels}
     # The products of bands carry half the digits: a floor of rounding is no floor.
     ratio = error / floor if floor > 1e-7 else None
@@ -47,23 +46,19 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
         verdict = Verdict.HOLDS if error < 1e-6 else Verdict.NOT_VERIFIABLE
     else:
         sentence = (
-            f"The mixtures, {constraint}, leave {100 * error:.3g} % of the scene (in norm), {ratio:.3g} "
+            f"The mixtures leave {100 * error:.3g} % of the scene (in norm), {ratio:.3g} "
             f"times what any {n_endmembers} {word} must leave ({100 * floor:.3g} %)."
         )
         verdict = Verdict.HOLDS if ratio <= FLOOR_FACTOR else Verdict.FAILS
-    near = (
-        f"For {100 * share:.3g} % of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
-        f"{1 + NEAR_ONE:g} without being asked to; where they do not, brightness differs from that of the "
-        "pure pixels, and constraint='shares' leaves it out of account."
-    )
-    return [
-        Statement("svd-floor", sentence, ratio, FLOOR_FACTOR, verdict, facts),
-        Statement(
-            "sum-to-one",
-            near,
-            share,
-            ENOUGH_PIXELS,
-            Verdict.HOLDS if share >= ENOUGH_PIXELS else Verdict.FAILS,
-            {"n_pixels": mixtures.n_near_one},
-        ),
-    ]
+    found = [Statement("svd-floor", sentence, ratio, FLOOR_FACTOR, verdict, facts)]
+    if constraint == "sum-to-one":
+        share = mixtures.n_near_one / mixtures.n_pixels
+        near = (
+            f"For {100 * share:.3g} % of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
+            f"{1 + NEAR_ONE:g} without being asked to; where they do not, brightness differs from that of "
+            "the pure pixels, which constraint='shares' allows for."
+        )
+        holds = Verdict.HOLDS if share >= ENOUGH_PIXELS else Verdict.FAILS
+        quantities = {"n_pixels": mixtures.n_near_one}
+        found.append(Statement("sum-to-one", near, share, ENOUGH_PIXELS, holds, quantities))
+    return found

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
-from nonneg.applications.hyperspectral.abundances import CONSTRAINTS, Mixtures, checked_constraint
+from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
-from nonneg.applications.hyperspectral.pixels import ScenePixels
+from nonneg.applications.hyperspectral.pixels import Block, ScenePixels
 from nonneg.applications.hyperspectral.statements import scene_statements
 from nonneg.data.files.cube import as_cube
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
 from nonneg.separable.select import select_anchors
 
@@ -38,9 +39,11 @@ class Unmixing(BaseEstimator):
         How pure pixels are found: a name in `nonneg.separable.METHODS`. "snpa" takes one pass over the
         pixels an endmember and is not misled by shade; "merit" is convex and compares all pairs of pixels, so
         that it is for scenes of a few thousand.
-    constraint : {"sum-to-one", "at-most-one", "shares", "nonnegative"}
-        What the abundances of a pixel must do: sum to one; sum to at most one, the rest being shade; be
-        nonnegative and then be divided by their sum, so that brightness does not matter; or be nonnegative.
+    constraint : {"shares", "sum-to-one", "at-most-one", "nonnegative"}
+        What the abundances of a pixel do beside being nonnegative. "shares": the best weights are divided by
+        their sum, so that a pixel may be brighter or darker than the pure ones. "sum-to-one": the best weights
+        that sum to one (fully constrained least squares), for scenes without differences of brightness.
+        "at-most-one": the same with shade as one more endmember. "nonnegative": nothing else.
     normalize : {"l1"} or None
         Look for pure pixels among spectra divided by their sums, whatever their brightness.
     reduce : int or None
@@ -54,7 +57,7 @@ class Unmixing(BaseEstimator):
     random_state : int, RandomState, Generator or None
         For methods that draw.
     verbose : int
-        1 shows a line with the progress of convex methods.
+        1 shows a line with the progress of convex methods and of the mapping.
     n_jobs : int or None
         Threads; None takes all cores.
 
@@ -98,7 +101,7 @@ class Unmixing(BaseEstimator):
         n_endmembers: int | None = None,
         *,
         method: str = "snpa",
-        constraint: str = "sum-to-one",
+        constraint: str = "shares",
         normalize: str | None = None,
         reduce: int | None = None,
         negative_tol: float = 0.05,
@@ -181,7 +184,7 @@ class Unmixing(BaseEstimator):
         self.n_features_in_ = scene.shape[2]
         self.result_ = found
         self.certificate_ = found.certificate.with_statements(
-            scene_statements(mixtures, len(endmembers), CONSTRAINTS[constraint])
+            scene_statements(mixtures, len(endmembers), constraint)
         )
         return self
 
@@ -292,16 +295,14 @@ class Unmixing(BaseEstimator):
     ) -> Mixtures:
         rows, columns, bands = pixels.cube.shape
         mixtures = Mixtures.of(rows * columns, len(endmembers), bands, pixels.dtype)
-        if matrix is None:
-            for block in pixels.blocks():
-                for start in range(0, len(block.pixels), ROWS):
-                    part = slice(start, start + ROWS)
-                    mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
-            return mixtures
-        places = np.flatnonzero(pixels.mask)
-        for start in range(0, len(matrix), ROWS):
-            part = slice(start, start + ROWS)
-            mixtures.add(places[part], matrix[part], endmembers, constraint)
+        # Pixels that are in memory already are not read again.
+        blocks = pixels.blocks() if matrix is None else [Block(np.flatnonzero(pixels.mask), matrix)]
+        counter = StepCounter("Unmixing", int(pixels.mask.sum()), int(self.verbose))
+        for block in blocks:
+            for start in range(0, len(block.pixels), ROWS):
+                part = slice(start, start + ROWS)
+                mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
+                counter.done("pixels mapped", len(block.pixels[part]))
         return mixtures
 
     def _keep(self, mixtures: Mixtures, shape: tuple[int, int, int]) -> None:

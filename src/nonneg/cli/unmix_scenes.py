@@ -1,0 +1,157 @@
+"""Scenes for `nonneg unmix`: from files, from the known ones, or generated."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
+from nonneg.exceptions import FileFormatError, InvalidParameterError
+
+RANGES = {"samson": (401.0, 889.0)}
+"""Where the first and the last band of a real scene lie, in nanometres, as its publishers say."""
+_SIZE = (80, 100, 120)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A scene and what is known of it.
+
+    Attributes
+    ----------
+    cube : Cube
+        The scene.
+    title : str
+        What it is.
+    n_endmembers : int or None
+        How many pure spectra are looked for.
+    mask : array of bool or None
+        Which pixels count.
+    library : SpectralLibrary or None
+        Spectra to compare with.
+    is_truth : bool
+        Whether the library is what is in the scene, not only what might be.
+    truth_maps : array of shape (n_rows, n_columns, n_materials) or None
+        Known abundances, in the order of the library.
+    """
+
+    cube: Cube
+    title: str
+    n_endmembers: int | None
+    mask: Any = None
+    library: SpectralLibrary | None = None
+    is_truth: bool = False
+    truth_maps: Any = None
+
+
+def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
+    """Open the scene that was asked for.
+
+    Parameters
+    ----------
+    options : Namespace
+        Of the command.
+    known : sequence of str
+        Names of real scenes.
+
+    Returns
+    -------
+    Scene
+        With its mask, and a library where there is one.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no scene, or two, or no number of endmembers.
+    """
+    if (options.cube is None) is not options.example:
+        raise InvalidParameterError(
+            f"Give a file with a cube, the name of a real scene ({', '.join(known)}) or --example: one of "
+            "them."
+        )
+    count = None if options.endmembers == "auto" else options.endmembers
+    if options.example:
+        scene = _generated(count or 4, options.seed)
+    elif options.cube in known and not Path(options.cube).exists():
+        scene = _real(options.cube, count)
+    else:
+        path = Path(options.cube)
+        cube = read_cube(path, variable=options.variable, no_data=options.no_data)
+        scene = Scene(cube, path.name, count)
+    if scene.n_endmembers is None and options.endmembers != "auto":
+        raise InvalidParameterError(
+            "Say how many pure spectra to look for with -k K, or -k auto with --method merit."
+        )
+    return _completed(scene, options)
+
+
+def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
+    cube = scene.cube
+    if options.wavelengths is not None:
+        cube = Cube(cube.values, _numbers(options.wavelengths), cube.no_data, cube.source)
+    mask = scene.mask
+    if options.mask is not None:
+        mask = _numbers(options.mask)
+    library, is_truth = scene.library, scene.is_truth
+    if options.library is not None:
+        library, is_truth = read_library(options.library), False
+    maps = scene.truth_maps if is_truth else None
+    return Scene(cube, scene.title, scene.n_endmembers, mask, library, is_truth, maps)
+
+
+def _numbers(path: Path) -> Any:
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, dtype=np.float64, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(
+            f"{path} could not be read: {error}. Expected .npy, or text with one number a line."
+        ) from error
+
+
+def _generated(n_materials: int, seed: int) -> Scene:
+    from nonneg.datasets import scene_like
+
+    rows, columns, bands = _SIZE
+    made = scene_like(rows, columns, bands, n_materials, noise=0.01, rng=seed)
+    wavelengths = np.linspace(400.0, 2400.0, bands)
+    names = tuple(f"material {at}" for at in range(n_materials))
+    shares = made.W / made.W.sum(axis=1, keepdims=True)
+    return Scene(
+        Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated scene"),
+        f"A generated scene of {n_materials} materials",
+        n_materials,
+        library=SpectralLibrary(names, made.H, wavelengths),
+        is_truth=True,
+        truth_maps=shares.reshape(rows, columns, -1),
+    )
+
+
+def _real(name: str, count: int | None) -> Scene:
+    from nonneg import datasets
+
+    load = {
+        "samson": datasets.load_samson,
+        "moffett": datasets.load_moffett,
+        "indian-pines": datasets.load_indian_pines,
+        "pavia-crop": datasets.load_pavia_u_crop,
+    }[name]
+    found = load()
+    rows, columns = found.sample_shape or (1, len(found.y))
+    values = np.asarray(found.X).reshape(rows, columns, -1)
+    ends = RANGES.get(name)
+    wavelengths = None if ends is None else np.linspace(*ends, values.shape[2])
+    cube = Cube(values, wavelengths, source=name)
+    spectra = found.extras.get("endmembers")
+    if spectra is None:
+        return Scene(cube, name, count)
+    names = found.names or tuple(f"endmember {at}" for at in range(len(spectra)))
+    maps = found.extras["abundances"].reshape(rows, columns, -1)
+    library = SpectralLibrary(names, spectra, wavelengths)
+    return Scene(cube, name, count or len(spectra), library=library, is_truth=True, truth_maps=maps)

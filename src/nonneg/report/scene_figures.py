@@ -1,0 +1,111 @@
+"""Figures of a hyperspectral scene."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.report.figures import FAINT, INK, page_figure, svg_text
+
+
+def spectrum_lines(
+    spectra: FloatArray,
+    wavelengths: FloatArray | None,
+    names: Sequence[str],
+    colours: Sequence[str],
+    known: FloatArray | None = None,
+) -> str:
+    """Draw spectra as lines.
+
+    Parameters
+    ----------
+    spectra : array of shape (n_spectra, n_bands)
+        The spectra.
+    wavelengths : array of shape (n_bands,) or None
+        Where the bands lie; None numbers them.
+    names, colours : sequence of str
+        Of the spectra.
+    known : array of shape (n_spectra, n_bands), optional
+        Drawn dashed beside each, scaled to its brightness; NaN is left out.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    places = np.arange(spectra.shape[1]) if wavelengths is None else np.asarray(wavelengths)
+    order = np.argsort(places, kind="stable")
+    places, lines = places[order], np.asarray(spectra, dtype=np.float64)[:, order]
+    # Bands that were taken out, such as those of water, leave a gap in the line.
+    if len(places) > 2:
+        steps = np.diff(places)
+        gaps = np.flatnonzero(steps > 5 * np.median(steps)) + 1
+        places, lines = np.insert(places.astype(float), gaps, np.nan), np.insert(lines, gaps, np.nan, axis=1)
+        order = np.insert(order, gaps, -1)
+    figure, axes = page_figure(10.4, 3.8)
+    for at, line in enumerate(lines):
+        axes.plot(places, line, color=colours[at], linewidth=2, label=names[at])
+        if known is not None and np.isfinite(known[at]).any():
+            beside = _scaled_like(np.where(order >= 0, np.asarray(known)[at, order], np.nan), line)
+            axes.plot(places, beside, color=colours[at], linewidth=1.4, linestyle=(0, (4, 3)))
+    axes.set_xlabel("band" if wavelengths is None else "wavelength, nm", color=INK)
+    axes.set_ylabel("value", color=INK)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    legend = axes.legend(fontsize=9, frameon=False, ncols=max(1, min(4, -(-len(names) // 6))), labelcolor=INK)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return svg_text(figure, "Spectra of the endmembers")
+
+
+def marked_scene(
+    address: str, shape: Sequence[int], pixels: Sequence[Sequence[int]], colours: Sequence[str]
+) -> str:
+    """Draw a picture of the scene with rings around pixels.
+
+    Parameters
+    ----------
+    address : str
+        Of the picture, which holds it.
+    shape : sequence of int
+        Rows and columns of the scene.
+    pixels : sequence of pairs of int
+        Row and column of each ring.
+    colours : sequence of str
+        Of the rings.
+
+    Returns
+    -------
+    str
+        An SVG element.
+    """
+    rows, columns = shape[0], shape[1]
+    size = max(rows, columns) / 45
+    parts = [
+        f'<svg role="img" aria-label="The scene with its pure pixels" viewBox="0 0 {columns} {rows}" '
+        f'preserveAspectRatio="xMidYMid meet"><image href="{address}" width="{columns}" height="{rows}" '
+        'preserveAspectRatio="none"/>'
+    ]
+    for number, ((row, column), colour) in enumerate(zip(pixels, colours, strict=True)):
+        x, y = column + 0.5, row + 0.5
+        left = x > 0.85 * columns
+        ring = f'cx="{x:g}" cy="{y:g}" r="{size:g}" fill="none"'
+        parts.append(
+            f'<circle {ring} stroke="#ffffff" stroke-width="{0.75 * size:g}"/>'
+            f'<circle {ring} stroke="{colour}" stroke-width="{0.4 * size:g}"/>'
+            f'<text x="{x + (-1.8 if left else 1.8) * size:g}" y="{y + 0.7 * size:g}" '
+            f'font-size="{2.4 * size:g}" font-weight="700" text-anchor="{"end" if left else "start"}" '
+            f'fill="#ffffff" stroke="#000000" stroke-width="{0.45 * size:g}" paint-order="stroke">{number}'
+            "</text>"
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def _scaled_like(line: Any, other: Any) -> Any:
+    """Give a spectrum the brightness of another, where both are known."""
+    both = np.isfinite(line) & np.isfinite(other)
+    size = float(line[both] @ line[both])
+    return line * (float(line[both] @ other[both]) / size if size > 0 else 1.0)

@@ -1,0 +1,215 @@
+"""The report of an unmixed scene: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.images import data_address, picture_png
+from nonneg.report import wording
+from nonneg.report.curves import COLOURS
+from nonneg.report.rendering import drawing, render
+from nonneg.report.scene_figures import marked_scene, spectrum_lines
+
+N_MAPS = 60
+"""At most so many maps are shown."""
+# Black does not show on a dark page.
+PALETTE = tuple(colour for colour in COLOURS if colour != "#000000")
+_LONGEST = 700
+
+
+@dataclass(frozen=True)
+class ScenePictures:
+    """What the page draws.
+
+    Attributes
+    ----------
+    preview : array of uint8 of shape (n_rows, n_columns, 3)
+        The scene in colours.
+    maps : array of shape (n_rows, n_columns, n_endmembers)
+        The abundances; NaN where there are no data.
+    residuals : array of shape (n_rows, n_columns)
+        What the mixtures leave.
+    spectra : array of shape (n_endmembers, n_bands)
+        The endmembers.
+    names : sequence of str
+        Theirs.
+    pure_pixels : array of int of shape (n_endmembers, 2)
+        Row and column of each.
+    wavelengths : array of shape (n_bands,) or None
+        Of the bands.
+    known_spectra : array of shape (n_endmembers, n_bands) or None
+        What each looks like in a library; NaN for none.
+    """
+
+    preview: Any
+    maps: FloatArray
+    residuals: FloatArray
+    spectra: FloatArray
+    names: Sequence[str]
+    pure_pixels: IntArray
+    wavelengths: FloatArray | None = None
+    known_spectra: FloatArray | None = None
+
+
+def scene_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    result, library = record["result"], record["library"]
+    k = result["n_endmembers"]
+    subject = "1 pure spectrum explains" if k == 1 else f"{wording.number(k)} pure spectra explain"
+    explained = wording.percent(max(result["explained"], 0.0))
+    found = f"{subject} {explained} of the squared norm of the scene"
+    if library is None:
+        return f"{found}."
+    known = "the true ones" if library["is_truth"] else "those of the library"
+    return f"{found}; they are {wording.number(library['mean_angle'], digits=3)}° from {known} on average."
+
+
+def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
+    """Write the report of an unmixed scene.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+    pictures : ScenePictures
+        What is drawn.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    colours = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
+    step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
+    scene = data_address(picture_png(pictures.preview[::step, ::step]))
+    worst = float(np.nanmax(pictures.residuals)) if np.isfinite(pictures.residuals).any() else 0.0
+    context = {
+        "title": record["title"],
+        "answer": scene_sentence(record),
+        "outcome": _outcome(record),
+        "tiles": _tiles(record),
+        "scene": drawing(
+            marked_scene(scene, pictures.residuals.shape, pictures.pure_pixels.tolist(), colours)
+        ),
+        "scene_text": _scene_text(record, pictures.wavelengths),
+        "maps": [
+            {
+                "source": data_address(picture_png(pictures.maps[::step, ::step, at], 1.0)),
+                "number": at,
+                "name": pictures.names[at],
+                "colour": colours[at],
+                "mean": wording.percent(record["endmembers"][at]["mean_abundance"]),
+            }
+            for at in range(min(len(pictures.names), N_MAPS))
+        ],
+        "left": {
+            "source": data_address(picture_png(pictures.residuals[::step, ::step], worst)),
+            "worst": wording.percent(worst),
+        },
+        "spectra": drawing(
+            spectrum_lines(
+                pictures.spectra,
+                pictures.wavelengths,
+                [f"{at}: {name}" for at, name in enumerate(pictures.names)],
+                colours,
+                pictures.known_spectra,
+            )
+        ),
+        "with_known": pictures.known_spectra is not None,
+        "rows": [_row(entry, colours[entry["endmember"]]) for entry in record["endmembers"]],
+        "library": record["library"],
+        "certificate": [wording.statement(entry) for entry in record["certificate"]],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    return render("scene.html", context)
+
+
+def _row(entry: Mapping[str, Any], colour: str) -> dict[str, Any]:
+    return {
+        "endmember": entry["endmember"],
+        "colour": colour,
+        "place": f"row {entry['row']}, column {entry['column']}",
+        "mean": wording.percent(entry["mean_abundance"]),
+        "name": entry["name"],
+        "nearest": entry["nearest"],
+        "angle": None if entry["angle"] is None else f"{entry['angle']:.2f}°",
+        "map_error": None if entry["map_error"] is None else wording.number(entry["map_error"], digits=3),
+    }
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    data, result = record["data"], record["result"]
+    rows, columns, bands = data["shape"]
+    text = (
+        f"{wording.number(rows)} x {wording.number(columns)} pixels with {wording.number(bands)} bands from "
+        f"{data['source']}. Pure pixels by {result['method']}, abundances with the constraint "
+        f"{result['constraint']}, in {wording.seconds(result['seconds'])}."
+    )
+    if data["n_left_out"]:
+        text += f" {wording.number(data['n_left_out'])} pixels hold no data or were left out."
+    if data["n_clipped"]:
+        text += f" {wording.number(data['n_clipped'])} entries below zero were set to zero."
+    return text
+
+
+def _scene_text(record: Mapping[str, Any], wavelengths: Any) -> str:
+    bands = record["data"]["preview_bands"]
+    shown = ", ".join(str(band) for band in bands)
+    if wavelengths is not None:
+        shown = ", ".join(f"{wavelengths[band]:.0f} nm" for band in bands)
+        return f"Red, green and blue are {shown}. Rings mark the pure pixels."
+    return f"Red, green and blue are the bands {shown}. Rings mark the pure pixels."
+
+
+def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    result, library = record["result"], record["library"]
+    tiles = [
+        ("endmembers", wording.number(result["n_endmembers"])),
+        ("relative error", wording.number(result["relative_error"])),
+        ("pixels", wording.number(record["data"]["n_pixels"])),
+        ("time", wording.seconds(result["seconds"])),
+    ]
+    if library is not None:
+        tiles.insert(1, ("mean angle", f"{library['mean_angle']:.2f}°"))
+        if library["map_error"] is not None:
+            tiles.insert(2, ("map error (RMS)", wording.number(library["map_error"], digits=3)))
+    return tiles
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    data, result = record["data"], record["result"]
+    about_data = [
+        ("source", data["source"]),
+        ("shape", " \N{MULTIPLICATION SIGN} ".join(wording.number(side) for side in data["shape"])),
+        ("entries", data["dtype"]),
+        ("pixels that count", wording.number(data["n_pixels"])),
+    ]
+    about_result = [
+        (name.replace("_", " "), wording.number(result[name], digits=8))
+        for name in ("method", "constraint", "relative_error", "duality_gap", "n_iter")
+        if result[name] is not None
+    ]
+    parameters = [(name, wording.number(value)) for name, value in record["parameters"].items()]
+    return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]

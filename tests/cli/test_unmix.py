@@ -1,0 +1,182 @@
+"""`nonneg unmix`: what it writes, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from nonneg.applications.hyperspectral import read_cube, read_library
+from nonneg.cli import main
+from nonneg.datasets import separable_dirichlet, store
+
+ROWS, COLUMNS, BANDS, K = 9, 12, 15, 3
+
+
+@pytest.fixture
+def planted():
+    return separable_dirichlet(ROWS * COLUMNS, BANDS, K, rng=1)
+
+
+@pytest.fixture
+def cube_file(tmp_path, planted):
+    path = tmp_path / "field.npy"
+    np.save(path, planted.X.reshape(ROWS, COLUMNS, BANDS))
+    return path
+
+
+@pytest.fixture
+def library_file(tmp_path, planted):
+    path = tmp_path / "library.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["wavelength", "<tree>", "rock", "water"])
+        spectra = 2.0 * planted.X[planted.anchors]
+        writer.writerows(
+            [place, *row] for place, row in zip(np.linspace(450, 700, BANDS), spectra.T, strict=True)
+        )
+    return path
+
+
+def test_writes_maps_spectra_numbers_and_a_report(cube_file, planted, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["unmix", str(cube_file), "-k", "3", "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("3 pure spectra explain 100.0% of the squared norm of the scene.")
+    assert "field.npy: 9 x 12 pixels, 15 bands" in said.err
+    assert "pixels mapped" in said.err
+    assert {path.name for path in out.iterdir()} == {
+        "abundances.npy", "residuals.npy", "endmembers.csv", "result.json", "report.html",
+    }  # fmt: skip
+    maps = np.load(out / "abundances.npy")
+    assert maps.shape == (ROWS, COLUMNS, K)
+    np.testing.assert_allclose(maps.sum(axis=2), 1)
+    record = json.loads((out / "result.json").read_text())
+    places = {entry["row"] * COLUMNS + entry["column"] for entry in record["endmembers"]}
+    assert places == set(planted.anchors.tolist())
+    assert record["library"] is None
+    assert record["certificate"]
+    for at, entry in enumerate(record["endmembers"]):
+        np.testing.assert_allclose(maps[entry["row"], entry["column"], at], 1, atol=1e-6)
+    # What was found is a library of spectra itself.
+    np.testing.assert_allclose(
+        read_library(out / "endmembers.csv").spectra[0],
+        planted.X[record["endmembers"][0]["row"] * COLUMNS + record["endmembers"][0]["column"]],
+    )
+
+
+def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_path, capsys):
+    pytest.importorskip("spectral")
+    values = np.load(cube_file)
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    values[divmod(free, COLUMNS)] = -5
+    np.save(cube_file, values)
+    np.save(tmp_path / "mask.npy", np.ones((ROWS, COLUMNS), bool))
+    np.savetxt(tmp_path / "places.txt", np.linspace(450, 700, BANDS))
+    out = tmp_path / "out"
+    words = [
+        "unmix",
+        str(cube_file),
+        "-k",
+        "3",
+        "-o",
+        str(out),
+        "--quiet",
+        "--maps",
+        "envi",
+        "--no-data",
+        "-5",
+    ]
+    words += ["--library", str(library_file), "--mask", str(tmp_path / "mask.npy")]
+    assert main([*words, "--wavelengths", str(tmp_path / "places.txt"), "--constraint", "sum-to-one"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert re.search(r"\| <tree> +\|", said.out)
+    record = json.loads((out / "result.json").read_text())
+    assert {entry["name"] for entry in record["endmembers"]} == {"<tree>", "rock", "water"}
+    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-4
+    assert record["data"]["n_left_out"] == 1
+    assert not record["library"]["is_truth"]
+    maps = read_cube(out / "abundances.hdr")
+    assert np.isnan(maps.values[divmod(free, COLUMNS)]).all()
+    assert not np.load(out / "mask.npy")[divmod(free, COLUMNS)]
+    page = (out / "report.html").read_text()
+    assert "&lt;tree&gt;" in page
+    assert "<tree>" not in page
+    assert "640 nm" not in page  # the nearest band is shown, not what was wished for
+    assert "wavelength, nm" in page
+
+
+def test_report_is_one_file(cube_file, tmp_path):
+    out = tmp_path / "out"
+    assert main(["unmix", str(cube_file), "-k", "3", "--method", "vca", "--quiet", "-o", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
+    assert "<script" not in page
+    assert page.count("<svg") == 2
+    assert page.count("<img") == K + 1
+
+
+def test_negative_entries_are_noted(cube_file, planted, tmp_path, capsys):
+    values = np.load(cube_file)
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    values[divmod(free, COLUMNS)][0] = -1e-4
+    np.save(cube_file, values)
+    assert main(["unmix", str(cube_file), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
+    assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err
+
+
+def test_a_generated_scene_with_its_truth(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("nonneg.cli.unmix_scenes._SIZE", (30, 40, 50))
+    assert main(["unmix", "--example", "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
+    assert "from the true ones on average" in capsys.readouterr().out
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert record["library"]["is_truth"]
+    assert record["library"]["mean_angle"] < 3
+    assert record["library"]["map_error"] < 0.2
+
+
+def test_samson(tmp_path, capsys):
+    if not store.is_available("samson"):
+        pytest.skip("samson is not on this machine")
+    assert main(["unmix", "samson", "--quiet", "-o", str(tmp_path / "out")]) == 0
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    angles = {entry["name"]: entry["angle"] for entry in record["endmembers"]}
+    assert angles == {
+        "rock": pytest.approx(2.32, abs=0.02), "tree": pytest.approx(1.26, abs=0.02),
+        "water": pytest.approx(6.53, abs=0.02),
+    }  # fmt: skip
+    assert record["library"]["map_error"] == pytest.approx(0.128, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-k", "3"], "Give a file with a cube, the name of a real scene"),
+        (["x.npy", "--example"], "one of them"),
+        (["none.npy", "-k", "3"], r"none\.npy does not exist"),
+        (["CUBE"], "Say how many pure spectra"),
+        (["CUBE", "-k", "3", "--constraint", "sum"], "constraint='sum' is not known"),
+        (["CUBE", "-k", "auto"], "needs n_anchors"),
+        (["CUBE", "-k", "3", "--mask", "none.npy"], r"none\.npy could not be read"),
+        (["CUBE", "-k", "3", "--library", "none.csv"], r"none\.csv does not exist"),
+    ],
+)
+def test_mistakes_are_explained_in_one_line(cube_file, tmp_path, capsys, words, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [str(cube_file) if word == "CUBE" else word for word in words]
+    assert main(["unmix", *words, "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert re.search(message, said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nan_outside_the_mask_is_explained(cube_file, tmp_path, capsys):
+    values = np.load(cube_file)
+    values[2, 3, 4] = np.nan
+    np.save(cube_file, values)
+    assert main(["unmix", str(cube_file), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 2
+    assert "row 2, column 3" in capsys.readouterr().err
