@@ -7,10 +7,11 @@ import pytest
 from tests.references.holders import FORMS, bring, plain
 
 from nonneg import purify
+from nonneg.data import as_data_matrix
 from nonneg.datasets import purification_model
 from nonneg.exceptions import InvalidDataError
 from nonneg.purification import perturbed_features
-from nonneg.purification.samples import is_stream
+from nonneg.purification.samples import is_stream, spread_rows
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,14 @@ def test_what_is_taken_for_a_stream():
         is_stream(given) for given in (X, X.tolist(), bring(X, "csr"), bring(X, "dask"), [], "text")
     )
     assert all(is_stream(given) for given in ([X], (X, X), iter([X]), lambda: iter([X])))
+
+
+def test_rows_that_count_more_are_looked_at_more_often():
+    X = np.arange(12.0).reshape(6, 2)
+    weights = np.array([0.0, 3, 1, 0, 2, 0])
+    expected = np.repeat(X, weights.astype(int), axis=0)
+    for form in ("dense", "csr", "torch", "dask"):
+        np.testing.assert_array_equal(spread_rows(as_data_matrix(bring(X, form), weights=weights)), expected)
+    np.testing.assert_array_equal(spread_rows(as_data_matrix(X)), X)
+    rare = spread_rows(as_data_matrix(X, weights=1e3 * weights), most=60)
+    assert np.unique(rare[:, 0], return_counts=True)[1].tolist() == [30, 10, 20]

@@ -53,7 +53,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         See `nonneg.experiments.purification.planted_runs.settings`.
     """
     published = {"update": "covariance", "alpha": 0.25, "eta": 0.5, "pseudo_inverse": "moore-penrose"}
-    numbers = (2000, 8000) if quick else NUMBERS
+    numbers = (1000, 4000) if quick else NUMBERS
     cases: list[dict[str, Any]] = []
     for number in numbers:
         cases += [published | {"samples": number, "level": level} for level in STARTS]

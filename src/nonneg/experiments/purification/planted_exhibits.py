@@ -103,10 +103,12 @@ def panel(title: str, x_label: str, series: Sequence[Series], *, y_label: str, x
 
     Parameters
     ----------
-    title, x_label, y_label : str
-        Around the axes.
+    title, x_label : str
+        Above and below the axes.
     series : sequence of Series
         The curves.
+    y_label : str
+        Beside the axes.
     x_log : bool
         Whether the other axis is logarithmic too.
 
