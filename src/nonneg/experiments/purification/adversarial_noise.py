@@ -55,7 +55,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         See `nonneg.experiments.purification.planted_runs.settings`.
     """
     levels = (0.1, 0.3) if quick else LEVELS
-    published = {"noise": "adversarial", "update": "covariance", "samples": "array"}
+    published: dict[str, Any] = {"noise": "adversarial", "update": "covariance", "samples": "array"}
     published |= {"blocks": 4 if quick else 23}
     cases: list[dict[str, Any]] = []
     for level in levels:

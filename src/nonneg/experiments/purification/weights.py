@@ -88,7 +88,10 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         A figure, two tables and verdicts.
     """
     groups = grouped(records, "weights", "update", "samples", "noise")
-    named = {"regression, drawn": ("regression", N_SAMPLES), "covariance, drawn": ("covariance", N_SAMPLES)}
+    named: dict[str, tuple[str, Any]] = {
+        "regression, drawn": ("regression", N_SAMPLES),
+        "covariance, drawn": ("covariance", N_SAMPLES),
+    }
     named["covariance, array"] = ("covariance", "array")
     panels = []
     for title, (update, samples) in named.items():
@@ -137,7 +140,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     default = [(kind, "regression", N_SAMPLES, "none") for kind in (*WEIGHTS, "mixed")]
     drawn = [(kind, "covariance", N_SAMPLES, "none") for kind in (*WEIGHTS, "mixed")]
     arrays = [(kind, "covariance", "array", "none") for kind in WEIGHTS]
-    sixth = {
+    sixth: dict[str, list[tuple[Any, ...]]] = {
         "default update, drawn samples": [(kind, "regression", N_NOISY, "adversarial") for kind in WEIGHTS],
         "published update, arrays": [(kind, "covariance", "array", "adversarial") for kind in WEIGHTS],
     }
