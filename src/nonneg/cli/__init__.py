@@ -17,6 +17,7 @@ COMMANDS = {
     "rank": "estimate how many components a file asks for, by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
     "communities": "find the overlapping communities of a graph, and write a report with a picture",
+    "separate": "separate a recording into its sources, and write them with a report",
     "unmix": "find the pure spectra of a hyperspectral cube and map them, and write a report",
     "report": "write the report of an earlier fit again",
     "reproduce": "repeat experiments of the papers",
