@@ -45,6 +45,13 @@ def test_starts_by_name(data, noisy, init):
         assert 0.8 < np.quantile(W[W > 0], 0.9) < 1.3
 
 
+def test_the_paper_s_name_of_the_start_from_cones(data):
+    one, other = (
+        PurificationNMF(8, init=init, max_iter=2).fit(data.X).components_ for init in ("cone", "cr1")
+    )
+    np.testing.assert_array_equal(one, other)
+
+
 def test_given_features_are_refined_as_by_the_function(data):
     start = perturbed_features(data.H, 0.1, rng=1)
     model = PurificationNMF(init=start, max_iter=20, tol=0)

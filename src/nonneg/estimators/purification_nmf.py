@@ -43,8 +43,9 @@ class PurificationNMF(OnlinePurification):
         The number of features. "auto" takes that of a given start, else an estimate by
         `nonneg.estimate_rank`.
     init : {"anchors", "cone", "nmf"} or array of shape (n_components, n_features)
-        The warm start: samples that show one feature alone (successive projections), the directions of cones,
-        fifty passes of NMF, or given features. For cones and NMF negative entries count as zeros.
+        The warm start: samples that show one feature alone (successive projections), the directions of cones
+        (also named "cr1"), fifty passes of NMF, or given features. For cones and NMF negative entries count
+        as zeros.
     update : {"regression", "covariance"}
         The regression on decoded weights, or the published update.
     decode : {"auto", "unshifted", "shifted", "linear"}

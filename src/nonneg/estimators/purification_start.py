@@ -23,6 +23,7 @@ from nonneg.separable import select_anchors
 from nonneg.solvers import factorize
 
 STARTS = ("anchors", "cone", "nmf")
+ALIASES = {"cr1": "cone"}
 NMF_PASSES = 50
 # Anchors are looked for among so many entries of the data.
 START_ENTRIES = 1 << 22
@@ -81,6 +82,7 @@ def features_to_start(data: DataMatrix, n: int, init: Any, rng: Seed) -> FloatAr
                 "n_components='auto'."
             )
         return given
+    init = ALIASES.get(init, init)
     if init not in STARTS:
         raise UnknownNameError.of("init", init, STARTS)
     if n > min(data.shape):
