@@ -1,12 +1,11 @@
 """One descent over orthogonal matrices: relative gradient, diagonal curvature, retraction and line search.
 
-A point is moved by multiplying from the left with a rotation, ``Phi -> R Phi``, where R = exp(t E) or the
-polar factor of I + t E for a skew direction E.
+A matrix P with orthonormal columns is moved by multiplying from the left with a rotation, ``P -> R P``, where
+R = exp(t E) or the polar factor of I + t E for a skew direction E.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,26 +14,27 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.descent.line_search import SEARCHES, Point, SearchOutcome
 from nonneg.exceptions import UnknownNameError
-from nonneg.orthogonal.group import exponential, polar, polar_velocity, skew_part
-
-RETRACTIONS = ("exponential", "polar")
-"""The ways from a skew matrix to a rotation."""
+from nonneg.orthogonal.curves import CURVES, ExponentialCurve, PolarCurve
+from nonneg.orthogonal.group import skew_part
 
 
 class RotationObjective(Protocol):
-    """A function of orthogonal matrices, as far as the descent needs it; a batch of problems at once."""
+    """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once.
+
+    A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first.
+    """
+
+    def at(self, P: Array) -> Point:
+        """Return the point of given matrices."""
 
     def value(self, point: Point) -> Array:
         """Return the values, of shape (batch,)."""
 
     def gradient(self, point: Point) -> Array:
-        """Return G with <G, E> the derivative along exp(t E) at t = 0, of shape (batch, m, m)."""
+        """Return G with <G, E> the derivative along exp(t E) P at t = 0, of shape (batch, m, m)."""
 
     def curvature(self, point: Point) -> Array:
         """Return the diagonal of the quadratic model, symmetric; entries not above zero are not used."""
-
-    def rotated(self, point: Point, rotation: Array) -> Point:
-        """Return the point after a rotation."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,6 @@ class RotationStep:
     ----------
     point : tuple of array
         Where it led.
-    rotation : array of shape (batch, m, m)
-        By which rotation.
     gradient_norm : array of shape (batch,)
         Frobenius norm of the skew gradient before the step.
     search : SearchOutcome
@@ -54,7 +52,6 @@ class RotationStep:
     """
 
     point: Point
-    rotation: Array
     gradient_norm: Array
     search: SearchOutcome
 
@@ -82,33 +79,22 @@ def newton_direction(gradient: Array, curvature: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Line:
-    """The objective along rotations in one direction; its points carry the rotation in front."""
+    """The objective along a curve."""
 
     objective: RotationObjective
-    origin: Point
-    direction: Array
-    retraction: str
-    reads: bool
+    curve: ExponentialCurve | PolarCurve
 
     def at(self, step: Array) -> Point:
-        """Return the rotation and the point at a step."""
-        E = step[:, None, None] * self.direction
-        move: Callable[..., Array] = exponential if self.retraction == "exponential" else polar
-        rotation = move(E, reads=self.reads)
-        return (rotation, *self.objective.rotated(self.origin, rotation))
+        """Return the point at a step."""
+        return self.objective.at(self.curve.at(step))
 
     def value(self, point: Point) -> Array:
         """Return the values."""
-        return self.objective.value(point[1:])
+        return self.objective.value(point)
 
     def slope(self, point: Point, step: Array) -> Array:
         """Return the derivatives by the step."""
-        velocity = self.direction
-        if self.retraction == "polar":
-            E = self.direction
-            velocity = polar_velocity(E, step, point[0])
-        gradient = self.objective.gradient(point[1:])
-        return array_namespace(gradient).sum(gradient * velocity, axis=(1, 2))
+        return self.curve.slope(self.objective.gradient(point), step)
 
 
 def rotation_step(
@@ -140,20 +126,19 @@ def rotation_step(
     Returns
     -------
     RotationStep
-        Where it led; problems without a decrease stay where they are, with the identity as rotation.
+        Where it led; problems without a decrease stay where they are.
     """
     if search not in SEARCHES:
         raise UnknownNameError.of("search", search, SEARCHES)
-    if retraction not in RETRACTIONS:
-        raise UnknownNameError.of("retraction", retraction, RETRACTIONS)
+    if retraction not in CURVES:
+        raise UnknownNameError.of("retraction", retraction, CURVES)
     gradient = objective.gradient(point)
     xp = array_namespace(gradient)
     direction = newton_direction(gradient, objective.curvature(point))
     skew = skew_part(gradient)
     slope = xp.sum(gradient * direction, axis=(1, 2))
-    line = _Line(objective, point, direction, retraction, reads)
-    eye = xp.zeros_like(gradient) + xp.eye(gradient.shape[-1], dtype=gradient.dtype, device=gradient.device)
+    line = _Line(objective, CURVES[retraction](direction, point[0], reads=reads))
     options = {} if max_trials is None else {"max_trials": max_trials}
-    outcome = SEARCHES[search](line, (eye, *point), objective.value(point), slope, reads=reads, **options)
+    outcome = SEARCHES[search](line, point, objective.value(point), slope, reads=reads, **options)
     norm = xp.sqrt(xp.sum(skew * skew, axis=(1, 2)))
-    return RotationStep(outcome.point[1:], outcome.point[0], norm, outcome)
+    return RotationStep(outcome.point, norm, outcome)

@@ -19,18 +19,17 @@ from nonneg.transforms.result import StartsSummary, TransformResult
 from nonneg.transforms.runs import lane_history, last_values
 from nonneg.transforms.state import TransformState
 from nonneg.transforms.two_stage import FactorState
+from nonneg.transforms.working import Frames, whole_transform
 
 
-def best_transform(
-    batches: list[Batch], data: FrameCovariances, options: TransformOptions
-) -> TransformResult:
+def best_transform(batches: list[Batch], data: Frames, options: TransformOptions) -> TransformResult:
     """Build the result of TL-NMF from the best of all starts.
 
     Parameters
     ----------
     batches : list of Batch
         The first from random or given starts.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
     options : TransformOptions
         Of TL-NMF.
@@ -46,9 +45,9 @@ def best_transform(
     history = lane_history(batch.run.history, batch.best, batch.n_lanes)
     return _result(
         data,
-        state.transform[at],
-        state.activations[at],
-        state.components[at],
+        whole_transform(state.transform[at, ...], data),
+        state.activations[at, ...],
+        state.components[at, ...],
         options,
         method="tl",
         history=history,
@@ -60,7 +59,7 @@ def best_transform(
 def best_two_stage(
     batches: list[Batch],
     factor_starts: TransformState | None,
-    data: FrameCovariances,
+    data: Frames,
     options: TransformOptions,
     loop: LoopOptions,
 ) -> TransformResult:
@@ -72,7 +71,7 @@ def best_two_stage(
         Joint diagonalizations, the first from random or given starts.
     factor_starts : TransformState or None
         Starts of the second stage; None for none.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
     options : TransformOptions
         Of both stages.
@@ -86,7 +85,7 @@ def best_two_stage(
     """
     which = _best_batch(batches)
     batch = batches[which]
-    transform = batch.run.state.transform[batch.place]
+    transform = whole_transform(batch.run.state.transform[batch.place, ...], data)
     history = lane_history(batch.run.history, batch.best, batch.n_lanes)
     activations = components = second = None
     starts = _summary(batches, which)
@@ -96,7 +95,7 @@ def best_two_stage(
         transform = polished(transform)
         factors = fitted_factors(transform, factor_starts, data, options, loop)
         at = factors.place
-        activations, components = factors.run.state.activations[at], factors.run.state.components[at]
+        activations, components = factors.run.state.activations[at, ...], factors.run.state.components[at]
         second = lane_history(factors.run.history, factors.best, factors.n_lanes)
     return _result(
         data,
@@ -115,7 +114,7 @@ def best_two_stage(
 def fitted_factors(
     transform: Any,
     starts: TransformState,
-    data: FrameCovariances,
+    data: Frames,
     options: TransformOptions,
     loop: LoopOptions,
 ) -> Batch:
@@ -127,7 +126,7 @@ def fitted_factors(
         The transform.
     starts : TransformState
         Their factors are the starts.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
     options : TransformOptions
         Of the updates.
@@ -139,7 +138,7 @@ def fitted_factors(
     Batch
         The ends.
     """
-    V = data.variances(transform)[None, ...]
+    V = _covariances(data).variances(transform)[None, ...]
     state = FactorState(starts.activations, starts.components, np.arange(starts.batch))
     return ended(loop.run("factors", state, V, options, "factors"), state.batch)
 
@@ -170,7 +169,7 @@ def _summary(batches: list[Batch], which: int) -> StartsSummary | None:
 
 
 def _result(
-    data: FrameCovariances,
+    data: Frames,
     transform: Any,
     activations: Any,
     components: Any,
@@ -183,14 +182,17 @@ def _result(
     second: History | None = None,
 ) -> TransformResult:
     transform = polished(transform)
-    V = data.variances(transform)
+    whole = _covariances(data)
+    V = whole.variances(transform)
     L = float(likelihood(V[None, ...], options.eps0)[0])
     C, part = L, None
     if activations is not None:
         model = (activations @ components)[None, ...] + options.eps0
         C = float(full_objective(V[None, ...], model, options.eps0)[0])
         part = float(divergence(V[None, ...], model, options.eps0)[0])
-    certificate = certified(data, transform, activations, components, options, method=method, history=history)
+    certificate = certified(
+        whole, transform, activations, components, options, method=method, history=history
+    )
     return TransformResult(
         transform,
         activations,
@@ -208,3 +210,7 @@ def _result(
         starts,
         second,
     )
+
+
+def _covariances(data: Frames) -> FrameCovariances:
+    return data if isinstance(data, FrameCovariances) else data.whole

@@ -66,7 +66,7 @@ def certified(
     """
     batch = transform[None, ...]
     X = transformed_frames(data, batch)
-    V = variances(X, data.n_frames)
+    V = variances(X, data)
     single = "32" in str(transform.dtype)
     statements = [orthogonality_statement(float(orthogonality_error(transform)), single=single)]
     objective: VarianceObjective
@@ -75,10 +75,10 @@ def certified(
         model = (activations @ components)[None, ...] + options.eps0
     if method == "tl" and model is not None:
         kind = FitObjective if options.objective == "C" else DivergenceObjective
-        objective, letter = kind(data.n_frames, options.eps0, 1.0 / model), options.objective
+        objective, letter = kind(data, options.eps0, 1.0 / model), options.objective
     else:
-        objective, letter = DiagonalityObjective(data.n_frames, options.eps0), "L"
-    statements.append(_gradient_statement(objective, (X, V), letter, data.n_frames))
+        objective, letter = DiagonalityObjective(data, options.eps0), "L"
+    statements.append(_gradient_statement(objective, (batch, X, V), letter, data.n_frames))
     statements.append(descent_statement(history, single=single))
     L = float(likelihood(V, options.eps0)[0])
     if model is not None:
@@ -113,7 +113,7 @@ def orthogonality_statement(error: float, *, single: bool) -> Statement:
 
 
 def _gradient_statement(
-    objective: VarianceObjective, point: tuple[Array, Array], letter: str, n_frames: int
+    objective: VarianceObjective, point: tuple[Array, ...], letter: str, n_frames: int
 ) -> Statement:
     gradient = objective.gradient(point)
     xp = array_namespace(gradient)

@@ -15,6 +15,7 @@ from nonneg.transforms.covariances import FrameCovariances, check_eps0, covarian
 from nonneg.transforms.options import checked_count, checked_number, method_options
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
+from nonneg.transforms.working import working_frames, working_state
 
 
 def joint_diagonalize(
@@ -107,5 +108,7 @@ def joint_diagonalize(
     n_starts = checked_count("n_starts", n_starts, 1)
     with threads(n_jobs):
         starts = first_state(data, None, init=init, n_starts=n_starts, random_state=random_state)
-        batch = ended(loop.run("jd", starts, data, options, "joint diagonalization"), starts.batch)
-        return best_two_stage([batch], None, data, options, loop)
+        work = working_frames(data)
+        starts = working_state(starts, work)
+        batch = ended(loop.run("jd", starts, work, options, "joint diagonalization"), starts.batch)
+        return best_two_stage([batch], None, work, options, loop)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from array_api_compat import array_namespace
 
 from nonneg.orthogonal.quasi_newton import rotation_step
-from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.objective import DiagonalityObjective, likelihood, variances
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import TransformState
@@ -15,7 +15,7 @@ from nonneg.transforms.transform_learning import Measures
 
 
 def advance_joint_diagonalization(
-    state: TransformState, data: FrameCovariances, options: TransformOptions
+    state: TransformState, data: Any, options: TransformOptions
 ) -> tuple[TransformState, Measures]:
     """Make `n_rotation_updates` rotations that decrease L, with every run of a batch.
 
@@ -23,7 +23,7 @@ def advance_joint_diagonalization(
     ----------
     state : TransformState
         Where the runs stand; not changed.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
     options : TransformOptions
         How the iteration is made.
@@ -38,21 +38,20 @@ def advance_joint_diagonalization(
     xp = array_namespace(state.frames)
     n = data.n_frames
     X, transform = state.frames, state.transform
-    V = variances(X, n)
-    objective = DiagonalityObjective(n, options.eps0)
+    V = variances(X, data)
+    objective = DiagonalityObjective(data, options.eps0)
     gradient = xp.zeros_like(X[:, 0, 0])
     step, searched = gradient, xp.ones_like(gradient)
     for _ in range(options.n_rotation_updates):
         done = rotation_step(
             objective,
-            (X, V),
+            (transform, X, V),
             search=options.search,
             retraction=options.retraction,
             max_trials=options.max_trials,
             reads=options.reads,
         )
-        X, V = done.point
-        transform = done.rotation @ transform
+        transform, X, V = done.point
         gradient = done.gradient_norm / (2.0 * n)
         step, searched = done.search.step, xp.astype(done.search.succeeded, X.dtype)
     L = likelihood(V, options.eps0)

@@ -17,6 +17,7 @@ from nonneg.transforms.multi_start import multi_start
 from nonneg.transforms.options import METHODS, checked_count, checked_number, method_options
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
+from nonneg.transforms.working import working_frames, working_state
 
 
 def learn_transform(
@@ -163,7 +164,9 @@ def learn_transform(
             )
             return both.tl if method == "tl" else both.jd
         starts = first_state(data, n_components, init=init, n_starts=n_starts, random_state=random_state)
-        batch = ended(loop.run(method, starts, data, options, method), starts.batch)
+        work = working_frames(data)
+        starts = working_state(starts, work)
+        batch = ended(loop.run(method, starts, work, options, method), starts.batch)
         if method == "tl":
-            return best_transform([batch], data, options)
-        return best_two_stage([batch], starts, data, options, loop)
+            return best_transform([batch], work, options)
+        return best_two_stage([batch], starts, work, options, loop)

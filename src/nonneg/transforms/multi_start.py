@@ -18,6 +18,7 @@ from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
 from nonneg.transforms.state import TransformState, joined, renewed
 from nonneg.transforms.two_stage import FactorState, advance_factors
+from nonneg.transforms.working import Frames, working_frames, working_state
 
 
 @dataclass(frozen=True)
@@ -72,30 +73,32 @@ def multi_start(
         Two results.
     """
     starts = first_state(data, n_components, init=init, n_starts=n_starts, random_state=random_state)
-    tl = ended(loop.run("tl", starts, data, tl_options, "tl, first starts"), starts.batch)
+    work = working_frames(data)
+    starts = working_state(starts, work)
+    tl = ended(loop.run("tl", starts, work, tl_options, "tl, first starts"), starts.batch)
     stopped = tl.run.stop_reason in STOPPED
     short = replace(loop, max_iter=1, callback=None) if stopped else loop
-    jd = ended(short.run("jd", starts, data, jd_options, "jd, first starts"), starts.batch)
+    jd = ended(short.run("jd", starts, work, jd_options, "jd, first starts"), starts.batch)
     tl_batches, jd_batches, factor_starts = [tl], [jd], starts
     if not stopped and jd.run.stop_reason not in STOPPED:
         # Each JD solution gets the factors of its own, as further starts of TL-NMF.
-        solved = _with_factors(jd.run.state, data, jd_options, loop)
-        tl_batches.append(ended(loop.run("tl", solved, data, tl_options, "tl, from jd"), solved.batch))
+        solved = _with_factors(jd.run.state, work, jd_options, loop)
+        tl_batches.append(ended(loop.run("tl", solved, work, tl_options, "tl, from jd"), solved.batch))
         other = replace(tl.run.state, n_done=0, marks=None, lanes=np.arange(tl.run.state.batch))
-        jd_batches.append(ended(loop.run("jd", other, data, jd_options, "jd, from tl"), other.batch))
+        jd_batches.append(ended(loop.run("jd", other, work, jd_options, "jd, from tl"), other.batch))
         factor_starts = joined([replace(starts, n_done=0, marks=None), replace(other, lanes=other.lanes)])
     return MultiStart(
-        best_transform(tl_batches, data, tl_options),
-        best_two_stage(jd_batches, factor_starts, data, jd_options, short),
+        best_transform(tl_batches, work, tl_options),
+        best_two_stage(jd_batches, factor_starts, work, jd_options, short),
     )
 
 
 def _with_factors(
-    state: TransformState, data: FrameCovariances, options: TransformOptions, loop: LoopOptions
+    state: TransformState, data: Frames, options: TransformOptions, loop: LoopOptions
 ) -> TransformState:
     """Factor the variances of every transform of a batch, each from its own start."""
     state = renewed(state, data)
-    V = variances(state.frames, data.n_frames)
+    V = variances(state.frames, data)
     factors = FactorState(state.activations, state.components, np.arange(state.batch))
     # Every start has variances of its own here.
     compiled = compiled_advance("factors", V, options)

@@ -7,33 +7,66 @@ realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
 
 
-def variances(X: Array, n_frames: int) -> Array:
+def variances(X: Array, data: Any) -> Array:
     """Return the sums of squares over virtual realizations.
 
     Parameters
     ----------
-    X : array of shape (batch, rank * n_frames, m)
+    X : array of shape (batch, n_rows, m)
         Transformed virtual realizations.
-    n_frames : int
-        The number of frames.
+    data : FrameCovariances, WorkingFrames or int
+        Which rows belong to a frame; a number of frames means those of `FrameCovariances.rows`.
 
     Returns
     -------
     array of shape (batch, n_frames, m)
         The paper's V, transposed.
     """
+    n_frames = data if isinstance(data, int) else data.n_frames
     if X.shape[1] == n_frames:
         return X * X
+    starts = getattr(data, "starts", None)
+    if starts is not None:
+        return np.add.reduceat(X * X, starts, axis=1)
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
     return xp.sum(parts * parts, axis=1)
+
+
+def weighted_rows(X: Array, weights: Array, data: Any) -> Array:
+    """Multiply the rows of every frame by its weights.
+
+    Parameters
+    ----------
+    X : array of shape (batch, n_rows, m)
+        Transformed virtual realizations.
+    weights : array of shape (batch, n_frames, m)
+        One a variance.
+    data : FrameCovariances or WorkingFrames
+        Which rows belong to a frame.
+
+    Returns
+    -------
+    array of shape (batch, n_rows, m)
+        The products.
+    """
+    if X.shape[1] == data.n_frames:
+        return X * weights
+    counts = getattr(data, "counts", None)
+    if counts is not None:
+        return X * np.repeat(weights, counts, axis=1)
+    xp = array_namespace(X)
+    parts = xp.reshape(X, (X.shape[0], -1, data.n_frames, X.shape[2]))
+    return xp.reshape(parts * weights[:, None, :, :], X.shape)
 
 
 def likelihood(V: Array, eps0: float) -> Array:
@@ -100,17 +133,17 @@ def full_objective(V: Array, model: Array, eps0: float) -> Array:
 
 @dataclass(frozen=True)
 class VarianceObjective:
-    """An objective of rotations; points are (X, V).
+    """An objective of rotations; points are (P, X, V): transform, transformed frames and their variances.
 
     Attributes
     ----------
-    n_frames : int
-        The number of frames.
+    data : FrameCovariances or WorkingFrames
+        The frames.
     eps0 : float
         Added to the variances.
     """
 
-    n_frames: int
+    data: Any
     eps0: float
 
     def weights(self, V: Array) -> Array:
@@ -128,46 +161,42 @@ class VarianceObjective:
         """
         raise NotImplementedError
 
+    def at(self, P: Array) -> Point:
+        """Return the point of given transforms.
+
+        Parameters
+        ----------
+        P : array of shape (batch, m, p)
+            Rows are atoms, in the coordinates of the frames.
+
+        Returns
+        -------
+        tuple of array
+            P, X and V.
+        """
+        X = self.data.rows @ array_namespace(P).matrix_transpose(P)
+        return P, X, variances(X, self.data)
+
     def gradient(self, point: Point) -> Array:
         """Return the relative gradient.
 
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch, m, m)
             ``2 (X F'(V))' X``.
         """
-        X, V = point
+        P, X, V = point
         xp = array_namespace(X)
-        weights = 2.0 * self.weights(V)
-        if X.shape[1] == self.n_frames:
-            weighted = X * weights
-        else:
-            parts = xp.reshape(X, (X.shape[0], -1, self.n_frames, X.shape[2]))
-            weighted = xp.reshape(parts * weights[:, None, :, :], X.shape)
-        return xp.matrix_transpose(weighted) @ X
-
-    def rotated(self, point: Point, rotation: Array) -> Point:
-        """Return the point after a rotation.
-
-        Parameters
-        ----------
-        point : tuple of array
-            X and V.
-        rotation : array of shape (batch, m, m)
-            R.
-
-        Returns
-        -------
-        tuple of array
-            X R' and its variances.
-        """
-        X = point[0] @ array_namespace(rotation).matrix_transpose(rotation)
-        return X, variances(X, self.n_frames)
+        weighted = xp.matrix_transpose(weighted_rows(X, 2.0 * self.weights(V), self.data))
+        if P.shape[1] == P.shape[2]:
+            return weighted @ X
+        # X = rows P': the sum over rows is shorter this way.
+        return (weighted @ self.data.rows) @ xp.matrix_transpose(P)
 
 
 @dataclass(frozen=True)
@@ -188,14 +217,14 @@ class FitObjective(VarianceObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch,)
             ``sum V / (W H + eps0)``.
         """
-        return array_namespace(point[1]).sum(point[1] * self.inverse_model, axis=(1, 2))
+        return array_namespace(point[2]).sum(point[2] * self.inverse_model, axis=(1, 2))
 
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance.
@@ -218,14 +247,14 @@ class FitObjective(VarianceObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch, m, m)
             For the same scaling as the gradient.
         """
-        return symmetric_products(self.inverse_model, point[1])
+        return symmetric_products(self.inverse_model, point[2])
 
 
 @dataclass(frozen=True)
@@ -238,14 +267,14 @@ class DivergenceObjective(FitObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch,)
             ``sum V / (W H + eps0) - log(V + eps0)``.
         """
-        V = point[1]
+        V = point[2]
         xp = array_namespace(V)
         return xp.sum(V * self.inverse_model - xp.log(V + self.eps0), axis=(1, 2))
 
@@ -270,14 +299,14 @@ class DivergenceObjective(FitObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch, m, m)
             Symmetric.
         """
-        V = point[1]
+        V = point[2]
         return symmetric_products(self.inverse_model + 1.0 / (V + self.eps0), V)
 
 
@@ -291,15 +320,15 @@ class DiagonalityObjective(VarianceObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch,)
             ``sum log(V + eps0)``.
         """
-        xp = array_namespace(point[1])
-        return xp.sum(xp.log(point[1] + self.eps0), axis=(1, 2))
+        xp = array_namespace(point[2])
+        return xp.sum(xp.log(point[2] + self.eps0), axis=(1, 2))
 
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance.
@@ -322,18 +351,18 @@ class DiagonalityObjective(VarianceObjective):
         Parameters
         ----------
         point : tuple of array
-            X and V.
+            P, X and V.
 
         Returns
         -------
         array of shape (batch, m, m)
             For the same scaling as the gradient.
         """
-        xp = array_namespace(point[1])
-        V = point[1] + self.eps0
-        found = symmetric_products(1.0 / V, V) - 2.0 * self.n_frames
+        xp = array_namespace(point[2])
+        V = point[2] + self.eps0
+        found = symmetric_products(1.0 / V, V) - 2.0 * self.data.n_frames
         # Rounding is all that is left where two atoms have proportional variances, as each has with itself.
-        rounding = 2.0 * self.n_frames * 8.0 * xp.finfo(V.dtype).eps
+        rounding = 2.0 * self.data.n_frames * 8.0 * xp.finfo(V.dtype).eps
         return xp.where(found > rounding, found, xp.zeros_like(found))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from nonneg.descent.line_search import SEARCHES
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
-from nonneg.orthogonal.quasi_newton import RETRACTIONS
+from nonneg.orthogonal.curves import CURVES
 
 METHODS = ("tl", "jd")
 OBJECTIVES = ("C", "I")
@@ -55,7 +55,7 @@ class TransformOptions:
         checked_number("l1", self.l1)
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
-        for name, known in (("objective", OBJECTIVES), ("search", SEARCHES), ("retraction", RETRACTIONS)):
+        for name, known in (("objective", OBJECTIVES), ("search", SEARCHES), ("retraction", CURVES)):
             if getattr(self, name) not in known:
                 raise UnknownNameError.of(name, getattr(self, name), known)
         if self.l1 and self.objective != "I":

@@ -20,7 +20,6 @@ from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.iteration.stopping import StoppingRule
 from nonneg.transforms.advance import Advance, advancer
-from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import RENEWAL, TransformState, renewed
 
@@ -73,7 +72,7 @@ class BatchStep:
     ----------
     advance : callable
         Advances the batch.
-    data : FrameCovariances or None
+    data : FrameCovariances, WorkingFrames or None
         For the renewal of the transforms; None where there are none.
     n_lanes : int
         Starts at the beginning.
@@ -88,7 +87,7 @@ class BatchStep:
     def __init__(
         self,
         advance: Advance,
-        data: FrameCovariances | None,
+        data: Any,
         n_lanes: int,
         *,
         drop: int | None,

@@ -10,7 +10,6 @@ from array_api_compat import device as device_of
 
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.orthogonal.group import polished
-from nonneg.transforms.covariances import FrameCovariances
 
 State = TypeVar("State", bound=Any)
 
@@ -24,9 +23,9 @@ class TransformState:
 
     Attributes
     ----------
-    transform : array of shape (batch, m, m)
-        Orthogonal; rows are atoms.
-    frames : array of shape (batch, rank * n_frames, m)
+    transform : array of shape (batch, m, p)
+        Columns are orthonormal; rows are atoms, in the coordinates of the data.
+    frames : array of shape (batch, n_rows, m)
         Virtual realizations, transformed.
     activations : array of shape (batch, n_frames, k) or None
         The paper's H, transposed; None for a joint diagonalization.
@@ -110,32 +109,32 @@ def joined(states: list[State]) -> State:
     return replace(first, **{item.name: together(item.name) for item in fields(first)})
 
 
-def transformed_frames(data: FrameCovariances, transform: Array) -> Array:
+def transformed_frames(data: Any, transform: Array) -> Array:
     """Return the virtual realizations in the coordinates of a batch of transforms.
 
     Parameters
     ----------
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
-    transform : array of shape (batch, m, m)
+    transform : array of shape (batch, m, p)
         Rows are atoms.
 
     Returns
     -------
-    array of shape (batch, rank * n_frames, m)
+    array of shape (batch, n_rows, m)
         One row a virtual frame.
     """
     return data.rows @ array_namespace(transform).matrix_transpose(transform)
 
 
-def renewed(state: TransformState, data: FrameCovariances) -> TransformState:
+def renewed(state: TransformState, data: Any) -> TransformState:
     """Take the rounding of many rotations off.
 
     Parameters
     ----------
     state : TransformState
         After some iterations.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
 
     Returns

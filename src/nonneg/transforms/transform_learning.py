@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.orthogonal.quasi_newton import rotation_step
-from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.objective import (
     DivergenceObjective,
@@ -27,7 +27,7 @@ Measures = Mapping[str, Array]
 
 
 def advance_transform_learning(
-    state: TransformState, data: FrameCovariances, options: TransformOptions
+    state: TransformState, data: Any, options: TransformOptions
 ) -> tuple[TransformState, Measures]:
     """Make one outer iteration of TL-NMF with every run of a batch.
 
@@ -35,7 +35,7 @@ def advance_transform_learning(
     ----------
     state : TransformState
         Where the runs stand; not changed.
-    data : FrameCovariances
+    data : FrameCovariances or WorkingFrames
         The data.
     options : TransformOptions
         How the iteration is made.
@@ -50,26 +50,25 @@ def advance_transform_learning(
     xp = array_namespace(state.frames)
     n = data.n_frames
     X, transform = state.frames, state.transform
-    V = variances(X, n)
+    V = variances(X, data)
     activations, components = update_factors(
         V, state.activations, state.components, options.eps0, options.n_nmf_updates, l1=options.l1
     )
     model = activations @ components + options.eps0
     kind = FitObjective if options.objective == "C" else DivergenceObjective
-    objective = kind(n, options.eps0, 1.0 / model)
+    objective = kind(data, options.eps0, 1.0 / model)
     gradient = xp.zeros_like(X[:, 0, 0])
     step, searched = gradient, xp.ones_like(gradient)
     for _ in range(options.n_rotation_updates):
         done = rotation_step(
             objective,
-            (X, V),
+            (transform, X, V),
             search=options.search,
             retraction=options.retraction,
             max_trials=options.max_trials,
             reads=options.reads,
         )
-        X, V = done.point
-        transform = done.rotation @ transform
+        transform, X, V = done.point
         gradient = done.gradient_norm / (2.0 * n)
         step, searched = done.search.step, xp.astype(done.search.succeeded, X.dtype)
     measures = fit_measures(V, model, activations, options)

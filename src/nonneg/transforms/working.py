@@ -1,0 +1,153 @@
+"""Frames as the iterations read them: in the directions that they span, without empty virtual realizations.
+
+What is minimised depends on a transform Phi only through P = Phi B, where the columns of B span the frames: a
+matrix with orthonormal columns, but fewer than rows. How the transform acts on directions that no frame has
+is chosen at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from array_api_compat import is_numpy_array
+
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.transforms import LONGEST
+from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.state import TransformState, transformed_frames
+
+# Directions with singular values below this share of the largest are rounding.
+NEGLIGIBLE_DIRECTION = 1e-13
+NEGLIGIBLE_SINGLE = 1e-6
+# Directions and rows are left out where that saves at least this share of them.
+WORTH = 0.1
+
+
+@dataclass(frozen=True)
+class WorkingFrames:
+    """Virtual realizations in coordinates of the space that they span.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, p)
+        Their coordinates; those of a frame stand together.
+    starts : array of int of shape (n_frames,)
+        The first row of each frame.
+    counts : array of int of shape (n_frames,)
+        Rows of each frame.
+    basis : array of shape (frame_length, p)
+        The directions, orthonormal.
+    rest : array of shape (frame_length, frame_length - p)
+        Orthonormal directions that no frame has.
+    whole : FrameCovariances
+        What they were made of.
+    """
+
+    rows: FloatArray
+    starts: IntArray
+    counts: IntArray
+    basis: FloatArray
+    rest: FloatArray
+    whole: FrameCovariances
+
+    @property
+    def virtual(self) -> Array:
+        """The virtual realizations they were made of."""
+        return self.whole.virtual
+
+    @property
+    def n_frames(self) -> int:
+        """The number of frames."""
+        return self.whole.n_frames
+
+    @property
+    def frame_length(self) -> int:
+        """Samples a frame."""
+        return self.whole.frame_length
+
+
+Frames = FrameCovariances | WorkingFrames
+"""What the iterations take."""
+
+
+def working_frames(data: FrameCovariances) -> Frames:
+    """Bring frames into the form that is cheapest to iterate on.
+
+    Parameters
+    ----------
+    data : FrameCovariances
+        The data.
+
+    Returns
+    -------
+    FrameCovariances or WorkingFrames
+        The data themselves where there is nothing to gain, or elsewhere than in NumPy.
+    """
+    if not is_numpy_array(data.virtual) or data.frame_length <= LONGEST:
+        return data
+    rank, n, m = data.virtual.shape
+    by_frame = np.ascontiguousarray(np.swapaxes(data.virtual, 0, 1)).reshape(n * rank, m)
+    used = np.einsum("ij,ij->i", by_frame, by_frame) > 0
+    counts = used.reshape(n, rank).sum(axis=1)
+    # A silent frame keeps one row of zeros, so that every frame has its rows.
+    silent = np.flatnonzero(counts == 0)
+    used[silent * rank] = True
+    counts[silent] = 1
+    rows = by_frame[used]
+    _, sizes, directions = np.linalg.svd(rows if len(rows) <= m else np.linalg.qr(rows, mode="r"))
+    share = NEGLIGIBLE_SINGLE if rows.dtype == np.float32 else NEGLIGIBLE_DIRECTION
+    p = int((sizes > share * sizes[0]).sum())
+    if p > (1.0 - WORTH) * m:
+        if len(rows) > (1.0 - WORTH) * rank * n:
+            return data
+        directions, p = np.eye(m, dtype=rows.dtype), m
+    basis = np.ascontiguousarray(directions[:p].T)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    rest = np.ascontiguousarray(directions[p:].T)
+    return WorkingFrames(rows @ basis if p < m else rows, starts, counts, basis, rest, data)
+
+
+def working_state(state: TransformState, data: Frames) -> TransformState:
+    """Bring starts into the same form.
+
+    Parameters
+    ----------
+    state : TransformState
+        With square transforms.
+    data : FrameCovariances or WorkingFrames
+        From `working_frames`.
+
+    Returns
+    -------
+    TransformState
+        With the part of the transforms that matters.
+    """
+    if isinstance(data, FrameCovariances):
+        return state
+    transform = state.transform @ data.basis
+    return replace(state, transform=transform, frames=transformed_frames(data, transform))
+
+
+def whole_transform(P: Array, data: Frames) -> Array:
+    """Complete a transform.
+
+    Parameters
+    ----------
+    P : array of shape (frame_length, p)
+        What it does to directions that frames have.
+    data : FrameCovariances or WorkingFrames
+        From `working_frames`.
+
+    Returns
+    -------
+    array of shape (frame_length, frame_length)
+        Orthogonal; directions that no frame has are sent to the orthogonal complement of the columns of P.
+    """
+    if isinstance(data, FrameCovariances):
+        return P
+    p = P.shape[1]
+    if p == data.frame_length:
+        return P @ data.basis.T
+    complement = np.linalg.svd(P)[0][:, p:]
+    return P @ data.basis.T + complement @ data.rest.T
