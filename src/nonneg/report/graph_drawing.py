@@ -110,9 +110,8 @@ def graph_picture(
     rings = set(map(int, pure))
     for at, name in enumerate(names):
         parts.append(_node(places[at], radii[at], memberships[at], name, ring=at in rings))
-    for at in sorted(shown, key=lambda at: degrees[at]):
-        x, y = places[at]
-        parts.append(_label(x, y + radii[at] + 11, _short(names[at]), 13 if at in rings else 11))
+    order = sorted(shown, key=lambda at: (at not in rings, -degrees[at]))
+    parts += _labels([(places[at], radii[at], _short(names[at]), at in rings) for at in order])
     return "".join(parts) + "</svg>"
 
 
@@ -217,6 +216,21 @@ def _sectors(x: float, y: float, radius: float, shares: FloatArray) -> list[str]
             f'<path d="M{x:.1f} {y:.1f}L{x1:.1f} {y1:.1f}A{radius:.1f} {radius:.1f} 0 {int(share > 0.5)} 1 '
             f'{x2:.1f} {y2:.1f}Z" fill="{colour(at)}"/>'
         )
+    return parts
+
+
+def _labels(wanted: Sequence[tuple[FloatArray, float, str, bool]]) -> list[str]:
+    """Write names below their nodes, the first ones first, as long as none covers another."""
+    taken: list[tuple[float, float, float, float]] = []
+    parts = []
+    for (x, y), radius, text, ring in wanted:
+        size = 14 if ring else 11
+        half, low = 0.29 * size * len(text), y + radius + (5 if ring else 1)
+        box = (x - half, low, x + half, low + size)
+        if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            continue
+        taken.append(box)
+        parts.append(_label(x, low + 0.85 * size, text, size))
     return parts
 
 

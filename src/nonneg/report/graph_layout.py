@@ -39,7 +39,7 @@ def placed_nodes(adjacency: SparseMatrix, memberships: FloatArray) -> FloatArray
     if n == 1:
         return np.full((1, 2), 0.5)
     parts = adjacency.tocoo()
-    pull = np.sqrt(parts.data / parts.data.max()) if parts.nnz else parts.data
+    pull = (parts.data / parts.data.max()) ** 0.25 if parts.nnz else parts.data
     ideal = 2.0 / np.sqrt(n)
     for step in np.geomspace(0.2, 0.004, N_STEPS):
         apart = at[:, None, :] - at[None, :, :]

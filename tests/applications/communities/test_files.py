@@ -1,0 +1,121 @@
+"""Graphs from files."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from nonneg.applications.communities.files import read_graph
+from nonneg.exceptions import FileFormatError, UnknownNameError
+
+
+def written(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+EDGES = [[0, 3, 0], [3, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.txt", "# people\nAnn Bob 3\n\nBob Cyd\n"),
+        ("tabs.tsv", "Ann\tBob\t3\nBob\tCyd\t1\n"),
+        ("commas.csv", "source,target,weight\nAnn,Bob,3\nBob,Cyd,1\n"),
+        ("quoted.csv", '"Ann","Bob",3\n"Bob","Cyd",\n'),
+        ("semicolon.csv", "from;to;how often\nAnn;Bob;3\nBob;Cyd;1\n"),
+        ("percent.edges", "% sym\nAnn Bob 3.0 1290000000\nBob Cyd 1.0 1290000001\n"),
+        ("networkx.edgelist", "Ann Bob {'weight': 3}\nBob Cyd {}\n"),
+        ("twice.txt", "Ann Bob 1\nBob Ann 2\nBob Cyd\n"),
+        ("windows.csv", "\ufeffAnn, Bob, 3\r\nBob, Cyd, 1\r\n"),
+    ],
+)
+def test_edge_lists_of_all_kinds_give_the_same_graph(tmp_path, name, text):
+    found = read_graph(written(tmp_path, name, text))
+    assert found.names == ("Ann", "Bob", "Cyd")
+    np.testing.assert_array_equal(found.graph.toarray(), EDGES)
+    assert found.source == name
+    assert bool(found.notes) == (name == "twice.txt")
+
+
+def test_pairs_that_come_twice_are_added_or_the_largest_counts(tmp_path):
+    path = written(tmp_path, "a.txt", "a b 1\nb a 2\na a 5\n")
+    added, largest = (read_graph(path, duplicates=rule) for rule in ("sum", "max"))
+    assert added.graph.toarray().tolist() == [[5, 3], [3, 0]]
+    assert largest.graph.toarray().tolist() == [[5, 2], [2, 0]]
+    assert "1 pairs" in added.notes[0]
+    with pytest.raises(UnknownNameError, match="duplicates"):
+        read_graph(path, duplicates="first")
+
+
+def test_a_name_alone_is_an_isolated_node(tmp_path):
+    found = read_graph(written(tmp_path, "a.csv", "a,b\nlonely,\n"))
+    assert found.names == ("a", "b", "lonely")
+    assert found.graph.toarray()[2].sum() == 0
+
+
+def test_headings_can_be_said(tmp_path):
+    path = written(tmp_path, "a.csv", "x,y\na,b\n")
+    assert read_graph(path).names == ("x", "y", "a", "b")
+    assert read_graph(path, header=True).names == ("a", "b")
+    other = written(tmp_path, "b.txt", "a|b|2\n")
+    assert read_graph(other, delimiter="|").graph[0, 1] == 2
+
+
+def test_packed_edge_lists_are_read(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    with gzip.open(path, "wt") as stream:
+        stream.write("1 2\n2 3\n")
+    assert read_graph(path).names == ("1", "2", "3")
+
+
+def test_matrices_are_read(tmp_path):
+    A = sp.csr_array(np.array(EDGES, dtype=float))
+    sp.save_npz(tmp_path / "a.npz", A)
+    scipy.io.mmwrite(tmp_path / "a.mtx", sp.coo_matrix(A), symmetry="symmetric")
+    np.save(tmp_path / "a.npy", A.toarray())
+    for name in ("a.npz", "a.mtx", "a.npy"):
+        found = read_graph(tmp_path / name)
+        np.testing.assert_array_equal(sp.csr_array(found.graph).toarray(), EDGES)
+        assert found.names is None
+
+
+@pytest.mark.parametrize("name", ["a.graphml", "a.gml"])
+def test_graphs_of_networkx_keep_their_names(tmp_path, name):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_edge("Ann", "Bob", weight=3)
+    getattr(networkx, f"write_{name.split('.')[1]}")(graph, tmp_path / name)
+    found = read_graph(tmp_path / name).graph
+    assert set(found.nodes) == {"Ann", "Bob"}
+    assert found["Ann"]["Bob"]["weight"] == 3
+    numbered = networkx.relabel_nodes(graph, {"Ann": 0, "Bob": 1})
+    networkx.set_node_attributes(numbered, {0: "Ann", 1: "Bob"}, "name")
+    networkx.write_graphml(numbered, tmp_path / "numbered.graphml")
+    assert set(read_graph(tmp_path / "numbered.graphml").graph.nodes) == {"Ann", "Bob"}
+
+
+def test_files_that_are_no_graphs_are_refused(tmp_path):
+    with pytest.raises(FileFormatError, match="does not exist"):
+        read_graph(tmp_path / "none.txt")
+    with pytest.raises(FileFormatError, match=r"line 2: the weight 'heavy'"):
+        read_graph(written(tmp_path, "a.txt", "a b 1\nb c heavy\n"))
+    with pytest.raises(FileFormatError, match="no edges"):
+        read_graph(written(tmp_path, "b.txt", "# nothing\n"))
+    with pytest.raises(FileFormatError, match=r"unknown ending \(\.docx\)"):
+        read_graph(written(tmp_path, "a.docx", "a b"))
+    (tmp_path / "c.csv").write_bytes(b"\xff\xfe\x00a")
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        read_graph(tmp_path / "c.csv")
+    pytest.importorskip("networkx")
+    with pytest.raises(FileFormatError, match="GRAPHML"):
+        read_graph(written(tmp_path, "a.graphml", "<graph"))
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:30])
+    with pytest.raises(FileFormatError, match="could not be read"):
+        read_graph(tmp_path / "cut.txt.gz")

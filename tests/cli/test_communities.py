@@ -1,0 +1,106 @@
+"""`nonneg communities`: what it writes, what a browser shows, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.report.test_browser import CHECK, CHROMIUM, shown
+
+from nonneg.cli import main
+
+
+def test_les_miserables_from_names_to_report(tmp_path, capsys):
+    pytest.importorskip("networkx")
+    out = tmp_path / "out"
+    assert main(["communities", "--example", "lesmis", "-k", "5", "--quiet", "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("5 communities in 77 nodes;")
+    assert said.err == ""
+    assert {path.name for path in out.iterdir()} == {
+        "memberships.csv",
+        "result.json",
+        "graph.svg",
+        "report.html",
+    }
+    with (out / "memberships.csv").open(encoding="utf-8") as stream:
+        table = {row["node"]: row for row in csv.DictReader(stream)}
+    assert len(table) == 77
+    shares = {name: [float(row[f"community_{at}"]) for at in range(5)] for name, row in table.items()}
+    assert all(sum(row) == pytest.approx(1.0) for row in shares.values())
+    # The students of the barricade and the friends of Fantine's youth are apart.
+    assert table["Enjolras"]["label"] == table["Combeferre"]["label"] != table["Favourite"]["label"]
+    record = json.loads((out / "result.json").read_text())
+    assert {entry["pure_node"] for entry in record["communities"]} >= {"Valjean", "Fantine"}
+    assert record["data"]["n_edges"] == 254
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
+    if not CHROMIUM.exists():
+        pytest.skip("chromium is not installed")
+    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", CHECK)
+    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
+    assert complaints == ""
+    seen = re.search(r'data-seen="(\d+) of (\d+), (\d+) drawings, too wide by (-?\d+)"', document)
+    assert seen is not None
+    assert seen.groups() == ("0", "0", "2", "0")
+
+
+@pytest.fixture
+def edges(tmp_path):
+    """Two cliques with a node that is half in both, a loop, and a node alone."""
+    lines: list[str] = []
+    for first in (range(6), range(5, 11)):
+        lines += [f"n<{a}>,n<{b}>,{1 if 5 in (a, b) else 2}" for a in first for b in first if a < b]
+    path = tmp_path / "graph.csv"
+    path.write_text("source,target,weight\n" + "\n".join([*lines, "n<0>,n<0>,1", "lonely,"]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("method", ["spa", "spoc", "geonmf"])
+def test_odd_nodes_are_told_and_names_escaped(method, edges, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["communities", str(edges), "-k", "2", "--method", method, "-o", str(out)]
+    assert main(words) == 0
+    notes = capsys.readouterr().err
+    assert "1 edges from a node to itself were left out" in notes
+    assert "1 of 12 nodes have no edge; their memberships are NaN" in notes
+    with (out / "memberships.csv").open() as stream:
+        table = {row["node"]: row for row in csv.DictReader(stream)}
+    assert table["lonely"]["community_0"] == ""
+    assert table["n<1>"]["label"] != table["n<8>"]["label"]
+    assert 0.2 < float(table["n<5>"]["community_0"]) < 0.8
+    page = (out / "report.html").read_text()
+    assert "n&lt;1&gt;" in page
+    assert "n<1>" not in page
+    assert "no membership" in page
+
+
+def test_matrices_directions_and_weights(tmp_path, capsys):
+    directed = np.zeros((8, 8))
+    directed[:4, :4] = np.triu(np.full((4, 4), 3.0), 1)
+    directed[4:, 4:] = np.triu(np.ones((4, 4)), 1)
+    sp.save_npz(tmp_path / "a.npz", sp.csr_array(directed))
+    words = ["communities", str(tmp_path / "a.npz"), "-k", "2", "--method", "spa", "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "out")]) == 2
+    assert "symmetrize='sum'" in capsys.readouterr().err
+    assert main([*words, "--symmetrize", "sum", "--unweighted", "-o", str(tmp_path / "out")]) == 0
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert record["data"]["weighted"] is False
+    assert sorted(entry["n_nodes"] for entry in record["communities"]) == [4, 4]
+    signed = tmp_path / "signed.txt"
+    signed.write_text("a b 1\nb c -1\n")
+    assert main(["communities", str(signed), "-k", "1", "-o", str(tmp_path / "other")]) == 2
+    assert "The graph is signed" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said(tmp_path, capsys):
+    assert main(["communities", "-k", "2"]) == 2
+    assert "--example" in capsys.readouterr().err
+    assert main(["communities", str(tmp_path / "none.txt"), "-k", "2", "-o", str(tmp_path / "o")]) == 2
+    assert "does not exist" in capsys.readouterr().err

@@ -1,0 +1,92 @@
+"""The report of communities and its pictures."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.applications import MixedMembership
+from nonneg.datasets import mixed_membership_graph
+from nonneg.report.community_page import draw_graph, mostly_one, shared_weights
+from nonneg.report.graph_drawing import (
+    N_DRAWN,
+    PALETTE,
+    colour,
+    community_picture,
+    graph_picture,
+    nodes_to_draw,
+)
+from nonneg.report.graph_layout import placed_nodes
+
+
+@pytest.fixture(scope="module")
+def model():
+    planted = mixed_membership_graph(400, 3, mean_degree=20, n_pure=5, rng=0)
+    return MixedMembership(3, "spa").fit(planted.adjacency)
+
+
+def test_nodes_that_are_tied_are_drawn_near_one_another():
+    blocks = sp.block_diag([np.ones((6, 6)), np.ones((6, 6))], format="lil")
+    blocks[0, 6] = blocks[6, 0] = 1.0
+    shares = np.repeat(np.eye(2), 6, axis=0)
+    places = placed_nodes(sp.csr_array(blocks), shares)
+    assert places.min() == 0.0
+    assert places.max() == 1.0
+    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
+    assert distances[:6, :6].mean() < 0.6 * distances[:6, 6:].mean()
+    np.testing.assert_array_equal(places, placed_nodes(sp.csr_array(blocks), shares))
+    assert placed_nodes(sp.csr_array((1, 1)), np.ones((1, 1))).tolist() == [[0.5, 0.5]]
+
+
+def test_a_mixed_node_is_a_pie_and_a_pure_one_a_disc():
+    A = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=float))
+    shares = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0], [np.nan, np.nan]])
+    svg = graph_picture(A, shares, ["a<b", "mix", "c", "alone"], np.array([0, 2]))
+    root = ET.fromstring(svg)
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f".//{name}path")) == 2
+    assert len(root.findall(f".//{name}line")) == 2
+    # Three discs, and rings around the two pure nodes.
+    assert len(root.findall(f".//{name}circle")) == 5
+    titles = [title.text for title in root.iter(f"{name}title")]
+    assert titles == ["a<b: 100% of 0", "mix: 25% of 0, 75% of 1", "c: 100% of 1", "alone: no membership"]
+
+
+def test_names_do_not_cover_one_another(model):
+    root = ET.fromstring(draw_graph(model))
+    texts = list(root.iter("{http://www.w3.org/2000/svg}text"))
+    places = {(text.get("x"), text.get("y")) for text in texts}
+    assert len(places) == len(texts) >= 3
+
+
+def test_a_large_graph_is_drawn_in_part(model):
+    shown = nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_)
+    assert set(model.pure_nodes_) <= set(shown)
+    # Pure nodes that are also well connected count once.
+    assert N_DRAWN - 3 * 2 <= len(shown) <= N_DRAWN
+    small = nodes_to_draw(model.memberships_[:9], model.graph_.degrees[:9], model.pure_nodes_[:0])
+    np.testing.assert_array_equal(small, np.arange(9))
+
+
+def test_weights_are_shared_out_without_loss(model):
+    flows = shared_weights(model)
+    np.testing.assert_allclose(flows, flows.T)
+    assert flows.sum() == pytest.approx(model.graph_.adjacency.sum())
+    assert np.trace(flows) > 1.2 * flows.sum() / 3
+
+
+def test_communities_beyond_the_palette_have_colours_of_their_own():
+    colours = {colour(at) for at in range(30)}
+    assert len(colours) == 30
+    assert set(PALETTE) <= colours
+    picture = community_picture(np.eye(1), np.ones(1), ["0: only"])
+    assert "0: only" in picture
+    assert re.search(r"<line", picture) is None
+
+
+def test_nodes_that_belong_to_one_community_are_counted():
+    assert mostly_one(np.array([[0.95, 0.05], [0.5, 0.5], [np.nan, np.nan]])) == 1
