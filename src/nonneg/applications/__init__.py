@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from nonneg.applications.communities import MixedMembership as MixedMembership
     from nonneg.applications.hyperspectral import Unmixing as Unmixing
     from nonneg.applications.images import show_components as show_components
+    from nonneg.applications.topics import TopicModel as TopicModel
 
-__all__: list[str] = ["MixedMembership", "SourceSeparation", "Unmixing", "show_components"]
+__all__: list[str] = ["MixedMembership", "SourceSeparation", "TopicModel", "Unmixing", "show_components"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "MixedMembership": "nonneg.applications.communities",
         "SourceSeparation": "nonneg.applications.audio",
+        "TopicModel": "nonneg.applications.topics",
         "Unmixing": "nonneg.applications.hyperspectral",
         "show_components": "nonneg.applications.images",
     },

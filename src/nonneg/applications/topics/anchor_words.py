@@ -54,6 +54,7 @@ def find_anchor_words(
     rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    as_published: bool = False,
     **options: Any,
 ) -> SelectionResult:
     """Search for anchor words.
@@ -72,6 +73,8 @@ def find_anchor_words(
         Threads.
     verbose : int
         Convex methods: 1 shows progress.
+    as_published : bool
+        MERIT: whether one more step follows the gap that is small enough, as in the authors' programs.
     **options : Any
         Of the method; they replace the settings of the paper.
 
@@ -87,7 +90,7 @@ def find_anchor_words(
     """
     name = "merit" if method == "merit(0)" else method_name(method)
     if name == "merit":
-        settings = merit_settings(points, n_topics, options)
+        settings = merit_settings(points, n_topics, options, as_published=as_published)
         if method == "merit(0)":
             settings["lam"] = 0.0
     else:
@@ -119,7 +122,9 @@ def _projected_search(
         return with_statements(entry.run(data, n_topics, **keywords), data)
 
 
-def merit_settings(points: FloatArray, n_topics: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def merit_settings(
+    points: FloatArray, n_topics: int, given: Mapping[str, Any], *, as_published: bool = False
+) -> dict[str, Any]:
     """Return the options with which the paper runs MERIT on words.
 
     Parameters
@@ -130,6 +135,8 @@ def merit_settings(points: FloatArray, n_topics: int, given: Mapping[str, Any]) 
         How many anchors.
     given : mapping
         Options that the user chose; with a start of their own the paper's is not computed.
+    as_published : bool
+        See `find_anchor_words`.
 
     Returns
     -------
@@ -141,14 +148,10 @@ def merit_settings(points: FloatArray, n_topics: int, given: Mapping[str, Any]) 
         return {**common, "max_iter": LAST_ITERATION, "tol": GAP}
     first = select_anchors(points, n_topics, method="spa").anchors
     t = start_iteration(points, first)
-    return {
-        **common,
-        "init": first,
-        "t_init": t,
-        "max_iter": LAST_ITERATION - t,
-        "callback": _one_step_after(GAP),
-        "tol": 0.0,
-    }
+    found = {**common, "init": first, "t_init": t, "max_iter": LAST_ITERATION - t}
+    if as_published:
+        return {**found, "callback": _one_step_after(GAP), "tol": 0.0}
+    return {**found, "tol": GAP}
 
 
 def start_iteration(points: FloatArray, anchors: IntArray) -> int:

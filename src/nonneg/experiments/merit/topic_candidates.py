@@ -126,7 +126,7 @@ def _topics(draw: Draw, method: str, cache: dict[str, Any]) -> tuple[FloatArray,
     if method not in cache:
         options: dict[str, Any] = {}
         if method == "merit":
-            options = {"recovery": False}
+            options = {"recovery": False, "as_published": True}
         elif method == "merit converged":
             options = {
                 "recovery": False,

@@ -184,7 +184,9 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         What is told of the search.
     """
     if method in ANCHOR_METHODS:
-        options: dict[str, Any] = {"recovery": False} if method.startswith("merit") else {}
+        options: dict[str, Any] = {}
+        if method.startswith("merit"):
+            options = {"recovery": False, "as_published": True}
         found = find_anchor_words(draw.points, draw.k, method=method, rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts = {"n_iter": found.n_iter}

@@ -1,0 +1,88 @@
+"""What can be said about topics, whatever method found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.certificates.certificate import Statement, Verdict
+
+
+def topic_statements(
+    components: FloatArray,
+    words: IntArray,
+    anchors: IntArray | None,
+    names: Sequence[Any],
+    n_empty: int,
+    n: int,
+) -> list[Statement]:
+    """Say whether topics differ, whether anchors stand for one topic each, and what was left out.
+
+    Parameters
+    ----------
+    components : array of shape (n_topics, n_words)
+        The topics, rows sum to one.
+    words : array of int of shape (n_topics, n)
+        Their top words.
+    anchors : array of int or None
+        The anchor words.
+    names : sequence
+        What the words are called.
+    n_empty : int
+        Documents without a used word.
+    n : int
+        All documents.
+
+    Returns
+    -------
+    list of Statement
+        For a certificate.
+    """
+    found = [_differ(components, words), _covered(n_empty, n)]
+    if anchors is not None:
+        found.append(_exclusive(components, anchors, names))
+    return found
+
+
+def _differ(components: FloatArray, words: IntArray) -> Statement:
+    sets = [{int(word) for word in row if components[at, word] > 0} for at, row in enumerate(words)]
+    shared = np.array([[len(one & other) for other in sets] for one in sets])
+    upper, size = np.triu(shared, 1), words.shape[1]
+    most = int(upper.max(initial=0))
+    first, second = np.unravel_index(int(np.argmax(upper)), upper.shape)
+    few = 2 * most <= size
+    return Statement(
+        "topics-differ",
+        f"No two topics share more than half of their {size} top words: at most {most}."
+        if few
+        else f"Topics {first} and {second} share {most} of their {size} top words: fewer topics may do.",
+        most,
+        size / 2,
+        Verdict.HOLDS if few else Verdict.FAILS,
+        {"similarity_count": int(upper.sum()), "n_top_words": size},
+    )
+
+
+def _covered(n_empty: int, n: int) -> Statement:
+    share = 1.0 - n_empty / n
+    return Statement(
+        "documents-covered",
+        f"{n - n_empty} of {n} documents hold at least one of the used words; the others have no membership.",
+        share, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
+    )  # fmt: skip
+
+
+def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) -> Statement:
+    weights = components[:, anchors]
+    shares = np.diagonal(weights) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
+    worst = int(np.argmin(shares))
+    return Statement(
+        "anchors-exclusive",
+        "An anchor word stands for its topic alone where topics are separable. The least exclusive one, "
+        f"{names[worst]!r}, has {100 * shares[worst]:.0f} % of its weight in its own topic.",
+        float(shares[worst]), 0.5, Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
+        {"mean_share": float(shares.mean())},
+    )  # fmt: skip

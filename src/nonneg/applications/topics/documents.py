@@ -1,0 +1,219 @@
+"""Documents as a user has them: texts, or counts of words as an array, sparse matrix or data frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.topics.term_weights import document_frequencies
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+)
+
+# Words of two letters or more; numbers are left out, which counts of words can do without.
+WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
+
+
+def are_texts(documents: Any) -> bool:
+    """Tell whether documents are texts rather than counts.
+
+    Parameters
+    ----------
+    documents : Any
+        What the user gave.
+
+    Returns
+    -------
+    bool
+        True for a sequence of str.
+
+    Raises
+    ------
+    DataTypeError
+        If it is one text, or texts and other things.
+    """
+    if isinstance(documents, str | bytes):
+        raise DataTypeError(
+            f"Expected a list of documents, got one {type(documents).__name__}. Put it into a list, one "
+            "text a document."
+        )
+    if sp.issparse(documents) or hasattr(documents, "dtypes") or getattr(documents, "ndim", 1) != 1:
+        return False
+    if not hasattr(documents, "__len__"):
+        return False
+    kinds = {isinstance(entry, str) for entry in documents}
+    if kinds == {True, False}:
+        at, other = next((at, entry) for at, entry in enumerate(documents) if not isinstance(entry, str))
+        raise DataTypeError(
+            f"Expected texts throughout, but document {at} is of type {type(other).__name__}. Leave it "
+            "out, or use '' for an empty document."
+        )
+    return kinds == {True}
+
+
+def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
+    """Return what turns texts into counts.
+
+    Parameters
+    ----------
+    vectorizer : scikit-learn vectorizer or None
+        One that the user chose; it is copied.
+    stop_words : None, "english" or list of str
+        For the vectorizer that is made where none was chosen.
+
+    Returns
+    -------
+    CountVectorizer or a copy of `vectorizer`
+        Not fitted.
+    """
+    from sklearn.base import clone
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    if vectorizer is None:
+        return CountVectorizer(token_pattern=WORDS, stop_words=stop_words, dtype=np.float64)
+    if stop_words is not None:
+        raise InvalidParameterError("stop_words belong to the vectorizer that was given. Set them there.")
+    if not hasattr(vectorizer, "fit_transform") or not hasattr(vectorizer, "transform"):
+        raise InvalidParameterError(
+            "vectorizer must be None or have fit_transform and transform, as scikit-learn's "
+            f"CountVectorizer; got {type(vectorizer).__name__}."
+        )
+    return clone(vectorizer)
+
+
+def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
+    """Count the words of texts.
+
+    Parameters
+    ----------
+    vectorizer : scikit-learn vectorizer
+        From `make_vectorizer`; fitted unless `fit`.
+    texts : sequence of str
+        The documents.
+    fit : bool
+        Whether the vocabulary is made of these texts.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_documents, n_words)
+        Checked as counts are.
+    """
+    try:
+        found = vectorizer.fit_transform(texts) if fit else vectorizer.transform(texts)
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        raise InvalidDataError(
+            f"No word was found in the {len(texts)} documents: they are empty, or hold nothing but stop "
+            "words and numbers. Check the texts, or pass a vectorizer with another token_pattern."
+        ) from None
+    return checked_counts(found)
+
+
+def checked_counts(counts: Any) -> Any:
+    """Return counts as a sparse matrix of floats without duplicates.
+
+    Parameters
+    ----------
+    counts : array, sparse matrix or data frame of shape (n_documents, n_words)
+        Never changed.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Float32 where it was, float64 otherwise; entries of zero are not stored.
+    """
+    if not sp.issparse(counts):
+        counts = np.asarray(counts)
+        if counts.dtype.kind not in "biuf":
+            raise DataTypeError(
+                "Expected counts of words (numbers) or a list of texts, got an array of type "
+                f"{counts.dtype}. Texts go into a list or one-dimensional array of str."
+            )
+        if counts.ndim != 2:
+            raise ShapeError(
+                f"Expected counts of shape (n_documents, n_words), one document a row, got {counts.shape}."
+            )
+    dtype = np.float32 if counts.dtype == np.float32 else np.float64
+    found = sp.csr_array(counts).astype(dtype)
+    if found is counts or np.shares_memory(found.data, getattr(counts, "data", np.zeros(0))):
+        found = found.copy()
+    found.sum_duplicates()
+    if found.shape[0] == 0 or found.shape[1] == 0:
+        raise InvalidDataError(f"Expected at least one document and one word, got {found.shape}.")
+    if not np.isfinite(found.data).all():
+        raise NonFiniteDataError(f"Counts must be finite; {_place(found, ~np.isfinite(found.data))}.")
+    if (found.data < 0).any():
+        raise NegativeDataError(
+            f"Counts of words must not be negative; {_place(found, found.data < 0)}. Check what the matrix "
+            "holds."
+        )
+    found.eliminate_zeros()
+    return found
+
+
+def _place(counts: Any, wrong: Any) -> str:
+    at = int(np.flatnonzero(wrong)[0])
+    row = int(np.searchsorted(counts.indptr, at, side="right")) - 1
+    return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
+
+
+def used_words(counts: Any, min_documents: int, max_share: float) -> IntArray:
+    """Return the words that topics are made of.
+
+    Parameters
+    ----------
+    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
+        Counts of words.
+    min_documents : int
+        Words in fewer documents are left out.
+    max_share : float
+        Words in more than this share of the documents are left out, and those in all.
+
+    Returns
+    -------
+    array of int
+        In the order of the columns.
+    """
+    n_documents = counts.shape[0]
+    found = document_frequencies(counts)
+    kept = (found >= max(1, min_documents)) & (found <= max_share * n_documents) & (found < n_documents)
+    if not kept.any():
+        raise InvalidDataError(
+            f"No word is left of {counts.shape[1]} in {n_documents} documents: {int(np.sum(found == 0))} "
+            f"occur nowhere, {int(np.sum((found > 0) & (found < min_documents)))} in fewer than "
+            f"min_documents={min_documents}, "
+            f"{int(np.sum(found > min(max_share * n_documents, n_documents - 1)))} in more than "
+            f"max_share={max_share} of the documents or in all. Lower min_documents, or pass more documents."
+        )
+    return np.flatnonzero(kept)
+
+
+def spread_out(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
+    """Return topics over the whole vocabulary.
+
+    Parameters
+    ----------
+    part : array of shape (n_topics, n_used)
+        Topics over the used words.
+    words : array of int of shape (n_used,)
+        Which words these are.
+    n_words : int
+        The size of the vocabulary.
+
+    Returns
+    -------
+    array of shape (n_topics, n_words)
+        Zero at words that are not used.
+    """
+    whole = np.zeros((len(part), n_words), dtype=part.dtype)
+    whole[:, words] = part
+    return whole

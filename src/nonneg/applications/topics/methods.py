@@ -1,0 +1,276 @@
+"""The ways to find topics by name: anchors, factorizations, and latent Dirichlet allocation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
+from nonneg.applications.topics.memberships import LeastSquaresEncoder, ModelEncoder
+from nonneg.applications.topics.term_weights import balanced_documents, term_weights
+from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
+from nonneg.certificates.certificate import Certificate
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.separable.registry import METHODS, method_name
+
+FACTORIZATIONS = {
+    "nmf": "least squares on balanced TF-IDF weights",
+    "kl": "Kullback-Leibler divergence on counts",
+    "lda": "latent Dirichlet allocation, scikit-learn's variational method",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is given.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of shape (n_documents, n_used)
+        Counts of the used words, float64.
+    inverse : array of shape (n_used,)
+        Their inverse document frequencies.
+    n_topics : int
+        How many topics.
+    anchors : array of int or None
+        Anchor words that the user chose, among the used ones.
+    balance : bool
+        "nmf": whether documents are balanced.
+    options : mapping
+        Of the method.
+    rng : None, int, Generator, RandomState or SeedSequence
+        For methods that draw.
+    n_jobs : int or None
+        Threads.
+    verbose : int
+        1 shows progress.
+    """
+
+    counts: Any
+    inverse: FloatArray
+    n_topics: int
+    anchors: IntArray | None = None
+    balance: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    rng: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+@dataclass(frozen=True)
+class FoundTopics:
+    """What a method found.
+
+    Attributes
+    ----------
+    components : array of shape (n_topics, n_used)
+        Topics in the method's own unit.
+    encode : callable
+        Takes counts of the used words and returns memberships that are not normalised, row by row.
+    anchors : array of int or None
+        Anchor words among the used ones.
+    n_iter : int
+        Iterations of the method.
+    certificate : Certificate
+        What it says of itself.
+    result : object
+        The method's own result.
+    """
+
+    components: FloatArray
+    encode: Callable[[Any], FloatArray]
+    anchors: IntArray | None
+    n_iter: int
+    certificate: Certificate
+    result: Any
+
+
+def topic_method(name: Any) -> str:
+    """Return the name of a method, given that or an alias.
+
+    Parameters
+    ----------
+    name : str
+        What the user typed.
+
+    Returns
+    -------
+    str
+        "nmf", "kl", "lda", "merit(0)" or a name in `nonneg.separable.METHODS`.
+    """
+    if name in FACTORIZATIONS or name == "merit(0)":
+        return str(name)
+    try:
+        return method_name(name)
+    except UnknownNameError:
+        raise UnknownNameError.of("method", name, [*FACTORIZATIONS, "merit(0)", *METHODS]) from None
+
+
+def run_method(name: str, task: Task) -> FoundTopics:
+    """Find topics.
+
+    Parameters
+    ----------
+    name : str
+        From `topic_method`.
+    task : Task
+        The documents and settings.
+
+    Returns
+    -------
+    FoundTopics
+        The topics and how to encode documents.
+    """
+    if task.anchors is not None and name in ("kl", "lda"):
+        raise UnsupportedError(
+            f"method={name!r} has no anchor words. Leave them out, or choose 'nmf' or 'spa'."
+        )
+    return {"nmf": least_squares, "kl": divergence, "lda": dirichlet}.get(name, _anchored(name))(task)
+
+
+def _anchored(name: str) -> Callable[[Task], FoundTopics]:
+    def run(task: Task) -> FoundTopics:
+        weights = term_weights(task.counts, task.inverse)
+        anchors, found = task.anchors, None
+        if anchors is None:
+            # As many directions as there can be: few documents span few.
+            n_directions = max(1, min(2 * task.n_topics, *weights.shape))
+            if n_directions < task.n_topics:
+                raise InvalidParameterError(
+                    f"n_topics={task.n_topics} is more than {weights.shape[0]} documents with "
+                    f"{weights.shape[1]} used words can tell apart. Ask for fewer."
+                )
+            found = find_anchor_words(
+                reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,
+                n_jobs=task.n_jobs, verbose=task.verbose, **task.options,
+            )  # fmt: skip
+            anchors = found.anchors
+        topics = topics_of_anchors(weights, anchors)
+        return FoundTopics(
+            topics,
+            LeastSquaresEncoder(topics),
+            anchors,
+            0 if found is None else found.n_iter,
+            Certificate() if found is None else found.certificate,
+            found,
+        )
+
+    return run
+
+
+def least_squares(task: Task) -> FoundTopics:
+    """Factorize TF-IDF weights of unit length by `nonneg.NMF` with the Frobenius loss.
+
+    Parameters
+    ----------
+    task : Task
+        Anchors, where given, are the start.
+
+    Returns
+    -------
+    FoundTopics
+        Components of unit length.
+    """
+    from nonneg.estimators.nmf import NMF
+
+    X = term_weights(task.counts, task.inverse, unit_rows=True)
+    X = balanced_documents(X) if task.balance else X
+    options = {"tol": 1e-6, "max_iter": 1000, **task.options}
+    given = {}
+    if task.anchors is not None:
+        topics = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
+        W = document_weights(X, topics)
+        options["init"] = "custom"
+        # Zeros would stay zeros: a little everywhere lets them go.
+        given = {"W": W + 1e-6 * W.max(), "H": topics + 1e-9}
+    model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
+    with warnings.catch_warnings():
+        # Stopping at the limit is said in the certificate.
+        warnings.filterwarnings("ignore", message="Maximum number of iterations")
+        model.fit(X, **given)
+    lengths = np.linalg.norm(model.components_, axis=1, keepdims=True)
+    components = model.components_ / np.where(lengths > 0, lengths, 1.0)
+    encode = LeastSquaresEncoder(components, task.inverse)
+    return FoundTopics(components, encode, task.anchors, model.n_iter_, model.certificate_, model)
+
+
+def divergence(task: Task) -> FoundTopics:
+    """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss.
+
+    Parameters
+    ----------
+    task : Task
+        The documents and settings.
+
+    Returns
+    -------
+    FoundTopics
+        Components that sum to one.
+    """
+    from nonneg.estimators.nmf import NMF
+
+    options = {"tol": 1e-5, "max_iter": 500, **task.options}
+    model = NMF(
+        task.n_topics, beta_loss="kullback-leibler", random_state=task.rng, n_jobs=task.n_jobs,
+        verbose=task.verbose, **options,
+    )  # fmt: skip
+    filled = np.flatnonzero(np.diff(task.counts.indptr) > 0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Maximum number of iterations")
+        model.fit(task.counts[filled])
+    sums = model.components_.sum(axis=1)
+    components = rows_of_sum_one(model.components_)
+    encode = ModelEncoder(model, sums)
+    return FoundTopics(components, encode, None, model.n_iter_, model.certificate_, model)
+
+
+def dirichlet(task: Task) -> FoundTopics:
+    """Fit scikit-learn's latent Dirichlet allocation to counts.
+
+    Parameters
+    ----------
+    task : Task
+        The documents and settings.
+
+    Returns
+    -------
+    FoundTopics
+        Components that sum to one.
+    """
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(
+        task.n_topics,
+        random_state=_legacy(task.rng),
+        verbose=task.verbose,
+        **{"max_iter": 20, **task.options},
+    )
+    try:
+        model.fit(task.counts)
+    except ValueError as error:
+        raise InvalidDataError(
+            f"scikit-learn's LatentDirichletAllocation refused the documents: {error}"
+        ) from error
+    return FoundTopics(
+        rows_of_sum_one(model.components_),
+        ModelEncoder(model),
+        None,
+        int(model.n_iter_),
+        Certificate(),
+        model,
+    )
+
+
+def _legacy(rng: Seed) -> Any:
+    # scikit-learn takes whole numbers and its own kind of generator.
+    if rng is None or isinstance(rng, int | np.integer | np.random.RandomState):
+        return rng
+    from nonneg._random import generator
+
+    return int(generator(rng).integers(2**31 - 1))

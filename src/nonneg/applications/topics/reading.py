@@ -1,0 +1,63 @@
+"""What a topic model is given, read as counts of the words it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names
+
+from nonneg.applications.topics.documents import (
+    are_texts,
+    checked_counts,
+    counted_texts,
+    make_vectorizer,
+)
+from nonneg.exceptions import InvalidParameterError, ShapeError
+
+
+def read_documents(model: Any, X: Any, *, reset: bool) -> Any:
+    """Return counts, and set or compare what is known of the words.
+
+    Parameters
+    ----------
+    model : TopicModel
+        In a fit it gets its vectorizer, its vocabulary and the number and names of its features.
+    X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+        Texts, or counts of words.
+    reset : bool
+        True in a fit.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_documents, n_words)
+        Float32 or float64.
+    """
+    texts = are_texts(X)
+    if reset:
+        model.vectorizer_ = make_vectorizer(model.vectorizer, model.stop_words) if texts else None
+    elif texts and model.vectorizer_ is None:
+        raise InvalidParameterError(
+            "The model was fitted to counts of words: pass counts of the same words, not texts."
+        )
+    elif not texts and model.vectorizer_ is not None:
+        raise InvalidParameterError("The model was fitted to texts: pass a list of texts.")
+    if texts:
+        counts = counted_texts(model.vectorizer_, X, fit=reset)
+        if reset:
+            vars(model).pop("feature_names_in_", None)
+    else:
+        _check_feature_names(model, X, reset=reset)
+        counts = checked_counts(X)
+    if reset:
+        model.n_features_in_ = counts.shape[1]
+        names = (
+            model.vectorizer_.get_feature_names_out() if texts else getattr(model, "feature_names_in_", None)
+        )
+        model.vocabulary_ = None if names is None else np.asarray(names, dtype=object)
+    elif counts.shape[1] != model.n_features_in_:
+        raise ShapeError(
+            f"X has {counts.shape[1]} features, but TopicModel is expecting {model.n_features_in_} "
+            "features as input."
+        )
+    return counts
