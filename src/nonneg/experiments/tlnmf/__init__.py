@@ -1,0 +1,1 @@
+"""Zhang, Soubies & Fevotte: transforms learnt with the factorization, or by joint diagonalization first."""

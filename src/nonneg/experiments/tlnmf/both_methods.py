@@ -1,0 +1,146 @@
+"""Data of the paper's experiments, and both methods on them with the parameters of Table I."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.datasets import gaussian_composite_model, music_notes
+from nonneg.experiments.experiment import Setting
+from nonneg.experiments.printed import printed_numbers
+from nonneg.transforms import FrameCovariances, MultiStart, TransformOptions, frame_covariances, multi_start
+from nonneg.transforms.batches import LoopOptions
+from nonneg.transforms.options import method_options
+
+SEED = 20260
+KINDS = {"gcm": "GCM", "music": "music notes"}
+# Halvings of a step of the joint diagonalization, and the gradient at which it stops: the authors' code.
+SEARCHES = {"gcm": (30, 1e-8), "music": (10, 1e-6)}
+
+
+def parameters(kind: str) -> dict[str, Any]:
+    """Return the parameters of Table I.
+
+    Parameters
+    ----------
+    kind : {"gcm", "music"}
+        Which data.
+
+    Returns
+    -------
+    dict
+        K, eps0, J, P and others.
+    """
+    return printed_numbers("tlnmf")["table_1_parameters"]["GCM" if kind == "gcm" else "music_notes"]
+
+
+def drawn_frames(kind: str, n_realizations: int, draw: int) -> FloatArray:
+    """Draw the frames of a trial.
+
+    Parameters
+    ----------
+    kind : {"gcm", "music"}
+        Which data.
+    n_realizations : int
+        The number S; realizations are drawn anew for every S, with the same factors behind them.
+    draw : int
+        Number of the draw.
+
+    Returns
+    -------
+    array of shape (n_realizations, n_frames, frame_length)
+        Realizations of the frames.
+    """
+    rng = np.random.default_rng([SEED, draw, n_realizations])
+    if kind == "music":
+        return music_notes(n_realizations, rng=rng).Y
+    return gcm_model(draw).draw(n_realizations, rng=rng).Y
+
+
+def gcm_model(draw: int) -> Any:
+    """Return the Gaussian composite model of a draw, the same for every S.
+
+    Parameters
+    ----------
+    draw : int
+        Number of the draw.
+
+    Returns
+    -------
+    GaussianCompositeModel
+        With the sizes of the paper.
+    """
+    given = parameters("gcm")
+    return gaussian_composite_model(
+        given["N"], given["M"], given["K"], rng=np.random.default_rng([SEED, draw])
+    )
+
+
+def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
+    """Return how iterations of both methods are made.
+
+    Parameters
+    ----------
+    kind : {"gcm", "music"}
+        Which data.
+
+    Returns
+    -------
+    tuple of TransformOptions
+        Of TL-NMF and of JD+NMF.
+    """
+    given = parameters(kind)
+    common = {
+        "eps0": given["eps0"],
+        "n_nmf_updates": given["J_NMF"],
+        "n_rotation_updates": given["J_TL"],
+    }
+    return method_options("tl", **common), method_options("jd", max_trials=SEARCHES[kind][0], **common)
+
+
+def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
+    """Run both methods from random starts, each also from the solutions of the other (Appendix G).
+
+    Parameters
+    ----------
+    setting : mapping
+        With ``kind``, ``S``, ``draw``, ``n_starts`` and ``max_iter``.
+
+    Returns
+    -------
+    MultiStart
+        Both solutions.
+    FrameCovariances
+        The data.
+    """
+    kind = setting["kind"]
+    data = frame_covariances(drawn_frames(kind, setting["S"], setting["draw"]))
+    tl_options, jd_options = options_of(kind)
+    both = multi_start(
+        data,
+        parameters(kind)["K"],
+        n_starts=setting["n_starts"],
+        tl_options=tl_options,
+        jd_options=jd_options,
+        loop=LoopOptions(setting["max_iter"], 0.0, SEARCHES[kind][1]),
+        random_state=np.random.SeedSequence([SEED, setting["draw"], setting["S"], 1]),
+    )
+    return both, data
+
+
+def cost(setting: Setting) -> float:
+    """Return how long a trial takes, in proportion.
+
+    Parameters
+    ----------
+    setting : mapping
+        As `solve_both` takes it.
+
+    Returns
+    -------
+    float
+        Iterations, weighted by the size of the data.
+    """
+    return setting["n_starts"] * setting["max_iter"] * (1.0 if setting["kind"] == "gcm" else 60.0)
