@@ -36,6 +36,7 @@ from nonneg.datasets.real import (
     load_tdt2,
     load_yale_b,
 )
+from nonneg.datasets.standard_library import load_standard_library
 from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
 from nonneg.datasets.synthetic import (
     CommunityGraph,
@@ -106,6 +107,7 @@ __all__ = [
     "load_reuters21578",
     "load_samson",
     "load_southern_women",
+    "load_standard_library",
     "load_swimmer",
     "load_tdt2",
     "load_yale_b",

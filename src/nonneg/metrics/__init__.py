@@ -17,6 +17,13 @@ from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
 from nonneg.metrics.separation import SeparationScores, separation_scores
 from nonneg.metrics.sinusoids import SinusoidFit, atoms_per_frequency, fit_sinusoids
+from nonneg.metrics.topics import (
+    npmi_coherence,
+    shared_words,
+    similarity_count,
+    top_words,
+    umass_coherence,
+)
 
 __all__ = [
     "Matching",
@@ -37,11 +44,16 @@ __all__ = [
     "mean_removed_spectral_angle",
     "mixing",
     "normalized_mutual_information",
+    "npmi_coherence",
     "pair_dice",
     "purity",
     "relative_approximation",
     "relative_error",
     "separation_scores",
+    "shared_words",
+    "similarity_count",
     "spectral_angles",
     "success_rate",
+    "top_words",
+    "umass_coherence",
 ]
