@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -65,3 +66,37 @@ def test_the_check_sees_a_broken_picture_and_a_complaint(tmp_path):
     document, complaints = shown(broken, tmp_path)
     assert "ouch" in complaints
     assert "0 of 1" in document
+
+
+# Sounds are read in real time, which the browser does not wait for: whether it is able to is asked instead.
+PLAYABLE = """<script>
+addEventListener("load", () => {
+  const sounds = [...document.querySelectorAll("audio")];
+  const good = sounds.filter(sound => sound.canPlayType(sound.src.match(/^data:([^;]+);base64,/)[1]));
+  document.documentElement.dataset.playable = `${good.length} of ${sounds.length}`;
+});
+</script>"""
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+def test_the_report_of_a_separation_shows_and_plays(tmp_path):
+    for library in ("jinja2", "matplotlib", "soundfile"):
+        pytest.importorskip(library)
+    from nonneg.applications import SourceSeparation
+    from nonneg.applications.audio import Sound
+    from nonneg.cli.separation_results import Separated, write_separation_results
+
+    t = np.arange(600) / 1000
+    signal = np.sin(2 * np.pi * 83 * t) + np.sin(2 * np.pi * 209 * t) * (t > 0.3)
+    model = SourceSeparation(2, frame_length=32, max_iter=5, method="dct", random_state=0)
+    sources = model.fit_separate(signal, 1000)
+    separated = Separated(model, [Sound(signal, 1000, 1, "x.wav")], [sources], 0.1)
+    write_separation_results(tmp_path / "out", separated)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    _, complaints = shown(page, tmp_path)
+    assert complaints == ""  # such as that the page forbids itself to play
+    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", PLAYABLE + CHECK)
+    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
+    assert complaints == ""
+    assert 'data-playable="3 of 3"' in document
+    assert 'data-seen="0 of 0, 8 drawings, too wide by 0"' in document

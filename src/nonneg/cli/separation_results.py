@@ -1,0 +1,271 @@
+"""The files of a separation."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+from nonneg.applications.audio import Sound, write_sound
+from nonneg.cli import terminal
+from nonneg.cli.results import versions
+from nonneg.exceptions import MissingDependencyError
+from nonneg.metrics import fit_sinusoids
+from nonneg.report.folder import replaced_folder
+from nonneg.report.records import as_json, plain
+from nonneg.report.separation_page import SeparationShown, build_separation_page
+from nonneg.report.tables import markdown_table
+
+RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
+_SOUND = re.compile(r"(take-\d+-)?source-\d+\.(wav|flac)")
+N_ATOMS = 8
+"""So many atoms are listed and drawn: the strongest."""
+PLAYER_BYTES = 6_000_000
+"""Samples in the report take at most so many bytes; of longer sounds the beginning is kept."""
+_N_FREQUENCIES = 4
+# Atoms with less of a source's power are not named.
+_LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Separated:
+    """A separation and what it was made of.
+
+    Attributes
+    ----------
+    model : SourceSeparation
+        Fitted.
+    sounds : sequence of Sound
+        The takes.
+    sources : sequence of array of shape (n_sources, n_samples)
+        The sources of each take.
+    seconds : float
+        How long it took.
+    """
+
+    model: Any
+    sounds: Sequence[Sound]
+    sources: Sequence[FloatArray]
+    seconds: float
+
+
+def write_separation_results(
+    folder: Path, separated: Separated, *, ending: str = "wav", players: bool = True
+) -> tuple[dict[str, Any], list[Path]]:
+    """Write all files of a separation at once, or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go; results of an earlier separation there are replaced.
+    separated : Separated
+        The sources.
+    ending : {"wav", "flac"}
+        Of the sound files.
+    players : bool
+        Whether the report holds the sounds.
+
+    Returns
+    -------
+    tuple
+        The contents of result.json, and the paths of the files, the report last.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written; earlier results are unchanged.
+    """
+    record = _record(separated, ending)
+    known = {RESULT, MODEL, REPORT}
+    if folder.is_dir():
+        known |= {entry.name for entry in folder.iterdir() if _SOUND.fullmatch(entry.name)}
+    scale = 1.0
+    if ending == "flac":
+        scale = 1.0 / max(1.0, *(float(np.abs(sources).max()) for sources in separated.sources))
+        if scale < 1:
+            terminal.note(f"note: all sources were multiplied by {scale:.4g}, because .flac holds [-1, 1]")
+    with replaced_folder(folder, frozenset(known)) as fresh:
+        for take, sources in enumerate(separated.sources):
+            for at, source in enumerate(sources):
+                name = _file_name(at, take, len(separated.sounds), ending)
+                write_sound(fresh / name, scale * source, separated.sounds[take].rate)
+        separated.model.model_.save(fresh / MODEL)
+        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
+        try:
+            page = build_separation_page(_shown(separated, record, players))
+            (fresh / REPORT).write_text(page, encoding="utf-8")
+        except MissingDependencyError as error:
+            terminal.note(f"note: no report was written. {error}")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
+    return record, [folder / name for name in written]
+
+
+def source_table(record: dict[str, Any]) -> str:
+    """Lay the sources out as a table for the terminal.
+
+    Parameters
+    ----------
+    record : dict
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        Without a newline at the end.
+    """
+    rows = [
+        {
+            "name": entry["name"],
+            "share": f"{100 * entry['energy_share']:.1f} %",
+            "components": ", ".join(str(at) for at in entry["components"]),
+            "frequencies": ", ".join(f"{value:.1f}" for value in entry["frequencies"]),
+        }
+        for entry in record["sources"]
+    ]
+    headings = {
+        "name": "source",
+        "share": "energy",
+        "components": "components",
+        "frequencies": "strongest atoms (Hz)",
+    }
+    return markdown_table(rows, headings).rstrip("\n")
+
+
+def _file_name(source: int, take: int, n_takes: int, ending: str) -> str:
+    name = f"source-{source + 1}.{ending}"
+    return name if n_takes == 1 else f"take-{take + 1}-{name}"
+
+
+def _record(separated: Separated, ending: str) -> dict[str, Any]:
+    model, sounds = separated.model, separated.sounds
+    fit, rate = model.model_, sounds[0].rate
+    result = fit.result_
+    energies = sum(np.square(sources).sum(axis=1) for sources in separated.sources)
+    record = {
+        "format": 1,
+        "title": f"Sources of {sounds[0].source if len(sounds) == 1 else f'{len(sounds)} takes'}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": {
+            "files": [sound.source for sound in sounds],
+            "rate": rate,
+            "n_samples": [len(sound.samples) for sound in sounds],
+            "n_channels": [sound.n_channels for sound in sounds],
+            "seconds": sum(len(sound.samples) for sound in sounds) / rate,
+        },
+        "parameters": {name: value for name, value in model.get_params().items() if name != "callback"},
+        "sources": [
+            {
+                "name": f"source {at + 1}",
+                "files": [_file_name(at, take, len(sounds), ending) for take in range(len(sounds))],
+                "energy_share": float(energies[at] / energies.sum()),
+                "components": np.flatnonzero(model.groups_ == at),
+                "frequencies": _frequencies(model, at, rate),
+            }
+            for at in range(model.n_sources)
+        ],
+        "atoms": _atoms(model, rate),
+        "result": {
+            "method": fit.method,
+            "n_sources": model.n_sources,
+            "n_components": fit.n_components_,
+            "objective": result.objective,
+            "likelihood": result.likelihood,
+            "divergence": result.divergence,
+            "divergence_per_entry": result.divergence / result.variances.size,
+            "eps0": fit.eps0_,
+            "n_frames": fit.activations_.shape[0],
+            "frame_length": fit.n_features_in_,
+            "hop": model.framing_.step,
+            "n_iter": fit.n_iter_,
+            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_reason.value},
+            "starts": None if result.starts is None else result.starts.objective,
+            "seconds": separated.seconds,
+        },
+        "history": fit.history_.as_dict(),
+        "certificate": [statement.as_dict() for statement in fit.certificate_],
+        "versions": versions(),
+    }
+    return dict(plain(record))
+
+
+def _frequencies(model: Any, source: int, rate: int) -> list[float]:
+    """Return frequencies of the atoms in which a source has most of its power, each partial once."""
+    fit = model.model_
+    mine = model.groups_ == source
+    power = fit.activations_[:, mine].sum(axis=0) @ fit.components_[mine]
+    strongest = np.argsort(-power, kind="stable")[: 2 * _N_FREQUENCIES]
+    strongest = strongest[power[strongest] >= _LEAST_SHARE * power.sum()]
+    if fit.n_features_in_ < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
+        return []
+    found: list[float] = []
+    for value in fit_sinusoids(fit.transform_[strongest], sample_rate=rate).frequency:
+        # Atoms nearer than the resolution of a frame are one partial in two phases.
+        if all(abs(value - other) > rate / fit.n_features_in_ / 2 for other in found):
+            found.append(float(value))
+    return found[:_N_FREQUENCIES]
+
+
+def _atoms(model: Any, rate: int) -> list[dict[str, Any]]:
+    fit = model.model_
+    chosen = model.strongest_atoms(N_ATOMS)
+    by_source = np.stack(
+        [
+            fit.activations_[:, model.groups_ == at].sum(axis=0) @ fit.components_[model.groups_ == at]
+            for at in range(model.n_sources)
+        ]
+    )
+    power = by_source.sum(axis=0)
+    known = fit.n_features_in_ >= 4
+    sinusoids = fit_sinusoids(fit.transform_[chosen], sample_rate=rate) if known else None
+    return [
+        {
+            "atom": int(atom),
+            "power_share": float(power[atom] / power.sum()),
+            "frequency": None if sinusoids is None else float(sinusoids.frequency[at]),
+            "residual_share": 0.0 if sinusoids is None else float(sinusoids.residual_share[at]),
+            "source": f"source {int(by_source[:, atom].argmax()) + 1}",
+        }
+        for at, atom in enumerate(chosen)
+    ]
+
+
+def _shown(separated: Separated, record: dict[str, Any], players: bool) -> SeparationShown:
+    model, sound = separated.model, separated.sounds[0]
+    fit, sources = model.model_, separated.sources[0]
+    addresses, note = _players(np.vstack([sound.samples, sources]), sound.rate) if players else ([], "")
+    if len(separated.sounds) > 1:
+        note = f"This is the first of {len(separated.sounds)} takes. {note}".rstrip()
+    return SeparationShown(
+        record,
+        sound.samples,
+        sources,
+        fit.transform_,
+        fit.components_,
+        fit.activations_[: model.framing_.n_frames(len(sound.samples))],
+        addresses,
+        note,
+    )
+
+
+def _players(signals: FloatArray, rate: int) -> tuple[list[str], str]:
+    soundfile = import_optional("soundfile", extra="audio", purpose="Sounds in the report")
+    most = PLAYER_BYTES // (2 * len(signals))
+    note = ""
+    if signals.shape[1] > most:
+        note = f"The players hold the first {most / rate:.0f} s; the files hold everything."
+    part = signals[:, :most] / max(1.0, float(np.abs(signals).max()))
+    addresses = []
+    for signal in part:
+        stream = io.BytesIO()
+        soundfile.write(stream, signal, rate, format="FLAC", subtype="PCM_16")
+        addresses.append("data:audio/flac;base64," + base64.b64encode(stream.getvalue()).decode("ascii"))
+    return addresses, note

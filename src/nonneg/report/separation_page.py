@@ -1,0 +1,247 @@
+"""The report of a separation: sources to listen to, spectrograms, atoms, components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.report import figures, sound_figures, wording
+from nonneg.report.rendering import drawing, render
+
+
+@dataclass(frozen=True)
+class SeparationShown:
+    """All that the page shows.
+
+    Attributes
+    ----------
+    record : mapping
+        The contents of result.json.
+    mixture : array of shape (n_samples,)
+        The first take.
+    sources : array of shape (n_sources, n_samples)
+        Its sources.
+    transform : array of shape (frame_length, frame_length)
+        Rows are atoms.
+    components : array of shape (n_components, frame_length)
+        Templates.
+    activations : array of shape (n_frames, n_components)
+        Of the first take.
+    players : sequence of str
+        Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
+    player_note : str
+        What to know about them.
+    """
+
+    record: Mapping[str, Any]
+    mixture: FloatArray
+    sources: FloatArray
+    transform: FloatArray
+    components: FloatArray
+    activations: FloatArray
+    players: Sequence[str] = ()
+    player_note: str = ""
+
+
+def separation_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    shares = [wording.percent(entry["energy_share"]) for entry in record["sources"]]
+    files = record["data"]["files"]
+    name = files[0] if len(files) == 1 else f"{len(files)} takes"
+    if len(shares) == 1:
+        return f"1 source: all of {name}."
+    listed = ", ".join(shares[:-1]) + f" and {shares[-1]}"
+    return f"{len(shares)} sources with {listed} of the energy of {name}."
+
+
+def build_separation_page(shown: SeparationShown) -> str:
+    """Write the report of a separation.
+
+    Parameters
+    ----------
+    shown : SeparationShown
+        Numbers, signals and factors.
+
+    Returns
+    -------
+    str
+        HTML with styles, pictures and sounds inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    record = shown.record
+    history, rate = record.get("history", {}), record["data"]["rate"]
+    losses = history.get("loss", [])
+    result = record["result"]
+    context = {
+        "title": record["title"],
+        "answer": separation_sentence(record),
+        "outcome": _outcome(record),
+        "tiles": _tiles(record),
+        "sources": _source_rows(shown),
+        "players": bool(shown.players),
+        "player_note": shown.player_note,
+        "decibels": wording.number(int(sound_figures.DECIBELS)),
+        "spectrograms": _spectrograms(shown),
+        "atoms_heading": "The atoms" if result["method"] == "dct" else "What the transform has learnt",
+        "atoms_text": _atoms_text(record),
+        "atoms": [_atom_row(entry) for entry in record["atoms"]],
+        "atom_drawing": drawing(_atom_drawing(shown)),
+        "templates": drawing(figures.heat_map(shown.components[:, _by_frequency(shown)], "atom")),
+        "activations": drawing(
+            sound_figures.activations(shown.activations, len(shown.mixture) / rate, _component_names(record))
+        ),
+        "curves": [
+            drawing(figures.convergence(losses, history[key], label))
+            for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
+            if losses and key in history
+        ],
+        "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    return render("separation.html", context)
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    result, data = record["result"], record["data"]
+    reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
+    learnt = {
+        "tl": "a transform learnt together with the components (TL-NMF)",
+        "jd": "a transform learnt before the components (JD+NMF)",
+        "dct": "the discrete cosine transform (Itakura-Saito NMF)",
+    }[result["method"]]
+    return (
+        f"{wording.seconds(data['seconds'])} of sound at {wording.number(data['rate'])} samples a second "
+        f"from {', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
+        f"{wording.number(result['frame_length'])} samples. Separated in {learnt}. The fit took "
+        f"{wording.number(result['n_iter'])} iterations and {wording.seconds(result['seconds'])}, and "
+        f"stopped because {reason}."
+    )
+
+
+def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    result = record["result"]
+    return [
+        ("sources", wording.number(result["n_sources"])),
+        ("components", wording.number(result["n_components"])),
+        ("divergence a coefficient", wording.number(result["divergence_per_entry"], digits=3)),
+        ("time", wording.seconds(result["seconds"])),
+    ]
+
+
+def _source_rows(shown: SeparationShown) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "name": entry["name"],
+            "share": wording.percent(entry["energy_share"]),
+            "components": ", ".join(str(at) for at in entry["components"]),
+            "frequencies": ", ".join(f"{value:.0f} Hz" for value in entry["frequencies"]),
+            "player": shown.players[at + 1] if shown.players else None,
+        }
+        for at, entry in enumerate(shown.record["sources"])
+    ]
+    if shown.players:
+        mixture = {"name": "recording", "share": "", "components": "", "frequencies": ""}
+        rows.insert(0, mixture | {"player": shown.players[0]})
+    return rows
+
+
+def _spectrograms(shown: SeparationShown) -> list[tuple[str, Any]]:
+    rate = shown.record["data"]["rate"]
+    signals = [("The recording", shown.mixture)]
+    signals += [
+        (entry["name"].capitalize(), source)
+        for entry, source in zip(shown.record["sources"], shown.sources, strict=True)
+    ]
+    drawn, loudest = [], 0.0
+    for name, signal in signals:
+        power, duration = sound_figures.power_spectrogram(signal, rate)
+        loudest = loudest or float(power.max())
+        title = f"Spectrogram: {name.lower()}"
+        drawn.append((name, drawing(sound_figures.spectrogram(power, duration, rate, loudest, title))))
+    return drawn
+
+
+def _atoms_text(record: Mapping[str, Any]) -> str:
+    if record["result"]["method"] == "dct":
+        return "The cosines that carry most of the power. They keep to a fixed grid of frequencies."
+    return (
+        "The atoms that carry most of the power, with the frequency of the sinusoid that fits each best, and "
+        "the share of the atom that is not that sinusoid. A learnt transform is not bound to a grid: two "
+        "atoms at the same frequency are one partial in two phases."
+    )
+
+
+def _atom_row(entry: Mapping[str, Any]) -> dict[str, str]:
+    frequency = entry["frequency"]
+    return {
+        "atom": wording.number(entry["atom"]),
+        "power": wording.percent(entry["power_share"]),
+        "frequency": wording.number(None) if frequency is None else f"{frequency:.1f}",
+        "residual": wording.percent(entry["residual_share"]),
+        "source": entry["source"],
+    }
+
+
+def _atom_drawing(shown: SeparationShown) -> str:
+    entries = shown.record["atoms"]
+    chosen = [entry["atom"] for entry in entries]
+    found = np.array([np.nan if entry["frequency"] is None else entry["frequency"] for entry in entries])
+    labels = [f"{entry['atom']}" for entry in entries]
+    return sound_figures.atoms(shown.transform[chosen], labels, shown.record["data"]["rate"], found)
+
+
+def _by_frequency(shown: SeparationShown) -> Any:
+    """Sort atoms by the mean frequency of their spectra."""
+    power = np.square(np.abs(np.fft.rfft(shown.transform, axis=1)))
+    return np.argsort(power @ np.arange(power.shape[1]) / power.sum(axis=1), kind="stable")
+
+
+def _component_names(record: Mapping[str, Any]) -> list[str]:
+    names = {at: entry["name"] for entry in record["sources"] for at in entry["components"]}
+    alone = record["result"]["n_components"] == record["result"]["n_sources"]
+    return [names[at] if alone else f"{at} ({names[at]})" for at in range(record["result"]["n_components"])]
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    data, result = record["data"], record["result"]
+    about_data = [
+        ("files", ", ".join(data["files"])),
+        ("samples a second", wording.number(data["rate"])),
+        ("length", wording.seconds(data["seconds"])),
+        ("channels", ", ".join(str(number) for number in data["n_channels"])),
+    ]
+    shown = ("method", "objective", "likelihood", "divergence", "eps0", "n_frames", "frame_length", "hop")
+    about_result = [
+        (name.replace("_", " "), wording.number(result[name], digits=8))
+        for name in (*shown, "n_iter")
+        if result[name] is not None
+    ]
+    if result["starts"]:
+        about_result.append(
+            (
+                "objective of each start",
+                ", ".join(wording.number(value, digits=8) for value in result["starts"]),
+            )
+        )
+    parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
+    return [("Sound", about_data), ("Result", about_result), ("Parameters", parameters)]
