@@ -102,7 +102,10 @@ def _theory(setting: Setting, data: Any) -> dict[str, float]:
     true = np.einsum("am,na,ab->nmb", model.transform, model.variances, model.transform)
     found = np.einsum("rna,rnb->nab", data.virtual, data.virtual)
     at = {"eps0": parameters("gcm")["eps0"]}
-    largest, _ = largest_sampling_divergence(found, true, n_starts=2, rng=0, **at)
+    whole = setting["max_iter"] >= parameters("gcm")["J"]
+    largest, _ = largest_sampling_divergence(
+        found, true, n_starts=2 if whole else 1, max_sweeps=30 if whole else 4, rng=0, **at
+    )
     return {
         "Q true": float(sampling_divergence(model.transform, found, true, **at)),
         "Q largest": largest,
@@ -268,6 +271,7 @@ def _near_the_notebook(records: Sequence[Record], full: bool) -> Verdict:
 
 def _ordered(records: Sequence[Record]) -> Verdict:
     """Theorem 2 and (28), for the solutions that were found."""
+    records = [r for r in records if r["max_iter"] >= parameters(r["kind"])["J"]]
     wrong = []
     for record in records:
         gap, apart = _gap(record), record["jd C"] - record["tl C"]
@@ -275,7 +279,8 @@ def _ordered(records: Sequence[Record]) -> Verdict:
         if min(gap, apart, gap - apart) < -slack:
             wrong.append(f"{record['kind']}, S = {record['S']}, draw {record['draw']}")
     claim = "0 <= C(JD) - C(TL) <= I(JD) - I(TL) in every trial (28)"
-    return Verdict(claim, not wrong, "not in " + "; ".join(wrong) if wrong else f"{len(records)} trials")
+    detail = "not in " + "; ".join(wrong) if wrong else f"{len(records)} trials"
+    return Verdict(claim, not wrong if records else None, detail)
 
 
 def _levels_off(records: Sequence[Record]) -> Verdict:
