@@ -57,6 +57,11 @@ def _add_search_arguments(group: Any) -> None:
     )
     group.add_argument("--candidates", type=arguments.count, metavar="N", help="MERIT looks at so many nodes")
     group.add_argument(
+        "--choice",
+        choices=["row-maxima", "spread"],
+        help="MERIT: how pure nodes are chosen; spread avoids twins",
+    )
+    group.add_argument(
         "--spectrum", choices=["magnitude", "algebraic"], help="which eigenvalues lead; algebraic suits "
         "bipartite graphs",
     )  # fmt: skip
@@ -175,6 +180,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "recovery": options.recovery,
         "energy": options.energy,
         "n_candidates": options.candidates,
+        "choice": options.choice,
         "spectrum": options.spectrum,
         "unreached": options.unreached,
         "symmetrize": options.symmetrize,

@@ -151,6 +151,19 @@ def test_few_candidates_stand_for_many_nodes():
     assert set(np.argmax(vectors[:, 1:], axis=0)) <= set(chosen)
 
 
+def test_spread_pure_nodes_are_not_two_of_one_community():
+    planted = mixed_membership_graph(600, 3, mean_degree=20, n_pure=10, rng=3)
+    scores = {}
+    for choice in ("row-maxima", "spread"):
+        model = MixedMembership(3, choice=choice).fit(planted.adjacency)
+        scores[choice] = averaged_rank_correlation(planted.memberships, model.memberships_)
+        assert ("anchor-margin" in model.certificate_) == (choice == "row-maxima")
+        assert "duality-gap" in model.certificate_
+    assert scores["spread"] > 0.8 > scores["row-maxima"]
+    with pytest.raises(UnsupportedError, match="choice"):
+        MixedMembership(3, "spa", choice="spread").fit(planted.adjacency)
+
+
 def test_choices_that_do_not_go_together_are_refused():
     A, _, _ = expected_graph(12)
     with pytest.raises(UnknownNameError, match="Did you mean 'merit'"):

@@ -20,12 +20,15 @@ from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
 from nonneg.applications.communities.recovery import Memberships, recover
 from nonneg.applications.communities.spoc import as_selection, spoc
+from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import find_method
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
+from nonneg.separable.selection_certificate import span_statement
 
+CHOICES = ("row-maxima", "spread")
 # The authors' choices for graphs, in the unit of the paper's objective (18), which has half the squared
 # error: their weight 1e-6 and gap 0.5 belong to the whole.
 MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
@@ -68,6 +71,8 @@ class SearchOptions:
         Convex methods: among how many nodes to look; None for 10 000 where more than 20 000 are kept.
     recovery : str
         See `nonneg.applications.communities.recovery.recover`.
+    choice : {"row-maxima", "spread"}
+        Convex methods: how pure nodes follow from the coefficients.
     anchors : mapping
         Arguments of `select_anchors` that the user moved.
     rng : None, int, Generator, RandomState or SeedSequence
@@ -79,6 +84,7 @@ class SearchOptions:
     energy: float = 0.99
     n_candidates: int | None = None
     recovery: str = "least-squares"
+    choice: str = "row-maxima"
     anchors: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None
     n_jobs: int | None = None
@@ -141,11 +147,23 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
             lam = 0.0 if name == "merit-0" else MERIT_LAM
             keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
         found = select_anchors(points, k, method=method, rng=options.rng, n_jobs=options.n_jobs, **keywords)
+        if convex and options.choice == "spread":
+            found = _spread(found, points, k)
         pure = rows[found.anchors]
         memberships = recover(pairs.vectors, pairs.vectors[pure], options.recovery)
         return Search(_in_rows_of(found, rows, len(pairs.vectors)), memberships, kept, len(rows))
 
     return run
+
+
+def _spread(found: SelectionResult, points: FloatArray, k: int) -> SelectionResult:
+    # Near twins share their weight, and two of them may both be among the largest row maxima: successive
+    # projections on the points times their row maxima take what is used most and lies apart.
+    maxima = np.asarray(found.row_maxima)
+    anchors = select_anchors(points * maxima[:, None], k, method="spa").anchors
+    kept = [statement for statement in found.certificate if statement.name == "duality-gap"]
+    certificate = Certificate((*kept, span_statement(points[anchors])))
+    return replace(found, anchors=anchors, scores=maxima[anchors], certificate=certificate)
 
 
 def _in_rows_of(found: SelectionResult, rows: IntArray, n_nodes: int) -> SelectionResult:

@@ -19,7 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.communities.certificate import community_certificate
 from nonneg.applications.communities.eigenvectors import SPECTRA, leading_eigenvectors
 from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
-from nonneg.applications.communities.methods import SearchOptions, find_community_method
+from nonneg.applications.communities.methods import CHOICES, SearchOptions, find_community_method
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
 from nonneg.applications.communities.spoc import connectivity
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
@@ -53,6 +53,10 @@ class MixedMembership(BaseEstimator):
     n_candidates : int or None
         Convex methods compare all pairs of nodes: they look at so many of them, half outer ones, half an
         even sample. None takes 10 000 where more than 20 000 hold the energy, and all otherwise.
+    choice : {"row-maxima", "spread"}
+        Convex methods: which nodes are the pure ones, given how much each is used: those with the largest row
+        maxima, as the authors do, or successive projections on the rows times their row maxima, which do not
+        take two near twins.
     spectrum : {"magnitude", "algebraic"} or None
         Which eigenvalues lead. "magnitude" also finds communities whose nodes are tied to others rather than
         among themselves, such as the two sides of a bipartite graph. None: as the method's authors do.
@@ -139,6 +143,7 @@ class MixedMembership(BaseEstimator):
         "recovery": [StrOptions(set(RECOVERIES))],
         "energy": [Interval(Real, 0, 1, closed="right")],
         "n_candidates": [*COUNT, None],
+        "choice": [StrOptions(set(CHOICES))],
         "spectrum": [StrOptions(set(SPECTRA)), None],
         "unreached": [StrOptions(set(UNREACHED))],
         "weight": [str, None],
@@ -162,6 +167,7 @@ class MixedMembership(BaseEstimator):
         recovery: str = "least-squares",
         energy: float = 0.99,
         n_candidates: int | None = None,
+        choice: str = "row-maxima",
         spectrum: str | None = None,
         unreached: str = "auto",
         weight: str | None = "weight",
@@ -181,6 +187,7 @@ class MixedMembership(BaseEstimator):
         self.recovery = recovery
         self.energy = energy
         self.n_candidates = n_candidates
+        self.choice = choice
         self.spectrum = spectrum
         self.unreached = unreached
         self.weight = weight
@@ -298,17 +305,21 @@ class MixedMembership(BaseEstimator):
         said = {name: value for name, value in said.items() if value is not None}
         if self.callback is not None:
             said["callback"] = self.callback
+        if self.choice != CHOICES[0]:
+            said["choice"] = self.choice
         if said and not method.iterative:
             raise UnsupportedError(
                 f"method={self.method!r} does not take {sorted(said)}: they belong to the convex methods "
                 "('merit', 'merit-0', 'fast-gradient'). Leave them at None."
             )
+        said.pop("choice", None)
         if method.iterative and self.verbose:
             said["verbose"] = self.verbose
         return SearchOptions(
             energy=float(self.energy),
             n_candidates=self.n_candidates,
             recovery=self.recovery,
+            choice=self.choice,
             anchors=said | dict(self.method_options or {}),
             rng=self.random_state,
             n_jobs=self.n_jobs,
