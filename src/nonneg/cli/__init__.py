@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "factorize a file and write the factors, the numbers and a report",
     "rank": "estimate how many components a file asks for, by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
+    "topics": "find what documents are about, and write a report with words and examples",
     "communities": "find the overlapping communities of a graph, and write a report with a picture",
     "separate": "separate a recording into its sources, and write them with a report",
     "unmix": "find the pure spectra of a hyperspectral cube and map them, and write a report",

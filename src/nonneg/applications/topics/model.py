@@ -57,6 +57,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Texts: words that are not counted.
     vectorizer : scikit-learn vectorizer, optional
         Texts: what counts the words, in place of a `CountVectorizer`.
+    vocabulary : array-like of str, optional
+        Counts: what the words are called, one name a column. A data frame brings them along.
     method_options : dict, optional
         Further options of the method: of `select_anchors`, of `NMF`, or of `LatentDirichletAllocation`.
     random_state : int, RandomState, Generator or None
@@ -133,6 +135,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "max_share": [Interval(Real, 0, 1, closed="right")],
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
+        "vocabulary": ["array-like", None],
         "method_options": [dict, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
@@ -150,6 +153,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         max_share: float = 1.0,
         stop_words: Any = None,
         vectorizer: Any = None,
+        vocabulary: Any = None,
         method_options: Mapping[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -163,6 +167,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.max_share = max_share
         self.stop_words = stop_words
         self.vectorizer = vectorizer
+        self.vocabulary = vocabulary
         self.method_options = method_options
         self.random_state = random_state
         self.verbose = verbose

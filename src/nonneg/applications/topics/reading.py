@@ -51,13 +51,28 @@ def read_documents(model: Any, X: Any, *, reset: bool) -> Any:
         counts = checked_counts(X)
     if reset:
         model.n_features_in_ = counts.shape[1]
-        names = (
-            model.vectorizer_.get_feature_names_out() if texts else getattr(model, "feature_names_in_", None)
-        )
-        model.vocabulary_ = None if names is None else np.asarray(names, dtype=object)
+        model.vocabulary_ = _vocabulary(model, texts, counts.shape[1])
     elif counts.shape[1] != model.n_features_in_:
         raise ShapeError(
             f"X has {counts.shape[1]} features, but TopicModel is expecting {model.n_features_in_} "
             "features as input."
         )
     return counts
+
+
+def _vocabulary(model: Any, texts: bool, n_words: int) -> Any:
+    if texts:
+        if model.vocabulary is not None:
+            raise InvalidParameterError(
+                "vocabulary names the columns of counts; texts bring their own words. Leave it out, or "
+                "give it to a vectorizer."
+            )
+        return np.asarray(model.vectorizer_.get_feature_names_out(), dtype=object)
+    names = getattr(model, "feature_names_in_", None) if model.vocabulary is None else model.vocabulary
+    if names is None:
+        return None
+    if len(names) != n_words:
+        raise ShapeError(
+            f"vocabulary has {len(names)} words, but X has {n_words} columns. One a column is needed."
+        )
+    return np.asarray([str(name) for name in names], dtype=object)

@@ -1,0 +1,205 @@
+"""Documents from files: texts, lines, columns of tables, JSON lines, and matrices of counts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonneg.data.files.read import known_suffixes, read_table
+from nonneg.exceptions import FileFormatError, InvalidParameterError
+
+TEXTS = (".txt", ".text", ".md", ".rst")
+"""Endings of files that are one document each."""
+JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+TABLES = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents and what they are called.
+
+    Attributes
+    ----------
+    contents : list of str, or array or sparse matrix of shape (n_documents, n_words)
+        Texts, or counts of words.
+    names : list of str
+        One a document.
+    words : list of str or None
+        What the columns of counts are called.
+    source : str
+        Where they came from, in a few words.
+    """
+
+    contents: Any
+    names: list[str]
+    words: list[str] | None
+    source: str
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether the contents are texts."""
+        return isinstance(self.contents, list)
+
+
+def read_documents(
+    paths: Sequence[Path],
+    *,
+    column: str | None = None,
+    lines: bool = False,
+    vocabulary: Path | None = None,
+) -> Documents:
+    """Read documents from files and folders.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Text files (one document each), folders of them, tables or JSON lines of which a column holds the
+        texts, or one matrix of counts with a document a row.
+    column : str, optional
+        The column (or key) that holds the texts; "text" for JSON lines where none is given.
+    lines : bool
+        Whether every line of a text file is a document.
+    vocabulary : Path, optional
+        Words of a matrix, one a line.
+
+    Returns
+    -------
+    Documents
+        In the order of the paths.
+    """
+    if not paths:
+        raise InvalidParameterError("No files were given. Name text files, folders, or a table.")
+    first = Path(paths[0])
+    if len(paths) == 1 and column is None and _is_matrix(first):
+        return _matrix(first, vocabulary)
+    if vocabulary is not None:
+        raise InvalidParameterError(
+            "A vocabulary belongs to one matrix of counts; texts bring their own words."
+        )
+    names: list[str] = []
+    texts: list[str] = []
+    for path in paths:
+        for name, text in _texts(Path(path), column, lines):
+            names.append(name)
+            texts.append(text)
+    if len(texts) < 2:
+        raise FileFormatError(
+            f"{len(texts)} document was found in {', '.join(map(str, paths))}; topics need several. Name "
+            "more files, or use --lines where every line is a document."
+        )
+    source = first.name if len(paths) == 1 else f"{first.name} and {len(paths) - 1} more"
+    return Documents(texts, names, None, source or str(first))
+
+
+def _ending(path: Path) -> str:
+    name = path.name.lower()
+    known = (*TEXTS, *JSON_LINES, *TABLES, *known_suffixes())
+    return next((ending for ending in sorted(known, key=len, reverse=True) if name.endswith(ending)), "")
+
+
+def _is_matrix(path: Path) -> bool:
+    return not path.is_dir() and _ending(path) in known_suffixes()
+
+
+def _matrix(path: Path, vocabulary: Path | None) -> Documents:
+    table = read_table(path)
+    words = None if table.column_names is None else list(table.column_names)
+    if vocabulary is not None:
+        words = [line.strip() for line in _read_text(vocabulary).splitlines() if line.strip()]
+        if len(words) != table.X.shape[1]:
+            raise FileFormatError(
+                f"{vocabulary} holds {len(words)} words, but {path} has {table.X.shape[1]} columns. One "
+                "word a line was expected, in the order of the columns."
+            )
+    names = table.row_names or [f"row {at}" for at in range(table.X.shape[0])]
+    return Documents(table.X, list(names), words, path.name)
+
+
+def _texts(path: Path, column: str | None, lines: bool) -> Iterator[tuple[str, str]]:
+    if path.is_dir():
+        found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
+        if not found:
+            raise FileFormatError(f"{path} holds no text files ({', '.join(TEXTS)}).")
+        for entry in found:
+            for name, text in _texts(entry, None, lines):
+                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text
+        return
+    if not path.exists():
+        raise FileFormatError(f"{path} does not exist.")
+    ending = _ending(path)
+    if ending in JSON_LINES:
+        yield from _json_lines(path, column or "text")
+    elif ending in TABLES:
+        yield from _column(path, TABLES[ending], column)
+    elif ending in TEXTS:
+        text = _read_text(path)
+        if not lines:
+            yield path.name, text
+        else:
+            for at, line in enumerate(text.splitlines(), 1):
+                if line.strip():
+                    yield f"{path.name}:{at}", line
+    else:
+        raise FileFormatError(
+            f"{path} is of an unknown kind. Expected texts ({', '.join(TEXTS)}), a table "
+            f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or one "
+            f"matrix of counts ({', '.join(known_suffixes())})."
+        )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Old texts are in one byte a letter; every byte stands for one there, so that nothing fails.
+        return raw.decode("latin-1")
+
+
+def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
+    for at, line in enumerate(_read_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise FileFormatError(
+                f"{path}, line {at}: not JSON ({error}). One object a line was expected."
+            ) from error
+        if not isinstance(entry, dict) or not isinstance(entry.get(key), str):
+            keys = sorted(entry) if isinstance(entry, dict) else type(entry).__name__
+            raise FileFormatError(
+                f"{path}, line {at}: no text under {key!r}; found {keys}. Name the key with --text-column."
+            )
+        name = next((str(entry[word]) for word in ("name", "title", "id") if word in entry), f"line {at}")
+        yield name, entry[key]
+
+
+def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[str, str]]:
+    rows = csv.reader(_read_text(path).splitlines(keepends=True), delimiter=delimiter)
+    headings = next(rows, None)
+    if headings is None:
+        raise FileFormatError(f"{path} is empty; a line of headings was expected.")
+    if column is None:
+        raise InvalidParameterError(
+            f"Which column of {path} holds the texts? Say --text-column, one of {headings}."
+        )
+    if column not in headings:
+        raise InvalidParameterError(f"{path} has no column {column!r}; its columns are {headings}.")
+    at = headings.index(column)
+    named = next((headings.index(word) for word in ("name", "title", "id") if word in headings), None)
+    for number, row in enumerate(rows, 2):
+        if row:
+            if len(row) <= at:
+                raise FileFormatError(
+                    f"{path}, row {number}: {len(row)} cells, but the texts are in column {at + 1}."
+                )
+            yield (row[named] if named is not None and named < len(row) else f"row {number}"), row[at]

@@ -1,0 +1,140 @@
+"""The report of a search for topics: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nonneg.report import figures, wording
+from nonneg.report.rendering import drawing, render
+
+N_CHIPS = 15
+
+
+def topic_sentence(record: Mapping[str, Any]) -> str:
+    """Say in one sentence what came out.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    data, k = record["data"], record["result"]["n_topics"]
+    largest = max(record["topics"], key=lambda entry: entry["share"])
+    words = ", ".join(str(word) for word, _ in largest["words"][:3])
+    topics = "1 topic" if k == 1 else f"{wording.number(k)} topics"
+    return (
+        f"{topics} in {wording.number(data['n_documents'])} documents; the largest, {words}, makes up "
+        f"{wording.percent(largest['share'])}."
+    )
+
+
+def build_topic_page(record: Mapping[str, Any]) -> str:
+    """Write the report of a search for topics.
+
+    Parameters
+    ----------
+    record : mapping
+        The contents of result.json.
+
+    Returns
+    -------
+    str
+        HTML with styles and pictures inside. All text from users is escaped.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or jinja2 is not installed.
+    """
+    topics = record["topics"]
+    order = sorted(range(len(topics)), key=lambda at: -topics[at]["share"])
+    shares = np.array([entry["share"] for entry in topics])
+    # A topic shares all of its words with itself: that would hide what it shares with others.
+    shared = np.array(record["shared_words"], dtype=float)
+    np.fill_diagonal(shared, 0.0)
+    most = float(shared.max(initial=0.0))
+    context = {
+        "title": record["title"],
+        "answer": topic_sentence(record),
+        "outcome": _outcome(record),
+        "tiles": _tiles(record),
+        "topics": [_topic(topics[at]) for at in order],
+        "anchored": any(entry["anchor"] is not None for entry in topics),
+        "shares": drawing(figures.strengths(shares)),
+        "shared": drawing(figures.heat_map(shared, "topic", [str(at) for at in range(len(topics))]))
+        if most > 0
+        else None,
+        "pairs": _pairs(shared, topics),
+        "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
+        "facts": _facts(record),
+        "versions": record.get("versions", {}),
+    }
+    return render("topics.html", context)
+
+
+def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
+    heaviest = max((weight for _, weight in entry["words"]), default=1.0) or 1.0
+    return {
+        "number": entry["topic"],
+        "share": wording.percent(entry["share"]),
+        "coherence": wording.number(entry["coherence"], digits=4),
+        "npmi": wording.number(entry["npmi"], digits=2),
+        "anchor": entry["anchor"],
+        "words": [(word, round(100 * weight / heaviest)) for word, weight in entry["words"][:N_CHIPS]],
+        "examples": [
+            {"name": example["name"], "share": wording.percent(example["share"]), "text": example["text"]}
+            for example in entry["examples"]
+        ],
+    }
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    data, result = record["data"], record["result"]
+    empty = data["n_empty"]
+    rest = f" {wording.number(empty)} documents hold none of them." if empty else ""
+    return (
+        f"{wording.number(data['n_documents'])} documents ({data['kind']}) from {data['source']}, "
+        f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used.{rest} Topics by "
+        f"{result['method']}, in {wording.seconds(result['seconds'])}."
+    )
+
+
+def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    data, result = record["data"], record["result"]
+    return [
+        ("topics", wording.number(result["n_topics"])),
+        ("documents", wording.number(data["n_documents"])),
+        ("mean coherence", wording.number(result["coherence"], digits=4)),
+        ("shared top words", wording.number(result["similarity_count"])),
+        ("time", wording.seconds(result["seconds"])),
+    ]
+
+
+def _pairs(shared: Any, topics: Any) -> list[dict[str, Any]]:
+    """List the pairs of topics that share most words."""
+    found = [(int(shared[i, j]), i, j) for i in range(len(shared)) for j in range(i) if shared[i, j] > 0]
+    rows = []
+    for count, one, other in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2]))[:10]:
+        words = [word for word, _ in topics[one]["words"]]
+        common = [str(word) for word, _ in topics[other]["words"] if word in words]
+        rows.append({"one": other, "other": one, "count": count, "words": ", ".join(common[:8])})
+    return rows
+
+
+def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    data = [(name.replace("_", " "), wording.number(value)) for name, value in record["data"].items()]
+    result = [
+        (name.replace("_", " "), wording.number(value, digits=6))
+        for name, value in record["result"].items()
+        if value is not None
+    ]
+    parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
+    return [("Documents", data), ("Result", result), ("Parameters", parameters)]
