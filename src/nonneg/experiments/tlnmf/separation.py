@@ -35,8 +35,8 @@ sources are known. Frames of 200 samples with half overlap, K = 2 components, on
 the mean variance; 100 iterations from the best of three starts of the factors (TL-NMF from a joint
 diagonalizer); Wiener masks in the transform, overlap-add. Once for each of three takes alone (S = 1), once
 for the ten takes as realizations (S = 10). SDR, SIR and SAR allow a factor between source and estimate; the
-last column allows a filter of 512 samples (`mir_eval`), which for notes of two partials is ill-conditioned. The
-worse of the two sources counts.
+last column allows a filter of 512 samples (`mir_eval`), which for notes of two partials is ill-conditioned.
+The worse of the two sources counts.
 
 *Real recording*: Louis Armstrong, {LEARN:g} s in frames of 512 samples, K = {N_COMPONENTS}. The true sources
 are not known, so that no SDR can be had. What can be measured: that the sources sum to the recording; the

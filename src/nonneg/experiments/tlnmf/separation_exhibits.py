@@ -68,7 +68,8 @@ def _mixture_table(records: Sequence[Record]) -> Table:
     }
     caption = (
         "Made mixtures: mean and standard deviation over mixtures (at S = 10 each the mean over ten takes) "
-        "of the scores of the worse source. Windows: Tukey with a tenth in its ends, as in the paper, and sine."
+        "of the scores of the worse source. Windows: Tukey with a tenth in its ends, as in the paper, or "
+        "sine."
     )
     return Table(caption, columns, rows, 3)
 
