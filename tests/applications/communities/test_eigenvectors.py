@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg._threads import threads
 from nonneg.applications.communities import eigenvectors as module
 from nonneg.applications.communities import leading_eigenvectors
 from nonneg.datasets import mixed_membership_graph
@@ -14,14 +15,14 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 @pytest.fixture(scope="module")
 def adjacency():
-    return mixed_membership_graph(700, 3, mean_degree=15, rng=1).adjacency
+    return mixed_membership_graph(250, 3, mean_degree=15, rng=1).adjacency
 
 
 @pytest.mark.parametrize("spectrum", ["magnitude", "algebraic"])
 def test_both_ways_give_the_same_vectors(adjacency, spectrum, monkeypatch):
-    iterated = leading_eigenvectors(adjacency, 4, spectrum=spectrum)
-    monkeypatch.setattr(module, "DENSE_NODES", 1000)
     whole = leading_eigenvectors(adjacency, 4, spectrum=spectrum)
+    monkeypatch.setattr(module, "DENSE_NODES", 0)
+    iterated = leading_eigenvectors(adjacency, 4, spectrum=spectrum)
     np.testing.assert_allclose(iterated.values, whole.values, rtol=1e-12)
     np.testing.assert_allclose(iterated.vectors, whole.vectors, atol=1e-10)
     assert max(iterated.residual, whole.residual) < 1e-13
@@ -29,11 +30,22 @@ def test_both_ways_give_the_same_vectors(adjacency, spectrum, monkeypatch):
     assert abs(whole.next_value) <= abs(whole.values[-1])
 
 
-def test_the_same_graph_gives_the_same_bytes(adjacency):
+def test_the_same_graph_gives_the_same_bytes(adjacency, monkeypatch):
+    monkeypatch.setattr(module, "DENSE_NODES", 0)
     first, second = (leading_eigenvectors(adjacency, 3) for _ in range(2))
     np.testing.assert_array_equal(first.vectors, second.vectors)
     other = leading_eigenvectors(adjacency, 3, rng=5)
     np.testing.assert_allclose(first.vectors, other.vectors, atol=1e-10)
+
+
+def test_threads_do_not_change_the_bytes():
+    # Large enough that the rows are shared out.
+    large = mixed_membership_graph(20_000, 2, mean_degree=60, rng=0).adjacency
+    found = []
+    for n_threads in (1, 2):
+        with threads(n_threads):
+            found.append(leading_eigenvectors(large, 2).vectors)
+    np.testing.assert_array_equal(*found)
 
 
 def test_magnitude_finds_the_sides_of_a_bipartite_graph():
@@ -52,6 +64,7 @@ def test_what_cannot_be_is_refused(adjacency):
         leading_eigenvectors(adjacency, 2, spectrum="smallest")
 
 
-def test_progress_is_shown(adjacency, capsys):
+def test_progress_is_shown(adjacency, capsys, monkeypatch):
+    monkeypatch.setattr(module, "DENSE_NODES", 0)
     leading_eigenvectors(adjacency, 2, verbose=1)
     assert "products in all" in capsys.readouterr().err

@@ -7,9 +7,11 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from nonneg._random import Seed, generator
+from nonneg._threads import over_ranges
 from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
@@ -128,6 +130,7 @@ class _Counter:
 
     def __init__(self, adjacency: SparseMatrix, verbose: int) -> None:
         self.adjacency, self.verbose = adjacency, verbose
+        self.parts: dict[tuple[int, int], SparseMatrix] = {}
         self.n_products = 0
         self.started = self.shown = time.monotonic()
 
@@ -136,7 +139,26 @@ class _Counter:
         if self.verbose and time.monotonic() - self.shown > 5.0:
             self.shown = time.monotonic()
             self._write("so far")
-        return self.adjacency @ vector
+        pieces = over_ranges(
+            lambda start, stop: self._rows(start, stop) @ vector,
+            self.adjacency.shape[0],
+            grain=1024,
+            operations=2.0 * self.adjacency.nnz,
+        )
+        return np.concatenate(pieces)
+
+    def _rows(self, start: int, stop: int) -> SparseMatrix:
+        # Views of the matrix: SciPy's product works on one thread, and lets others work beside it.
+        if (start, stop) not in self.parts:
+            whole = self.adjacency
+            first, last = whole.indptr[start], whole.indptr[stop]
+            entries = (
+                whole.data[first:last],
+                whole.indices[first:last],
+                whole.indptr[start : stop + 1] - first,
+            )
+            self.parts[start, stop] = sp.csr_array(entries, shape=(stop - start, whole.shape[1]))
+        return self.parts[start, stop]
 
     def close(self) -> None:
         if self.verbose:
