@@ -19,9 +19,7 @@ GRAIN = 256
 ENTRIES = 1 << 20
 
 
-def column_products(
-    dictionary: Dictionary, residual: Array, chosen: IntArray
-) -> tuple[FloatArray, FloatArray]:
+def column_products(dictionary: Dictionary, residual: Array, chosen: IntArray) -> tuple[Array, Array]:
     """Return r'(r + x - a) and r'r for every column, with x its data point and a the chosen one.
 
     Parameters
@@ -89,14 +87,14 @@ def advance_residuals(
     array of float64 of shape (n_points, n_features)
         keep r + gain (x_entering - x) - cut (x_leaving - x).
     """
+    if not dictionary.on_host:
+        return portable.advance_residuals(dictionary.points, residual, entering, leaving, keep, gain, cut)
+    from nonneg.kernels.compiled import self_dictionary as compiled
+
     n = len(entering)
     shares = [
         np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))) for value in (keep, gain, cut)
     ]
-    if not dictionary.on_host:
-        return portable.advance_residuals(dictionary.points, residual, entering, leaving, *shares)
-    from nonneg.kernels.compiled import self_dictionary as compiled
-
     residual = _on_host(residual)
     out = np.empty_like(residual)
     leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,9 @@ from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
 from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.portable import self_dictionary as portable
+
+if TYPE_CHECKING:
+    from nonneg.kernels.tensor_slope import TensorSlope
 
 # A block of scores (256 KB) and the points and residuals that make it stay in a core's second-level cache.
 ROWS = 256
@@ -99,6 +102,13 @@ class Dictionary:
         return out
 
     @cached_property
+    def rounded_tensor(self) -> Any:
+        """The same of PyTorch tensors, in the types of the products there."""
+        from nonneg.kernels.tensor_scan import RoundedPoints
+
+        return RoundedPoints(self.points, self.centre, self.inverse)
+
+    @cached_property
     def groups(self) -> PointGroups | None:
         """Dense points put together by nearness, where that makes the scan faster; made once."""
         n_points, m = self.points.shape
@@ -160,9 +170,32 @@ def near_tie(n_features: int, unit: float = 2.0**-24) -> float:
     return 2.02 * (n_features + 1 + ROUNDINGS) * unit
 
 
+def fused_at(residual: Array) -> bool:
+    """Tell whether one kernel makes products and minima where the residuals are.
+
+    Parameters
+    ----------
+    residual : array
+        Of any namespace.
+
+    Returns
+    -------
+    bool
+        True on a GPU that `kernels.triton_scan` serves.
+    """
+    if not is_device_tensor(residual):
+        return False
+    from nonneg.kernels import triton_scan
+
+    return triton_scan.serves(residual)
+
+
 def best_atoms(
-    dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
-) -> IntArray:
+    dictionary: Dictionary,
+    residual: Array,
+    slope: PenaltySlope | TensorSlope,
+    columns: IntArray | None = None,
+) -> Any:
     """Return, for every column l, the data point n with the lowest x_n'r_l + slope.
 
     Parameters
@@ -171,7 +204,7 @@ def best_atoms(
         The data points.
     residual : array of float64 of shape (n_points, n_features)
         The rows r_l, where the points are.
-    slope : PenaltySlope
+    slope : PenaltySlope or TensorSlope
         The penalty's part.
     columns : array of int, optional
         The columns wanted; all by default.
@@ -179,19 +212,23 @@ def best_atoms(
     Returns
     -------
     array of int64 of shape (n_columns,)
-        In NumPy. Of equal scores, in float64, the lowest index wins.
+        In NumPy; a tensor where the slope is one of tensors. Of equal scores, in float64, the lowest index
+        wins.
 
     Notes
     -----
     Costs 2 n_points n_features operations a column; the memory is that of the points in float32 (of sparse
     ones, of a tile) and of one block of scores a thread.
     """
-    if not dictionary.on_host:
-        if is_device_tensor(residual):
-            from nonneg.kernels import triton_scan
+    if not isinstance(slope, PenaltySlope):
+        from nonneg.kernels import tensor_scan
 
-            if triton_scan.serves(residual):
-                return triton_scan.best_atoms(dictionary, residual, slope, columns)
+        return tensor_scan.best_atoms(dictionary, residual, slope, columns)
+    if not dictionary.on_host:
+        if fused_at(residual):
+            from nonneg.kernels import tensor_scan
+
+            return tensor_scan.best_atoms_of_host(dictionary, residual, slope, columns)
         return portable.best_atoms(dictionary, residual, slope, columns)
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)

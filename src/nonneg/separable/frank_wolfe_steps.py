@@ -9,6 +9,7 @@ import numpy as np
 
 from nonneg._typing import IntArray
 from nonneg.descent.frank_wolfe import open_loop_step
+from nonneg.kernels import tensor_columns
 from nonneg.kernels.column_residuals import advance_residuals, residuals_of
 from nonneg.kernels.sparse_columns import move_columns, raised_row_facts, row_facts
 from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
@@ -90,9 +91,14 @@ def advance(problem: SelfDictionary, state: FrankWolfeIterate, move: Move) -> Fr
     t = state.t
     if move.exact:
         total = (t + 1) * (t + 2) / 2
-        columns, reached = move_columns(state.columns, move.entering, t + 1, total=total)
+        add, raised = (
+            (tensor_columns.add_to_columns, tensor_columns.raised_row_facts)
+            if state.placed
+            else (move_columns, raised_row_facts)
+        )
+        columns, reached = add(state.columns, move.entering, t + 1, total=total)
         fresh = columns.counts > state.counts
-        row_max, row_count = raised_row_facts(state.row_max, state.row_count, move.entering, reached, fresh)
+        row_max, row_count = raised(state.row_max, state.row_count, move.entering, reached, fresh)
     else:
         columns, _ = move_columns(
             state.columns,
@@ -105,7 +111,8 @@ def advance(problem: SelfDictionary, state: FrankWolfeIterate, move: Move) -> Fr
         )
         row_max, row_count = row_facts(columns)
     if (t + 1) % REFRESH == 0:
-        residual = residuals_of(problem.dictionary, columns)
+        lists = tensor_columns.columns_home(columns) if state.placed else columns
+        residual = residuals_of(problem.dictionary, lists)
     else:
         residual = advance_residuals(
             problem.dictionary,

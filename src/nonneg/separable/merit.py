@@ -23,6 +23,7 @@ from nonneg.iteration import Checkpoint, FirstOf, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.column_residuals import residuals_of
 from nonneg.kernels.portable.column_residuals import to_numpy
+from nonneg.kernels.self_dictionary import fused_at
 from nonneg.kernels.sparse_columns import scaled_columns
 from nonneg.separable.exact_steps import STEP_RULES, corrected
 from nonneg.separable.frank_wolfe_steps import Move, advance
@@ -160,7 +161,9 @@ def merit(
     if start.coefficients is not None:
         t = first_iteration(t_init, residual, data.xp if data.kind == "array" else np)
         columns = scaled_columns(columns, t * (t + 1) / 2) if open_loop else columns
-    first = [problem.start(columns, t, residual)]
+    # On a GPU the lists of C stay there; the other rules look at them on the host.
+    placed = open_loop and fused_at(residual)
+    first = [problem.start(columns, t, residual, placed=placed)]
     del residual
     rule = STEP_RULES[steps]
     n_corrections = (10 if steps == "pairwise" else 0) if corrections is None else corrections
@@ -200,7 +203,7 @@ def merit(
         progress=reporter("merit", verbose),
         checkpoint=saved,
     )
-    state = problem.complete(run.state)
+    state = problem.complete(run.state).home
     anchors = _distinct(data, _anchors(state, None if n_anchors is None else n, most), n_anchors)
     maxima = state.row_maxima
     facts = lam_facts | {
@@ -292,11 +295,13 @@ def _checkpoint(folder: Path, data: DataMatrix, first: FrankWolfeIterate, facts:
         return to_numpy(array)
 
     def there(name: str, array: Any) -> Any:
-        if name == "residual" and data.kind == "array":
-            return data.xp.asarray(array, device=first.residual.device)
-        return array
+        away = name == "residual" or (first.placed and name != "anchors")
+        return (
+            data.xp.asarray(array, device=first.residual.device) if away and data.kind == "array" else array
+        )
 
-    begun = hashlib.sha256(np.ascontiguousarray(first.weights).tobytes() + first.counts.tobytes()).hexdigest()
+    lists = (to_numpy(array) for array in (first.weights, first.counts))
+    begun = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in lists)).hexdigest()
     described = json.dumps(["merit", facts, data.kind, fingerprint(data), begun], default=str)
     # Residuals and lists, in bytes.
     size = 24.0 * math.prod(first.residual.shape)

@@ -17,14 +17,20 @@ import numpy as np
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.kernels.column_residuals import column_products, residuals_of
+from nonneg.kernels.portable.column_residuals import to_numpy
 from nonneg.kernels.self_dictionary import Dictionary, best_atoms, dictionary_of
 from nonneg.kernels.sparse_columns import SparseColumns, row_facts, value_at
+from nonneg.kernels.tensor_columns import placed_array, placed_columns
 from nonneg.losses.row_sparsity import RowSparsity, row_sparsity
+from nonneg.losses.tensor_row_sparsity import tensor_row_sparsity
 
 
 @dataclass(frozen=True)
 class FrankWolfeIterate:
     """Coefficients, residuals and what the oracle said of them; flat, so that it can be saved.
+
+    The lists and what is known of rows and columns are NumPy arrays, or PyTorch tensors on the GPU where the
+    points are, for open-loop steps of all columns (`placed`).
 
     Attributes
     ----------
@@ -75,8 +81,20 @@ class FrankWolfeIterate:
 
     @property
     def row_maxima(self) -> FloatArray:
-        """The largest coefficient of every data point."""
-        return self.row_max / (self.total or 1.0)
+        """The largest coefficient of every data point, in NumPy."""
+        return np.divide(to_numpy(self.row_max), self.total or 1.0)
+
+    @property
+    def placed(self) -> bool:
+        """Whether the lists are tensors."""
+        return not isinstance(self.rows, np.ndarray)
+
+    @property
+    def home(self) -> FrankWolfeIterate:
+        """The same iterate with lists in NumPy; the residuals stay where they are."""
+        named = ("rows", "weights", "counts", "row_max", "row_count", "chosen", "column_gaps")
+        lists = {name: getattr(self, name) for name in named}
+        return replace(self, **{name: to_numpy(of) for name, of in lists.items() if of is not None})
 
     @property
     def answered(self) -> bool:
@@ -129,7 +147,9 @@ class SelfDictionary:
         points = data.csr if data.kind == "sparse" else data.array  # type: ignore[attr-defined]
         return cls(dictionary_of(points), lam, mu, **options)
 
-    def start(self, columns: SparseColumns, t: int = 0, residual: Array | None = None) -> FrankWolfeIterate:
+    def start(
+        self, columns: SparseColumns, t: int = 0, residual: Array | None = None, *, placed: bool = False
+    ) -> FrankWolfeIterate:
         """Return the first iterate.
 
         Parameters
@@ -140,6 +160,9 @@ class SelfDictionary:
             The iteration to begin with.
         residual : array of float64 of shape (n_points, n_features), optional
             Their residuals, where they are known.
+        placed : bool
+            Whether the lists are to be tensors where the points are: PyTorch's, for open-loop steps alone,
+            without `skip`.
 
         Returns
         -------
@@ -147,6 +170,11 @@ class SelfDictionary:
             Not answered yet.
         """
         row_max, row_count = row_facts(columns)
+        if residual is None:
+            residual = residuals_of(self.dictionary, columns)
+        if placed:
+            columns = placed_columns(columns, residual.device)
+            row_max, row_count = (placed_array(array, residual.device) for array in (row_max, row_count))
         return FrankWolfeIterate(
             rows=columns.rows,
             weights=columns.weights,
@@ -154,7 +182,7 @@ class SelfDictionary:
             total=columns.total,
             row_max=row_max,
             row_count=row_count,
-            residual=residuals_of(self.dictionary, columns) if residual is None else residual,
+            residual=residual,
             t=t,
             active=np.ones(columns.n_columns, dtype=bool) if self.skip else None,
         )
@@ -189,6 +217,8 @@ class SelfDictionary:
         measures : mapping
             "loss", "gap", "largest_residual" and "entries" at this iterate.
         """
+        if state.placed:
+            return self._answer_there(state)
         sparsity = self.sparsity(state)
         slope = sparsity.slope(self.lam)
         chosen, whole = state.chosen, True
@@ -216,6 +246,26 @@ class SelfDictionary:
         )
         measures = {"loss": loss, "gap": gap, "largest_residual": largest, "entries": state.counts.sum()}
         return new, measures
+
+    def _answer_there(self, state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
+        # All columns, with lists of tensors: only sums come home, together.
+        import torch
+
+        sparsity = tensor_row_sparsity(state.columns, self.mu, state.row_max, state.row_count)
+        slope = sparsity.slope(self.lam)
+        chosen = best_atoms(self.dictionary, state.residual, slope)
+        gaps, squares = column_products(self.dictionary, state.residual, chosen)
+        gaps = gaps + (self.lam * sparsity.inner - slope.at(chosen))
+        sums = (gaps.sum(), squares.sum(), squares.max(), sparsity.value, state.counts.sum().double())
+        gap, square, largest, value, entries = torch.stack(sums).tolist()
+        measures = {
+            "loss": 0.5 * square + self.lam * value,
+            "gap": gap,
+            "largest_residual": math.sqrt(largest),
+            "entries": entries,
+        }
+        found = {name: measures[name] for name in ("loss", "gap", "largest_residual")}
+        return replace(state, chosen=chosen, column_gaps=gaps, **found), measures
 
     def complete(self, state: FrankWolfeIterate) -> FrankWolfeIterate:
         """Return the iterate with the gap of all columns, where some were skipped.

@@ -18,9 +18,11 @@ def _placed(points: Array, array: Any) -> Array:
     return xp.asarray(np.ascontiguousarray(array), device=points.device)
 
 
-def _rows(points: Array, index: IntArray) -> Array:
+def _rows(points: Array, index: Any) -> Array:
     xp = array_namespace(points)
-    return xp.astype(xp.take(points, _placed(points, np.asarray(index, dtype=np.int64)), axis=0), xp.float64)
+    if isinstance(index, np.ndarray):
+        index = _placed(points, index.astype(np.int64, copy=False))
+    return xp.astype(xp.take(points, index, axis=0), xp.float64)
 
 
 def to_numpy(array: Any) -> Any:
@@ -41,7 +43,7 @@ def to_numpy(array: Any) -> Any:
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
-def column_products(points: Array, residual: Array, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+def column_products(points: Array, residual: Array, chosen: Any) -> tuple[Array, Array]:
     """Return r'(r + x - a) and r'r of every column; see `kernels.column_residuals.column_products`.
 
     Parameters
@@ -51,27 +53,27 @@ def column_products(points: Array, residual: Array, chosen: IntArray) -> tuple[F
     residual : array of float64 of shape (n_points, n_features)
         The rows r.
     chosen : array of int of shape (n_points,)
-        In NumPy.
+        In NumPy, or where the points are.
 
     Returns
     -------
     tuple of arrays of shape (n_points,)
-        In NumPy.
+        Where `chosen` is.
     """
     xp = array_namespace(points)
     apart = xp.astype(points, xp.float64) - _rows(points, chosen)
-    fit = xp.sum(residual * (residual + apart), axis=1)
-    return to_numpy(fit), to_numpy(xp.sum(residual * residual, axis=1))
+    fit, squares = xp.sum(residual * (residual + apart), axis=1), xp.sum(residual * residual, axis=1)
+    return (to_numpy(fit), to_numpy(squares)) if isinstance(chosen, np.ndarray) else (fit, squares)
 
 
 def advance_residuals(
     points: Array,
     residual: Array,
-    entering: IntArray,
+    entering: Any,
     leaving: IntArray | None,
-    keep: FloatArray,
-    gain: FloatArray,
-    cut: FloatArray,
+    keep: Any,
+    gain: Any,
+    cut: Any,
 ) -> Array:
     """Return the residuals after a move; see `kernels.column_residuals.advance_residuals`.
 
@@ -82,10 +84,10 @@ def advance_residuals(
     residual : array of float64 of shape (n_points, n_features)
         The residuals before.
     entering : array of int of shape (n_points,)
-        In NumPy.
+        In NumPy, or where the points are.
     leaving : array of int of shape (n_points,) or None
         In NumPy; -1 for none.
-    keep, gain, cut : array of shape (n_points,)
+    keep, gain, cut : number or array of shape (n_points,)
         In NumPy.
 
     Returns
@@ -95,7 +97,10 @@ def advance_residuals(
     """
     xp = array_namespace(points)
     own = xp.astype(points, xp.float64)
-    share = [_placed(points, value)[:, None] for value in (keep, gain, cut)]
+    share = [
+        _placed(points, np.asarray(value, dtype=np.float64))[:, None] if np.ndim(value) else float(value)
+        for value in (keep, gain, cut)
+    ]
     out = share[0] * residual + share[1] * (_rows(points, entering) - own)
     if leaving is not None:
         out = out - share[2] * (_rows(points, np.maximum(leaving, 0)) - own)

@@ -13,6 +13,7 @@ from nonneg.kernels.portable.column_residuals import to_numpy
 
 if TYPE_CHECKING:
     from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope
+    from nonneg.kernels.triton_scan import Lowest
 
 # Scores that exist at a time: 256 MB in float32.
 ENTRIES = 1 << 26
@@ -72,6 +73,36 @@ def best_atoms(
             index[doubtful] = scan.in_float64(part[doubtful])
         parts.append(index)
     return np.concatenate(parts)
+
+
+def lowest_scores(points: Array, columns: Array) -> Lowest:
+    """Return the lowest products of points with columns; see `kernels.triton_scan.lowest_scores`.
+
+    Parameters
+    ----------
+    points : torch.Tensor of shape (n_points, depth)
+        In half precision or float32.
+    columns : torch.Tensor of shape (n_columns, depth)
+        Of the same type.
+
+    Returns
+    -------
+    Lowest
+        Of float32 products.
+    """
+    import torch
+
+    from nonneg.kernels.triton_scan import KEPT, Lowest
+
+    n_points, n_columns = points.shape[0], columns.shape[0]
+    scores = torch.full((n_columns, KEPT + 1), float("inf"), device=points.device)
+    index = torch.zeros((n_columns, KEPT + 1), dtype=torch.int32, device=points.device)
+    n_kept, step = min(KEPT + 1, n_points), max(1, ENTRIES // n_points)
+    for start in range(0, n_columns, step):
+        part = slice(start, start + step)
+        found = (columns[part].float() @ points.float().T).topk(n_kept, dim=1, largest=False)
+        scores[part, :n_kept], index[part, :n_kept] = found.values, found.indices.int()
+    return Lowest(scores[:, :KEPT].T, index[:, :KEPT].T, scores[:, KEPT])
 
 
 class Scan:
