@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,3 +258,16 @@ def test_the_karate_club_comes_with_networkx(cache):
     assert club.X.shape == (34, 34)
     assert club.X.nnz == 156
     assert club.y.sum() == 17
+
+
+def test_the_guide_lists_every_set():
+    page = Path(__file__).resolve().parents[2] / "docs" / "guide" / "datasets.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not here")
+    text = page.read_text(encoding="utf-8")
+    for name, entry in store.SOURCES.items():
+        (line,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+        assert entry["sources"][0]["repository"] in line
+        assert entry["sources"][0]["revision"] in line
+        called = line.split("`")[3].split("(")[0]
+        assert callable(getattr(datasets, called))

@@ -122,7 +122,8 @@ def _generated(n_materials: int, seed: int) -> Scene:
     made = scene_like(rows, columns, bands, n_materials, noise=0.01, rng=seed)
     wavelengths = np.linspace(400.0, 2400.0, bands)
     names = tuple(f"material {at}" for at in range(n_materials))
-    shares = made.W / made.W.sum(axis=1, keepdims=True)
+    weights = np.asarray(made.W)
+    shares = weights / weights.sum(axis=1, keepdims=True)
     return Scene(
         Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated scene"),
         f"A generated scene of {n_materials} materials",

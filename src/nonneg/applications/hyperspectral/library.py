@@ -163,6 +163,9 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     if not place.is_file():
         raise FileFormatError(f"{place} does not exist. Expected a library of spectra: .csv, .npz or ENVI.")
     ending = place.suffix.lower()
+    names: Any
+    spectra: Any
+    wavelengths: Any
     if ending == ".csv":
         names, spectra, wavelengths = _csv_library(place)
     elif ending == ".npz":

@@ -9,7 +9,7 @@ import numpy as np
 from nonneg.applications.hyperspectral.abundances import NEAR_ONE, Mixtures
 from nonneg.certificates.certificate import Statement, Verdict
 
-FLOOR_FACTOR = 1.5
+FLOOR_FACTOR = 2.0
 ENOUGH_PIXELS = 0.5
 
 

@@ -41,8 +41,8 @@ class Unmixing(BaseEstimator):
         that it is for scenes of a few thousand.
     constraint : {"shares", "sum-to-one", "at-most-one", "nonnegative"}
         What the abundances of a pixel do beside being nonnegative. "shares": the best weights are divided by
-        their sum, so that a pixel may be brighter or darker than the pure ones. "sum-to-one": the best weights
-        that sum to one (fully constrained least squares), for scenes without differences of brightness.
+        their sum, so that a pixel may be brighter or darker than the pure ones. "sum-to-one": the best
+        weights that sum to one (fully constrained least squares), for scenes of even brightness.
         "at-most-one": the same with shade as one more endmember. "nonnegative": nothing else.
     normalize : {"l1"} or None
         Look for pure pixels among spectra divided by their sums, whatever their brightness.

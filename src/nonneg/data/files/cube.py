@@ -158,8 +158,9 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
         )
     values = arrays[variable or cubes[0]]
     listed = arrays.get("wavelengths", arrays.get("wavelength"))
-    fits = listed is not None and values.ndim == 3 and listed.size == values.shape[2]
-    return Cube(values, np.ravel(listed).astype(np.float64) if fits else None, source=str(path))
+    if listed is None or values.ndim != 3 or listed.size != values.shape[2]:
+        return Cube(values, source=str(path))
+    return Cube(values, np.ravel(listed).astype(np.float64), source=str(path))
 
 
 def _arrays_of(path: Path) -> dict[str, Any]:
