@@ -177,3 +177,9 @@ def test_inputs_are_not_changed(data):
 def test_n_jobs_inside_a_thread_block(data):
     with threads(1):
         assert merit(as_data_matrix(data.X), 6, max_iter=3).n_iter == 3
+
+
+def test_a_tolerance_that_the_start_meets_is_refused():
+    X = 0.01 * np.random.default_rng(0).random((50, 4))
+    with pytest.raises(InvalidParameterError, match=r"tol=0.25 is met before the first step"):
+        select_anchors(X, 3, method="merit", tol=0.25, lam=0.0)

@@ -205,6 +205,11 @@ def merit(
     )
     state = problem.complete(run.state).home
     anchors = _distinct(data, _anchors(state, None if n_anchors is None else n, most), n_anchors)
+    if not len(anchors):
+        raise InvalidParameterError(
+            f"tol={tol:g} is met before the first step, where no point is used yet: the duality gap is "
+            f"{state.gap:.3g}. Lower tol, or multiply the points by a number."
+        )
     maxima = state.row_maxima
     facts = lam_facts | {
         "t_init": t,
