@@ -94,5 +94,6 @@ $(VENV)/.ready-bench: $(DEV)
 	$(call install-peer,nmf-rs==0.1.0)
 	$(call install-peer,nimfa==1.4.0)
 	$(call install-peer,pysptools==0.15.0)
+	$(call install-peer,qndiag==0.1)
 	$(call install-peer,pyplanc==0.0.2 progressbar2==4.6.0 python-utils==4.1.4)
 	@touch $@

@@ -30,6 +30,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     records,
     start_up,
     tables,
+    transforms,
 )
 from benchmarks.race import Settings, run_claim  # noqa: E402
 
@@ -39,7 +40,7 @@ RACES = {
 }
 MEASUREMENTS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (cone_start, anchor_peers, merit_iteration, purification, memory, start_up)
+    for module in (cone_start, anchor_peers, merit_iteration, purification, transforms, memory, start_up)
 }
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"
