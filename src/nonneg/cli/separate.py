@@ -183,10 +183,10 @@ def _read(options: argparse.Namespace) -> list[Any]:
             )
         parts.append(replace(sound, samples=part))
     if not options.quiet:
-        for part in parts:
-            channels = "" if part.n_channels == 1 else f", {part.n_channels} channels ({options.channel})"
+        for sound in parts:
+            channels = "" if sound.n_channels == 1 else f", {sound.n_channels} channels ({options.channel})"
             terminal.note(
-                f"read {part.source}: {len(part.samples) / part.rate:.2f} s, {part.rate} Hz{channels}"
+                f"read {sound.source}: {len(sound.samples) / sound.rate:.2f} s, {sound.rate} Hz{channels}"
             )
     return parts
 
