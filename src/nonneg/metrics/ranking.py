@@ -90,7 +90,7 @@ def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatch
     if not known.all():
         if nan == "error":
             raise NonFiniteDataError(
-                f"{int(np.sum(~known))} of {len(known)} nodes have NaN or infinite memberships (isolated "
+                f"{int(np.sum(~known))} of {len(first)} nodes have NaN or infinite memberships (isolated "
                 "nodes have none). Pass nan='omit' to leave them out."
             )
         first, second = first[known], second[known]

@@ -12,7 +12,8 @@ from nonneg.applications.communities import METHODS
 from nonneg.applications.communities.candidates import candidate_nodes, energetic_nodes
 from nonneg.applications.communities.geonmf import GeoNMFOptions
 from nonneg.applications.communities.recovery import recover
-from nonneg.datasets import load_dblp, mixed_membership_graph
+from nonneg.datasets import load_dblp, load_southern_women, mixed_membership_graph
+from nonneg.datasets.real.embedded_graphs import embedded_karate
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import (
     InvalidParameterError,
@@ -20,7 +21,7 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
 )
-from nonneg.metrics import averaged_rank_correlation
+from nonneg.metrics import averaged_rank_correlation, clustering_accuracy
 
 
 def expected_graph(n=60, k=3, seed=0):
@@ -82,6 +83,26 @@ def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
     assert found == pytest.approx(printed, abs=0.002)
     if method != "spoc":
         assert len(model.kept_nodes_) == 1032
+
+
+@pytest.mark.parametrize("method", ["merit", "spa", "spoc", "geonmf"])
+def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
+    pytest.importorskip("networkx")
+    club = embedded_karate()
+    model = MixedMembership(2, method, random_state=0).fit(club.X)
+    assert sorted(model.pure_nodes_) == [0, 33]
+    assert clustering_accuracy(club.y, model.labels_) > 0.95
+
+
+def test_the_sides_of_a_bipartite_graph_and_the_groups_across_them():
+    pytest.importorskip("networkx")
+    women = load_southern_women()
+    sides = MixedMembership(2, "spa").fit(women.X)
+    assert clustering_accuracy(women.y, sides.labels_) == 1.0
+    groups = MixedMembership(2, "spa", spectrum="algebraic").fit(women.X, names=women.sample_names)
+    # The two circles of nine women that Davis, Gardner and Gardner described.
+    assert sorted(np.bincount(groups.labels_[:18])) == [9, 9]
+    assert len(set(groups.labels_[:9])) == 1
 
 
 def test_isolated_nodes_have_no_membership_and_are_counted():

@@ -91,7 +91,7 @@ def read_edge_list(
         )
     pairs = np.frombuffer(sources, dtype=np.int64), np.frombuffer(targets, dtype=np.int64)
     adjacency, n_repeated = _joined(*pairs, np.frombuffer(weights), len(places), duplicates)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if n_repeated:
         done = "their weights were added" if duplicates == "sum" else "the largest weight counts"
         notes = (f"{n_repeated} pairs of nodes are in more than one line; {done}",)

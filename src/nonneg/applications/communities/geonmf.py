@@ -125,7 +125,9 @@ def geonmf(
     sparse_graph = float(degrees.mean()) < DENSE_DEGREE
     enough, lowest = (2.0, 0.7) if sparse_graph else (1.5, 0.8)
     slack, quantile = chosen.slack, chosen.quantile
-    pure, condition, n_rounds, near = None, np.inf, 0, np.zeros(0, dtype=np.intp)
+    pure: IntArray | None = None
+    near: IntArray = np.zeros(0, dtype=np.intp)
+    condition, n_rounds = np.inf, 0
     while n_rounds == 0 or slack <= SLACK_LIMIT:
         slack, near = _nearly_pure(lengths, slack, k)
         seed = int(source.integers(2**31 - 1))

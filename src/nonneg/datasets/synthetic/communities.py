@@ -129,7 +129,8 @@ def _edges(memberships: FloatArray, blocks: FloatArray, sizes: FloatArray, rng: 
     n_ends = counts.sum(axis=0) + counts.sum(axis=1)
     ends = [_drawn_nodes(memberships[:, at], int(n_ends[at]), index, rng) for at in range(k)]
     used = np.zeros(k, dtype=np.int64)
-    first, second = [], []
+    first: list[IntArray] = []
+    second: list[IntArray] = []
     for row in range(k):
         for column in range(k):
             for at, side in ((row, first), (column, second)):
