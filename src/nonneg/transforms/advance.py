@@ -9,6 +9,7 @@ from array_api_compat import is_numpy_array
 
 from nonneg._threads import over_ranges
 from nonneg.transforms.compiled_advance import compiled_advance
+from nonneg.transforms.device_advance import DeviceAdvance
 from nonneg.transforms.joint_diagonalization import advance_joint_diagonalization
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import joined
@@ -46,12 +47,15 @@ def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
     Notes
     -----
     On NumPy the runs of a batch are advanced one by one, on the pool's threads, small ones by compiled
-    kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation.
+    kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation,
+    recorded and replayed on NVIDIA GPUs.
     """
     compiled: Advance | None = compiled_advance(method, data, options)
     if compiled is not None:
         return compiled
     step = PORTABLE[method]
+    if getattr(data if method == "factors" else data.virtual, "is_cuda", False) and options.reads:
+        return DeviceAdvance(step, data, options, searches=method != "factors", stays=method == "jd")
 
     def one_batch(state: Any) -> tuple[Any, Measures]:
         return step(state, data, options)

@@ -1,0 +1,230 @@
+"""Transform learning on a GPU: the numbers of the CPU, and the time of a thousand starts in one batch.
+
+Run with ``python -m benchmarks.transforms_device [WHAT ...]`` on a machine with an NVIDIA GPU and PyTorch; WHAT is
+
+- ``check``: some iterations equal those on the CPU;
+- ``gcm``: 1000 starts on the Gaussian composite model in one batch, microseconds a start and iteration (at most
+  3), of the loop and of its operations alone;
+- ``music``: one start on the music notes, milliseconds an iteration.
+
+Without WHAT, all of them. Every line printed is a JSON record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+N_STARTS, SEED, BAR = 1000, 20240601, 3.0
+
+
+def problem(kind: str, n_realizations: int, n_starts: int, place: str) -> tuple[Any, Any]:
+    """Return data and starts on a device.
+
+    Parameters
+    ----------
+    kind : {"gcm", "music"}
+        Which data.
+    n_realizations, n_starts : int
+        How many.
+    place : str
+        As PyTorch names it.
+
+    Returns
+    -------
+    tuple
+        Data and starts.
+    """
+    import torch
+
+    from nonneg.experiments.tlnmf.both_methods import drawn_frames, parameters
+    from nonneg.transforms import frame_covariances
+    from nonneg.transforms.starts import first_state
+
+    Y = torch.asarray(drawn_frames(kind, n_realizations, 0), device=place)
+    data = frame_covariances(Y)
+    starts = first_state(data, parameters(kind)["K"], init=None, n_starts=n_starts, random_state=SEED)
+    return data, starts
+
+
+def options_of(method: str, kind: str) -> Any:
+    """Return the options of a method.
+
+    Parameters
+    ----------
+    method : {"tl", "jd"}
+        Which one.
+    kind : {"gcm", "music"}
+        Which data.
+
+    Returns
+    -------
+    TransformOptions
+        Those of the paper.
+    """
+    from nonneg.experiments.tlnmf import both_methods
+
+    return both_methods.options_of(kind)[0 if method == "tl" else 1]
+
+
+def check() -> Iterator[dict[str, Any]]:
+    """Compare iterations with those of the array code on the CPU.
+
+    Yields
+    ------
+    dict
+        The largest differences, a method and number of realizations each.
+    """
+    from nonneg.transforms.advance import PORTABLE, advancer
+
+    for method in ("tl", "jd"):
+        for S in (1, 10, 100):
+            (data, state), (host, same) = problem("gcm", S, 20, "cuda"), problem("gcm", S, 20, "cpu")
+            options = options_of(method, "gcm")
+            advance = advancer(method, data, options)
+            for _ in range(10):
+                state, measures = advance(state)
+                same, expected = PORTABLE[method](same, host, options)
+            apart = float((state.transform.cpu() - same.transform).abs().max())
+            loss = float(((measures["loss"].cpu() - expected["loss"]) / expected["loss"]).abs().max())
+            yield {"what": "check", "method": method, "S": S, "transform": apart, "loss": loss}
+
+
+def seconds_of(function: Callable[[], Any], repeats: int) -> float:
+    """Return the seconds of one call, with the device idle before and after.
+
+    Parameters
+    ----------
+    function : callable
+        What is timed.
+    repeats : int
+        Calls.
+
+    Returns
+    -------
+    float
+        Their mean.
+    """
+    import torch
+
+    function()
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / repeats
+
+
+def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[str, Any]:
+    """Time the loop, one iteration, and the replay of its operations.
+
+    Parameters
+    ----------
+    method : {"tl", "jd"}
+        Which one.
+    kind : {"gcm", "music"}
+        Which data.
+    S, n_starts : int
+        How many realizations and starts.
+    n_iter : int
+        Iterations of the loop.
+
+    Returns
+    -------
+    dict
+        Seconds an iteration of the batch.
+    """
+    from nonneg.transforms.advance import advancer
+    from nonneg.transforms.batches import LoopOptions
+
+    data, state = problem(kind, S, n_starts, "cuda")
+    options = options_of(method, kind)
+    state = LoopOptions(20).run(method, state, data, options, "").state
+    advance = advancer(method, data, options)
+    operations = seconds_of(lambda: advance._quick_step(state), 30)
+    step = seconds_of(lambda: advance(state), 30)
+    began = time.perf_counter()
+    run = LoopOptions(n_iter).run(method, state, data, options, "")
+    loop = (time.perf_counter() - began) / max(1, run.n_iter)
+    return {
+        "method": method,
+        "kind": kind,
+        "S": S,
+        "n_starts": n_starts,
+        "n_iter": run.n_iter,
+        "operations": operations,
+        "step": step,
+        "loop": loop,
+    }
+
+
+def gcm() -> Iterator[dict[str, Any]]:
+    """Time a thousand starts.
+
+    Yields
+    ------
+    dict
+        Microseconds a start and iteration.
+    """
+    for method in ("tl", "jd"):
+        for S in (10, 100):
+            record = timed(method, "gcm", S, N_STARTS, 200)
+            micro = {name: record[name] * 1e6 / N_STARTS for name in ("operations", "step", "loop")}
+            yield {"what": "gcm"} | record | {"microseconds": micro, "bar": BAR, "met": micro["loop"] <= BAR}
+
+
+def music() -> Iterator[dict[str, Any]]:
+    """Time one start on the music notes.
+
+    Yields
+    ------
+    dict
+        Milliseconds an iteration.
+    """
+    for method in ("tl", "jd"):
+        for S in (1, 100):
+            record = timed(method, "music", S, 1, 50)
+            milli = {name: record[name] * 1e3 for name in ("operations", "step", "loop")}
+            yield {"what": "music"} | record | {"milliseconds": milli}
+
+
+WHAT: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"check": check, "gcm": gcm, "music": music}
+
+
+def main() -> int:
+    """Run what the command line asks for.
+
+    Returns
+    -------
+    int
+        0, or 2 without a GPU.
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(WHAT)} (default: all)")
+    given = parser.parse_args()
+    unknown = [name for name in given.what if name not in WHAT]
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: expected some of {', '.join(WHAT)}")
+    import torch
+
+    if not torch.cuda.is_available():
+        sys.stderr.write("no NVIDIA GPU that PyTorch can use\n")
+        return 2
+    head = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "numpy": np.__version__}
+    sys.stdout.write(json.dumps(head) + "\n")
+    for name in given.what or WHAT:
+        for record in WHAT[name]():
+            sys.stdout.write(json.dumps(record) + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

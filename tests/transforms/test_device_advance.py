@@ -1,0 +1,67 @@
+"""Iterations with few trials, made again where a search has not ended, equal those that read every time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.datasets import gaussian_composite
+from nonneg.transforms import device_advance
+from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.covariances import frame_covariances
+from nonneg.transforms.device_advance import DeviceAdvance
+from nonneg.transforms.options import method_options
+from nonneg.transforms.starts import first_state
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+def problem(n_realizations, n_starts=4):
+    Y = torch.asarray(gaussian_composite(n_realizations, 13, 6, 3, rng=0).Y)
+    data = frame_covariances(Y)
+    return data, first_state(data, 3, init=None, n_starts=n_starts, random_state=0)
+
+
+@pytest.mark.parametrize("method", ["tl", "jd"])
+@pytest.mark.parametrize("n_realizations", [1, 20])
+def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, monkeypatch):
+    # One trial alone leaves many searches open.
+    monkeypatch.setattr(device_advance, "FEW_TRIALS", 1)
+    data, state = problem(n_realizations)
+    options = method_options(method, eps0=1e-8, n_nmf_updates=2)
+    advance = DeviceAdvance(PORTABLE[method], data, options, searches=True, stays=method == "jd")
+    steps = []
+    for _ in range(6):
+        new, measures = advance(state)
+        expected, values = PORTABLE[method](state, data, options)
+        for name in ("transform", "frames", "activations", "components"):
+            np.testing.assert_allclose(getattr(new, name), getattr(expected, name), rtol=1e-9, atol=1e-10)
+        for name in values:
+            np.testing.assert_allclose(measures[name], values[name], rtol=1e-9, atol=1e-10)
+        assert new.n_done == state.n_done + 1
+        steps += measures["step"].tolist()
+        state = new
+    # Longer and shorter steps were among them where there is one realization.
+    assert n_realizations > 1 or min(steps) < 1
+
+
+def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
+    monkeypatch.setattr(device_advance, "FEW_TRIALS", 1)
+    data, state = problem(300, n_starts=2)
+    calls = []
+
+    def counted(part, *rest):
+        calls.append((part.batch, rest[1].reads))
+        return PORTABLE["jd"](part, *rest)
+
+    advance = DeviceAdvance(counted, data, method_options("jd", eps0=1e-8), searches=True, stays=True)
+    for _ in range(24):
+        state, measures = advance(state)
+    assert not measures["step"].any()
+    calls.clear()
+    # The first iteration after a renewal looks again; the next ones do not.
+    for _ in range(5):
+        state, measures = advance(state)
+    assert sum(reads for _, reads in calls) <= 1
+    assert not measures["searched"].any()
