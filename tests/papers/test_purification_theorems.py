@@ -167,9 +167,9 @@ def test_general_weights(quick):
         floored = setting["update"] == "covariance" and setting["samples"] == 4000
         return measured(setting, 0.25 if floored else 1e-8 if setting["noise"] == "none" else 0.01)
 
-    assert outcome("weights", ideal) == [True] * 6
+    assert outcome("weights", ideal) == [True] * 7
     worse = outcome("weights", lambda setting: measured(setting, 0.9, known_weights=0.1))
-    assert worse == [False] * 6
+    assert worse == [False] * 7
 
 
 def test_linear_sparsity(quick):
