@@ -1,10 +1,11 @@
 """Transform learning on a GPU: the numbers of the CPU, and the time of a thousand starts in one batch.
 
-Run with ``python -m benchmarks.transforms_device [WHAT ...]`` on a machine with an NVIDIA GPU and PyTorch; WHAT is
+Run with ``python -m benchmarks.transforms_device [WHAT ...]`` on a machine with an NVIDIA GPU and PyTorch;
+WHAT is
 
 - ``check``: some iterations equal those on the CPU;
-- ``gcm``: 1000 starts on the Gaussian composite model in one batch, microseconds a start and iteration (at most
-  3), of the loop and of its operations alone;
+- ``gcm``: 1000 starts on the Gaussian composite model in one batch, microseconds a start and iteration (at
+  most 3), of the loop and of its operations alone;
 - ``music``: one start on the music notes, milliseconds an iteration.
 
 Without WHAT, all of them. Every line printed is a JSON record.
