@@ -206,7 +206,7 @@ def _floors(groups: Groups, places: list[tuple[Any, ...]], floor: float) -> list
             + ", ".join(f"{end:.2f} {kind}" for kind, end in alone.items()),
         ),
         Verdict(
-            "mixed weights, whose second moments differ by more than the theorems allow (C2 > 2 c2): it stays "
+            "mixed weights, whose second moments differ by more than the theorems allow (C2 > 2 c2): it is "
             "within a factor of two of sqrt(C2 / c2) times that floor",
             uneven / 2 <= ends["mixed"] <= 2 * uneven if done else None,
             f"{ends['mixed']:.2f}, expected {uneven:.2f}" if mixed else "no trials",
