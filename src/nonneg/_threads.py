@@ -66,7 +66,8 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     Parameters
     ----------
     n_jobs : int or None
-        None and -1 mean every core, other negative numbers leave cores free as joblib counts them.
+        None leaves what a block around this one says, and means every core without one; -1 means every core,
+        and other negative numbers leave cores free as joblib counts them.
 
     Yields
     ------
@@ -78,7 +79,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         raise InvalidParameterError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
     if n_jobs is not None and n_jobs < 0:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
-    token = _n_threads.set(n_jobs)
+    token = _n_threads.set(_n_threads.get() if n_jobs is None else n_jobs)
     try:
         with single_threaded_blas():
             yield

@@ -13,7 +13,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.word_correlation import WordCorrelation
 from nonneg.data import as_data_matrix
-from nonneg.data.spectral import leading_vectors
+from nonneg.data.spectral import leading_vectors, to_numpy
 from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.separable.registry import find_method, method_name
@@ -90,7 +90,7 @@ def find_anchor_words(
     """
     name = "merit" if method == "merit(0)" else method_name(method)
     if name == "merit":
-        settings = merit_settings(points, n_topics, options, as_published=as_published)
+        settings = merit_settings(to_numpy(points), n_topics, options, as_published=as_published)
         if method == "merit(0)":
             settings["lam"] = 0.0
     else:

@@ -281,4 +281,5 @@ EXPERIMENT = Experiment(
     data_sets=tuple(CORPORA),
     quick_data_sets=(),
     cost=cost,
+    on_devices=True,
 )

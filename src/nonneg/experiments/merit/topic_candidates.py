@@ -14,6 +14,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.topics.anchor_words import find_anchor_words
 from nonneg.applications.topics.term_weights import balanced_documents
 from nonneg.applications.topics.topic_recovery import document_weights, topics_of_anchors
+from nonneg.experiments.device import placed
 from nonneg.experiments.merit.topic_draws import N_TOP_WORDS, Draw, clustered_accuracy
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
@@ -135,7 +136,9 @@ def _topics(draw: Draw, method: str, cache: dict[str, Any]) -> tuple[FloatArray,
                 "tol": CONVERGED_GAP,
                 "max_iter": 300,
             }
-        found = find_anchor_words(draw.points, draw.k, method=method.partition(" ")[0], **options)
+        name = method.partition(" ")[0]
+        points = placed(draw.points) if name == "merit" else draw.points
+        found = find_anchor_words(points, draw.k, method=name, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         cache[method] = topics, document_weights(draw.counts, topics)
     return cache[method]

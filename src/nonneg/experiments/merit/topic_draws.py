@@ -17,6 +17,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
 from nonneg.applications.topics.term_weights import informative_words, inverse_frequencies, term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
+from nonneg.experiments.device import placed
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
 
@@ -187,7 +188,9 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         options: dict[str, Any] = {}
         if method.startswith("merit"):
             options = {"recovery": False, "as_published": True}
-        found = find_anchor_words(draw.points, draw.k, method=method, rng=seed, **options)
+        # The long searches can run on a device.
+        points = placed(draw.points) if method.startswith("merit") else draw.points
+        found = find_anchor_words(points, draw.k, method=method, rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts = {"n_iter": found.n_iter}
         if found.gap is not None:

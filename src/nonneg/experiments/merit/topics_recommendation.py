@@ -273,4 +273,5 @@ EXPERIMENT = Experiment(
     data_sets=(*CORPORA, *(f"cluto_{name}" for name in CLUTO), "bbc", "hitech_bmme"),
     quick_data_sets=(),
     cost=cost,
+    on_devices=True,
 )
