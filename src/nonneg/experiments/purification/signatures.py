@@ -22,9 +22,9 @@ from nonneg.experiments.registry import TITLES
 from nonneg.solvers import factorize
 
 NAME = "purification/signatures"
-N_DRAWS = 5
+N_DRAWS = 3
 N_SIGNATURES = 6
-NUMBERS = (793, 8000)
+NUMBERS = (793, 4000)
 EXPOSURES = ("as fitted", "independent")
 
 SHOWS = f"""

@@ -24,8 +24,8 @@ from nonneg.metrics import match_components
 NAME = "purification/swimmer"
 N_DRAWS = 3
 KEPT = (1.0, 0.3)
-BRIGHTNESSES = (10.0, 4.0, 2.0, 1.0)
-NUMBERS = (1000, 4000)
+BRIGHTNESSES = (10.0, 2.0, 1.0)
+NUMBERS = (1000, 3000)
 BACKGROUNDS = ("left in", "subtracted")
 # Rows and columns that hold limbs.
 BOX = (slice(5, 27), slice(9, 22))
