@@ -121,6 +121,7 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
     names = [f"{entry['community']}: {entry['pure_node']}" for entry in record["communities"]]
     sizes = np.asarray([entry["size"] for entry in record["communities"]])
     listed = _listed(model)
+    pure = set(model.pure_nodes_.tolist())
     context = {
         "title": record["title"],
         "answer": community_sentence(record),
@@ -134,7 +135,7 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "overview": drawing(community_picture(flows, sizes, names)),
         "within": wording.percent(float(np.trace(flows)) / total) if total > 0 else "None",
         "numbers": list(range(len(sizes))),
-        "nodes": [_node(model, at) for at in listed],
+        "nodes": [_node(model, at, pure) for at in listed],
         "nodes_text": "By community, the largest share first."
         if len(listed) == n
         else f"The {len(listed)} most connected nodes, by community; memberships.csv has all.",
@@ -153,12 +154,12 @@ def _listed(model: Any) -> list[int]:
     return shown[np.lexsort((-degrees[shown], -np.round(largest, 3), labels))].tolist()
 
 
-def _node(model: Any, at: int) -> dict[str, Any]:
+def _node(model: Any, at: int, pure: set[int]) -> dict[str, Any]:
     shares = model.memberships_[at]
     known = bool(np.isfinite(shares).all())
     return {
         "name": model.node_names_[at],
-        "pure": at in set(model.pure_nodes_.tolist()),
+        "pure": at in pure,
         "degree": wording.number(float(model.graph_.degrees[at])),
         "parts": [
             (round(100 * float(share), 1), colour(j)) for j, share in enumerate(shares) if share >= 0.005

@@ -18,6 +18,8 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNa
 SPECTRA = {"magnitude": "LM", "algebraic": "LA"}
 # Up to so many nodes the whole matrix is decomposed.
 DENSE_NODES = 600
+# Each takes a dozen products or more; leading eigenvalues that stand out take a few.
+MAX_RESTARTS = 500
 # An eigenvalue below this share of the largest is none.
 NO_VALUE = 1e-10
 
@@ -113,7 +115,7 @@ def _arnoldi(
     operator = sla.LinearOperator((n, n), matvec=counter, dtype=np.float64)
     try:
         values, vectors = sla.eigsh(
-            operator, k, which=which, tol=0, v0=start, ncv=min(n, max(2 * k + 1, 20)), maxiter=3000
+            operator, k, which=which, tol=0, v0=start, ncv=min(n, max(2 * k + 1, 20)), maxiter=MAX_RESTARTS
         )
     except sla.ArpackNoConvergence as error:
         raise InvalidDataError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Graph:
         loops = int(np.count_nonzero(self.adjacency.diagonal()))
         return (self.adjacency.nnz - loops) // 2 + loops
 
-    @property
+    @cached_property
     def degrees(self) -> FloatArray:
         """The sum of the weights at every node."""
         return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
