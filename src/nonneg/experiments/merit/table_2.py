@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from nonneg.experiments.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
@@ -129,10 +130,15 @@ def printed(corpus: str, measure: str, method: str, k: int) -> float | None:
     float or None
         None where the paper has none.
     """
-    table = printed_numbers("merit")["table_2_topics"]
+    table = _printed_table()
     name = SHOWN[method].partition(" ")[0]
     row = table.get(CORPORA.get(corpus, ""), {}).get(MEASURES[measure], {}).get(name)
     return None if row is None else row[table["K"].index(k)]
+
+
+@cache
+def _printed_table() -> dict[str, Any]:
+    return dict(printed_numbers("merit")["table_2_topics"])
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:

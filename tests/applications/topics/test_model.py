@@ -1,0 +1,290 @@
+"""TopicModel: its methods, its input, new documents, and what goes wrong."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from nonneg.applications import TopicModel
+from nonneg.exceptions import (
+    DataChangedWarning,
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from nonneg.metrics import clustering_accuracy, similarity_count, top_words, umass_coherence
+
+METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "merit(0)", "fast-gradient"]
+TEXTS = [
+    "The cat chased a dog; the cat slept.",
+    "A dog and a cat are pets, and pets sleep.",
+    "Stocks and bonds fell in the market.",
+    "The market for bonds and stocks rose.",
+    "A dog is a pet, a cat is a pet, pets purr",
+    "bonds rose, stocks rose, the market rose",
+]
+
+
+@dataclass(frozen=True)
+class Planted:
+    X: sp.csr_array
+    labels: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def planted():
+    # Ten words of each topic occur in no other: anchor words.
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.full(300, 0.5), size=3)
+    for topic in range(3):
+        topics[:, 10 * topic : 10 * topic + 10] = 0.0
+        topics[topic, 10 * topic : 10 * topic + 10] = 0.02
+    topics /= topics.sum(axis=1, keepdims=True)
+    labels = rng.integers(3, size=150)
+    shares = 0.2 * rng.dirichlet(np.ones(3), size=150) + 0.8 * np.eye(3)[labels]
+    return Planted(sp.csr_array(rng.multinomial(80, shares @ topics).astype(float)), labels)
+
+
+# Few passes of scikit-learn's method are enough here.
+BRIEFLY = {"lda": {"max_iter": 6}}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_planted_topics(planted, method):
+    model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method))
+    memberships = model.fit_transform(planted.X)
+    assert memberships.shape == (150, 3)
+    np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.topics_.sum(axis=1), 1.0)
+    assert model.topics_.min() >= 0
+    assert model.topics_.shape == model.components_.shape == (3, 300)
+    assert clustering_accuracy(planted.labels, model.predict(planted.X)) > 0.8
+    assert model.topic_shares_.sum() == pytest.approx(1.0)
+    if method in ("nmf", "kl", "lda"):
+        assert model.anchor_words_ is None
+    else:
+        assert sorted(model.anchor_words_) == sorted(model.anchor_indices_)
+        assert "anchors-exclusive" in model.certificate_
+    assert {"topics-differ", "documents-covered"} <= set(model.certificate_.names)
+
+
+@pytest.mark.parametrize("method", ["nmf", "kl", "lda", "merit"])
+def test_documents_do_not_depend_on_their_neighbours(planted, method):
+    model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method))
+    memberships = model.fit_transform(planted.X)
+    np.testing.assert_allclose(model.transform(planted.X), memberships, atol=1e-7)
+    some = sp.csr_array(planted.X)[[3, 90]]
+    np.testing.assert_allclose(model.transform(some), memberships[[3, 90]], atol=1e-5)
+
+
+def test_dense_sparse_and_narrow_counts_agree(planted):
+    sparse = TopicModel(3, method="spa").fit(planted.X)
+    dense = TopicModel(3, method="spa").fit(planted.X.toarray())
+    np.testing.assert_allclose(sparse.topics_, dense.topics_)
+    narrow = TopicModel(3, method="spa").fit(planted.X.astype(np.float32))
+    assert narrow.topics_.dtype == narrow.transform(planted.X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(narrow.topics_, sparse.topics_, atol=1e-6)
+    whole = TopicModel(3, method="spa").fit(planted.X.astype(int))
+    np.testing.assert_allclose(whole.topics_, sparse.topics_)
+
+
+def test_input_is_left_as_it_is(planted):
+    X = planted.X.copy()
+    X.data[3] = 0.0  # a zero that is stored
+    before = X.copy()
+    TopicModel(3, method="spa").fit(X).transform(X)
+    assert np.array_equal(X.data, before.data)
+    assert np.array_equal(X.indices, before.indices)
+
+
+def test_texts_words_and_examples():
+    model = TopicModel(2, stop_words="english", random_state=0).fit(TEXTS)
+    words = [set(topic) for topic in model.top_words(3)]
+    animals = next(at for at in range(2) if "dog" in words[at])
+    assert "market" in words[1 - animals]
+    found = model.transform(["my dog sees a cat", "a market for stocks"])
+    assert found.argmax(axis=1).tolist() == [animals, 1 - animals]
+    examples = model.example_documents(TEXTS, 2)
+    assert set(examples[animals]) <= {0, 1, 4}
+    assert set(examples[1 - animals]) <= {2, 3, 5}
+    assert model.vectorizer_ is not None
+    assert model.feature_names_in_ if hasattr(model, "feature_names_in_") else True
+    both = TopicModel(2, vectorizer=TfidfVectorizer(stop_words="english"), random_state=0).fit(
+        np.array(TEXTS, dtype=object)
+    )
+    assert {"dog", "market"} <= set(both.vocabulary_)
+
+
+def test_names_come_from_data_frames_and_vocabularies(planted):
+    pd = pytest.importorskip("pandas")
+    names = [f"word{at}" for at in range(300)]
+    frame = pd.DataFrame(planted.X.toarray(), columns=names)
+    model = TopicModel(3, method="spa").fit(frame)
+    assert all(word.startswith("word") for word in model.anchor_words_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame[names[::-1]])
+    given = TopicModel(3, method="spa", vocabulary=names).fit(planted.X)
+    assert given.anchor_words_ == model.anchor_words_
+    with pytest.raises(ShapeError, match="2 words, but X has 300 columns"):
+        TopicModel(3, vocabulary=["a", "b"]).fit(planted.X)
+    with pytest.raises(InvalidParameterError, match="texts bring their own words"):
+        TopicModel(2, vocabulary=["a"]).fit(TEXTS)
+
+
+def test_given_anchors_by_word_and_by_column(planted):
+    names = [f"word{at}" for at in range(300)]
+    found = TopicModel(3, method="spa", vocabulary=names).fit(planted.X)
+    again = TopicModel(3, method="merit", vocabulary=names, anchors=found.anchor_words_).fit(planted.X)
+    np.testing.assert_allclose(again.topics_, found.topics_)
+    assert again.result_ is None
+    columns = TopicModel(3, method="xray", anchors=found.anchor_indices_).fit(planted.X)
+    np.testing.assert_allclose(columns.topics_, found.topics_)
+    polished = TopicModel(3, anchors=found.anchor_indices_).fit(planted.X)
+    # The topic of an anchor keeps its place.
+    assert np.array_equal(np.argmax(polished.topics_ @ found.topics_.T, axis=1), [0, 1, 2])
+    with pytest.raises(UnsupportedError, match="method='lda' has no anchor words"):
+        TopicModel(3, method="lda", anchors=[1, 2, 3]).fit(planted.X)
+
+
+def test_wrong_anchors(planted):
+    X = planted.X.toarray()
+    X[:, 7] = 0.0
+    X[4, 7] = 1.0
+
+    def fit(anchors, **more):
+        return TopicModel(3, method="spa", anchors=anchors, **more).fit(X)
+
+    with pytest.raises(InvalidParameterError, match=r"3 in all, got 2. Set n_topics=2"):
+        fit([1, 2])
+    with pytest.raises(InvalidParameterError, match="named twice"):
+        fit([1, 2, 2])
+    with pytest.raises(InvalidParameterError, match="words have no names"):
+        fit(["cat", "dog", "pet"])
+    with pytest.raises(InvalidParameterError, match="columns from 0 to 299, got 300"):
+        fit([1, 2, 300])
+    with pytest.raises(InvalidParameterError, match="7 is in 1 of 150 documents and therefore not used"):
+        fit([1, 2, 7])
+    with pytest.raises(InvalidParameterError, match="'cat' is not among the 300 words"):
+        fit(["cat", "dog", "pet"], vocabulary=[f"w{at}" for at in range(300)])
+
+
+def test_empty_documents_are_counted_and_have_no_membership(planted):
+    X = sp.csr_array(sp.vstack([planted.X, sp.csr_array((2, 300))]))
+    for method in ("nmf", "kl", "lda", "spa"):
+        with pytest.warns(DataChangedWarning, match="2 of 152 documents hold none"):
+            model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method)).fit(X)
+        assert model.certificate_["documents-covered"].number == pytest.approx(150 / 152)
+        with pytest.warns(DataChangedWarning, match="1 of 1"):
+            assert model.transform(np.zeros((1, 300))).tolist() == [[0.0, 0.0, 0.0]]
+    with pytest.warns(DataChangedWarning):
+        assert model.predict(X)[-2:].tolist() == [-1, -1]
+
+
+def test_coherence_is_that_of_the_top_words(planted):
+    model = TopicModel(3, random_state=0).fit(planted.X)
+    used = planted.X[:, model.word_indices_]
+    expected = umass_coherence(used, top_words(model.components_[:, model.word_indices_], 20))
+    np.testing.assert_allclose(model.coherence_, expected)
+    np.testing.assert_allclose(model.coherence(planted.X), expected)
+    assert np.all(np.abs(model.coherence(planted.X, measure="npmi", n_words=5)) <= 1)
+    with pytest.raises(UnknownNameError, match="measure"):
+        model.coherence(planted.X, measure="cv")
+    # Fewer top words are shared than there are.
+    assert similarity_count(top_words(model.topics_, 20)) <= 60
+
+
+def test_rare_and_common_words_are_not_used(planted):
+    X = planted.X.toarray()
+    X[:, 0], X[:, 1] = 1.0, 0.0
+    X[5, 1] = 3.0
+    model = TopicModel(3, method="spa").fit(X)
+    assert not np.isin([0, 1], model.word_indices_).any()
+    assert model.topics_[:, [0, 1]].max() == 0
+    rarer = TopicModel(3, method="spa", min_documents=40, max_share=0.6).fit(X)
+    present = np.sum(X[:, rarer.word_indices_] > 0, axis=0)
+    assert 40 <= present.min() <= present.max() <= 90
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("one text", DataTypeError, "Put it into a list"),
+        (["a text", 3], DataTypeError, "document 1 is of type int"),
+        ([["a text"], ["another"]], DataTypeError, "list of texts"),
+        ([1.0, 2.0], ShapeError, r"shape \(n_documents, n_words\)"),
+        ([[1.0, -2.0], [0.0, 1.0]], NegativeDataError, r"entry \[0, 1\] is -2.0"),
+        ([[1.0, np.nan], [0.0, 1.0]], NonFiniteDataError, r"entry \[0, 1\] is nan"),
+        (np.ones((3, 4)), InvalidDataError, "4 in more than max_share=1.0 of the documents or in all"),
+        (np.zeros((3, 4)), InvalidDataError, "4 occur nowhere"),
+        (np.eye(4), InvalidDataError, "4 in fewer than min_documents=2"),
+        (np.zeros((0, 4)), InvalidDataError, "at least one document"),
+        (["", " ", "12 34"], InvalidDataError, "No word was found in the 3 documents"),
+        (np.array([["a", "b"]]), DataTypeError, "Texts go into a list"),
+    ],
+)
+def test_bad_documents(X, error, message):
+    with pytest.raises(error, match=message):
+        TopicModel(2).fit(X)
+
+
+def test_bad_parameters(planted):
+    for parameters, message in [
+        ({"n_topics": 0}, "n_topics"),
+        ({"method": "mert"}, "Did you mean 'merit'"),
+        ({"n_topics": 151}, "more than the 150 documents"),
+        ({"max_share": 0.0}, "max_share"),
+        ({"min_documents": 0}, "min_documents"),
+    ]:
+        with pytest.raises(InvalidParameterError, match=message):
+            TopicModel(**{"n_topics": 3} | parameters).fit(planted.X)
+    with pytest.raises(InvalidParameterError, match="fit_transform"):
+        TopicModel(2, vectorizer="tfidf").fit(TEXTS)
+    with pytest.raises(InvalidParameterError, match="stop_words belong to the vectorizer"):
+        TopicModel(2, vectorizer=TfidfVectorizer(), stop_words="english").fit(TEXTS)
+
+
+def test_what_was_fitted_is_what_is_asked_for(planted):
+    model = TopicModel(3, method="spa")
+    with pytest.raises(NotFittedError):
+        model.transform(planted.X)
+    model.fit(planted.X)
+    with pytest.raises(ShapeError, match="expecting 300 features"):
+        model.transform(np.ones((2, 5)))
+    with pytest.raises(InvalidParameterError, match="fitted to counts"):
+        model.transform(TEXTS)
+    with pytest.raises(ShapeError, match="memberships"):
+        model.example_documents(planted.X, memberships=np.ones((2, 3)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        texts = TopicModel(2, random_state=0).fit(TEXTS)
+    with pytest.raises(InvalidParameterError, match="fitted to texts"):
+        texts.transform(planted.X)
+
+
+@pytest.mark.parametrize("method", ["nmf", "kl", "spa"])
+def test_scikit_learn_contract(planted, method):
+    model = TopicModel(3, method=method, random_state=0)
+    assert clone(model).get_params() == model.get_params()
+    model.set_output(transform="default")
+    found = make_pipeline(model, Normalizer()).fit_transform(planted.X)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    np.testing.assert_allclose(again.transform(planted.X), model.transform(planted.X))
+    assert model.get_feature_names_out().tolist() == [f"topicmodel{at}" for at in range(3)]
+    same = TopicModel(3, method=method, random_state=0).fit(planted.X)
+    assert np.array_equal(same.topics_, model.topics_)

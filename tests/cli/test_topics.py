@@ -1,0 +1,154 @@
+"""`nonneg topics`: what it reads and writes, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.applications.topics.files import read_documents
+from nonneg.cli import main
+from nonneg.exceptions import FileFormatError, InvalidParameterError
+
+ANIMALS = ["the cat chased the dog", "a dog and a cat sleep", "cat <b>dog</b> pet", "pet cat sleep"]
+MONEY = ["stocks and bonds fell", "the market for bonds", "market stocks rose", "bonds market rose fell"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "articles"
+    (place / "money").mkdir(parents=True)
+    for at, text in enumerate(ANIMALS):
+        (place / f"animal{at}.txt").write_text(text)
+    for at, text in enumerate(MONEY):
+        (place / "money" / f"{at}.md").write_text(text)
+    (place / "picture.png").write_bytes(b"\x89PNG")
+    return place
+
+
+@pytest.mark.parametrize("method", ["nmf", "spa"])
+def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
+    out = tmp_path / "out"
+    assert main(["topics", str(folder), "-k", "2", "--method", method, "--quiet", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 topics in 8 documents; the largest, ")
+    names = {"topics.csv", "documents.csv", "topics.npy", "result.json", "report.html"}
+    assert {path.name for path in out.iterdir()} == names
+    record = json.loads((out / "result.json").read_text())
+    words = [{word for word, _ in topic["words"][:3]} for topic in record["topics"]]
+    animals = next(at for at in range(2) if words[at] & {"cat", "dog", "pet"})
+    assert words[1 - animals] <= {"bonds", "market", "stocks", "rose", "fell"}
+    with (out / "documents.csv").open() as stream:
+        rows = {row["document"]: int(row["topic"]) for row in csv.DictReader(stream)}
+    assert rows["animal0.txt"] == animals
+    assert rows["money/1.md"] == 1 - animals
+    np.testing.assert_allclose(np.load(out / "topics.npy").sum(axis=1), 1.0)
+    page = (out / "report.html").read_text()
+    assert "<b>dog</b>" not in page
+    assert "&lt;b&gt;dog&lt;/b&gt;" in page
+    assert (">anchor: " in page) == (method == "spa")
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+
+
+def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["topics", "--stdlib", "-k", "6", "--quiet", "-o", str(out)]) == 0
+    capsys.readouterr()
+    record = json.loads((out / "result.json").read_text())
+    assert record["data"]["n_documents"] > 1000
+    tops = [{word for word, _ in topic["words"]} for topic in record["topics"]]
+    assert any({"file", "path"} <= words for words in tops)
+    assert all(topic["examples"][0]["text"] for topic in record["topics"])
+
+
+def test_tables_lines_and_json(tmp_path):
+    table = tmp_path / "posts.csv"
+    with table.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["id", "body"], ["a", "one\ntwo"], ["b", "three, four"]])
+    found = read_documents([table], column="body")
+    assert found.names == ["a", "b"]
+    assert found.contents == ["one\ntwo", "three, four"]
+    lines = tmp_path / "notes.txt"
+    lines.write_bytes("first\n\nsecond caf\xe9\n".encode("latin-1"))
+    found = read_documents([lines], lines=True)
+    assert found.names == ["notes.txt:1", "notes.txt:3"]
+    assert found.contents[1] == "second caf\xe9"
+    records = tmp_path / "posts.jsonl"
+    records.write_text('{"text": "x y", "title": "T"}\n\n{"text": "z"}\n')
+    found = read_documents([records])
+    assert found.names == ["T", "line 3"]
+    both = read_documents([records, lines])
+    assert len(both.contents) == 3
+    assert both.source == "posts.jsonl and 1 more"
+
+
+def test_a_matrix_with_a_vocabulary(tmp_path, capsys):
+    counts = np.kron(np.eye(2), np.ones((3, 4))) + np.eye(6, 8)
+    sp.save_npz(tmp_path / "counts.npz", sp.csr_array(counts))
+    (tmp_path / "words.txt").write_text("\n".join(f"word{at}" for at in range(8)))
+    files = [str(tmp_path / "counts.npz"), "--vocabulary", str(tmp_path / "words.txt")]
+    out = tmp_path / "out"
+    assert (
+        main(
+            [
+                "topics",
+                *files,
+                "-k",
+                "2",
+                "--quiet",
+                "-o",
+                str(out),
+                "--anchors",
+                "word0, word5",
+                "--method",
+                "spa",
+            ]
+        )
+        == 0
+    )
+    assert "word0" in capsys.readouterr().out
+    record = json.loads((out / "result.json").read_text())
+    assert [topic["anchor"] for topic in record["topics"]] == ["word0", "word5"]
+    assert record["topics"][0]["examples"][0]["text"] is None
+    (tmp_path / "words.txt").write_text("too\nfew\n")
+    assert main(["topics", *files, "-k", "2", "-o", str(out)]) == 2
+    assert "holds 2 words, but" in capsys.readouterr().err
+
+
+def test_errors(tmp_path, capsys, folder):
+    assert main(["topics", "-k", "2"]) == 2
+    assert "Give files of documents, or --stdlib" in capsys.readouterr().err
+    assert main(["topics", str(folder), "--stop-words", "nowhere.txt", "-o", str(tmp_path / "out")]) == 2
+    assert "neither 'english' nor 'none'" in capsys.readouterr().err
+    one = tmp_path / "one.txt"
+    one.write_text("only one")
+    for paths, more, error, message in [
+        ([one], {}, FileFormatError, "use --lines"),
+        ([tmp_path / "none.txt", one], {}, FileFormatError, "does not exist"),
+        ([folder / "picture.png", one], {}, FileFormatError, "unknown kind"),
+        ([tmp_path / "articles" / "money" / "empty", one], {}, FileFormatError, "does not exist"),
+        ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts bring their own words"),
+        ([], {}, InvalidParameterError, "No files"),
+    ]:
+        with pytest.raises(error, match=message):
+            read_documents(paths, **more)
+    table, records = tmp_path / "t.csv", tmp_path / "t.jsonl"
+    table.write_text("id,body\n1,hello\n2\n")
+    with pytest.raises(InvalidParameterError, match=r"no column 'text'; its columns are \['id', 'body'\]"):
+        read_documents([table], column="text")
+    with pytest.raises(InvalidParameterError, match="Which column"):
+        read_documents([table, one])
+    with pytest.raises(FileFormatError, match="row 3: 1 cells"):
+        read_documents([table], column="body")
+    records.write_text('{"body": "x"}\n')
+    with pytest.raises(FileFormatError, match=r"no text under 'text'; found \['body'\]"):
+        read_documents([records])
+    records.write_text("{broken\n")
+    with pytest.raises(FileFormatError, match="line 1: not JSON"):
+        read_documents([records])
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(FileFormatError, match="holds no text files"):
+        read_documents([tmp_path / "bare"])

@@ -1,0 +1,75 @@
+"""The scan that leaves out groups of points gives the answers of the scan that looks at all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.kernels import grouped_scan, self_dictionary
+from nonneg.kernels.grouped_scan import PointGroups
+from nonneg.kernels.self_dictionary import PenaltySlope, best_atoms, dictionary_of
+
+
+def slope_of(n, rng, *, penalised):
+    base = rng.random(n) * 1e-3 if penalised else np.zeros(n)
+    indptr = np.arange(0, 3 * n + 1, 3)
+    rows = np.concatenate([np.sort(rng.choice(n, 3, replace=False)) for _ in range(n)])
+    extra = rng.random(3 * n) * (1e-2 if penalised else 0.0)
+    return PenaltySlope(base, indptr, rows, extra)
+
+
+@pytest.mark.parametrize("penalised", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
+    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 100)
+    rng = np.random.default_rng(5)
+    n = 900
+    X = rng.dirichlet(np.full(6, 0.3), size=n).astype(dtype)
+    # Equal and all but equal points: the lowest index wins, and float32 cannot tell.
+    X[500:540] = X[20:60]
+    X[700:720] = X[40:60] + 1e-9
+    R = X.astype(np.float64) @ rng.standard_normal((6, 6)) * 0.1
+    slope = slope_of(n, rng, penalised=penalised)
+    dictionary = dictionary_of(X)
+    groups = dictionary.groups
+    assert groups is not None
+    shares = []
+    count = grouped_scan.PointGroups.follow
+    monkeypatch.setattr(
+        grouped_scan.PointGroups, "follow", lambda self, found: (shares.append(1), count(self, found))
+    )
+    first = best_atoms(dictionary, R, slope)
+    again = best_atoms(dictionary, R, slope)  # with the leaders of the first
+    some = np.array([5, 899, 17])
+    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 10**9)
+    expected = best_atoms(dictionary_of(X), R, slope)
+    assert len(shares) >= 3
+    assert np.array_equal(first, expected)
+    assert np.array_equal(again, expected)
+    assert np.array_equal(best_atoms(dictionary, R, slope, some), expected[some])
+
+
+def test_balls_hold_their_points():
+    rng = np.random.default_rng(0)
+    rounded = rng.standard_normal((400, 5)).astype(np.float32)
+    groups = PointGroups(rounded)
+    assert np.array_equal(np.sort(groups.order), np.arange(400))
+    for at, (start, stop) in enumerate(zip(groups.starts[:-1], groups.starts[1:], strict=True)):
+        members = rounded[groups.order[start:stop], :-1].astype(np.float64)
+        assert np.linalg.norm(members - groups.centres[at], axis=1).max() <= groups.radii[at] * (1 + 1e-6)
+
+
+def test_many_features_and_few_points_are_scanned_whole(rng):
+    assert dictionary_of(rng.random((grouped_scan.FEWEST_POINTS - 1, 4))).groups is None
+    assert (
+        dictionary_of(rng.random((grouped_scan.FEWEST_POINTS, grouped_scan.MOST_FEATURES + 1))).groups is None
+    )
+    assert dictionary_of(np.ones((grouped_scan.FEWEST_POINTS, 4))).groups is None
+
+
+def test_points_that_no_bound_tells_apart_are_scanned_whole(monkeypatch, rng):
+    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(grouped_scan, "WORTH_IT", 0.0)
+    X, R = rng.random((300, 4)), rng.standard_normal((300, 4))
+    nothing = PenaltySlope(np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    assert np.array_equal(best_atoms(dictionary_of(X), R, nothing), (X @ R.T).argmin(axis=0))

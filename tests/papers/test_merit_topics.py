@@ -1,0 +1,94 @@
+"""Topics (Table II and Figure 6 of Nguyen, Fu & Wu) and the study behind the recommendation, in small."""
+
+from __future__ import annotations
+
+import pytest
+from tests.papers.quick_runs import exhibits, quick_records, verdicts
+
+from nonneg.datasets.store import is_available
+from nonneg.experiments.exhibits import Figure, Table
+from nonneg.experiments.merit import figure_6, table_2, topics_recommendation
+from nonneg.experiments.merit.peak_memory import can_measure
+from nonneg.experiments.merit.topic_candidates import AFTER_MERIT, FACTORIZATIONS
+from nonneg.experiments.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
+from nonneg.experiments.registry import find_experiment
+
+PINNED = {"similarity": 1, "coherence": -479.443, "n_words": 3742}
+TABLE_2, FIGURE_6, STUDY = "merit/table-2", "merit/figure-6", "merit/topics-recommendation"
+
+
+@pytest.mark.skipif(not is_available("reuters21578"), reason="the Reuters-21578 set is not on this machine")
+def test_a_draw_of_reuters_has_pinned_scores():
+    # It is part of the printed row of K = 3.
+    found = run_method(make_draw("reuters21578", 3, 0), "spa", seed=0, n_clusterings=1)
+    assert {name: found[name] for name in PINNED} == pytest.approx(PINNED, abs=0.001)
+
+
+def test_the_quick_table():
+    records = quick_records(TABLE_2)
+    assert {record["method"] for record in records} == {"spa", "fast-anchor", "xray", "merit", "nmf"}
+    assert all(record["accuracy"] > 0.5 for record in records)
+    assert len(exhibits(TABLE_2, records, Table)) == 4
+    assert {verdict.met for verdict in verdicts(TABLE_2, records).values()} == {None}
+
+
+def made_up(change=0.0):
+    return [
+        {"corpus": corpus, "k": k, "draw": draw, "method": method, "npmi": 0.1, "argmax accuracy": 0.5}
+        | {"n_words": 100, "seconds": 1.0}
+        | {measure: table_2.printed(corpus, measure, method, k) + change for measure in table_2.MEASURES}
+        for corpus in table_2.CORPORA
+        for k in NUMBERS
+        for draw in range(N_DRAWS)
+        for method in ("spa", "merit")
+    ]
+
+
+def test_verdicts_compare_with_the_printed_table():
+    assert {verdict.met for verdict in verdicts(TABLE_2, made_up()).values()} == {True}
+    worse = verdicts(TABLE_2, made_up(-0.04)).values()
+    # Coherence and overlap have more room than 0.04, accuracy has less.
+    assert [verdict.met for verdict in worse] == [True, True, False, False] * 2
+    assert {verdict.met for verdict in verdicts(TABLE_2, made_up()[:-1]).values()} == {True, None}
+
+
+def test_the_full_table_and_what_is_left_out():
+    settings = find_experiment(TABLE_2).trials(quick=False)
+    groups = {setting["group"] for setting in settings}
+    assert groups == set(table_2.GROUPS)
+    assert sum(setting["group"] == "merit" for setting in settings) == 2 * 8 * N_DRAWS
+    assert not any(s["group"] == "fast-gradient" and s["corpus"] == "tdt2" for s in settings)
+    left = [{"corpus": "reuters21578", "k": 3, "draw": 0, "method": "fast-gradient", "left_out": 9000}]
+    (words,) = [e.text for e in find_experiment(TABLE_2).summarize(made_up() + left) if hasattr(e, "text")]
+    assert "1 draws of 9000 to 9000 words" in words
+
+
+def test_the_quick_study_runs_every_candidate():
+    records = quick_records(STUDY)
+    assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT}
+    assert topics_recommendation.RECOMMENDED[0] in FACTORIZATIONS
+    tables = exhibits(STUDY, records, Table)
+    assert len(tables) == 2
+    assert len(tables[0].rows) == len(FACTORIZATIONS) + len(AFTER_MERIT)
+    assert {verdict.met for verdict in verdicts(STUDY, records).values()} == {None}
+
+
+@pytest.mark.skipif(not can_measure(), reason="memory is read from /proc")
+def test_the_quick_figure():
+    records = quick_records(FIGURE_6)
+    assert {record["method"] for record in records} == {"merit", "spa"}
+    assert len(exhibits(FIGURE_6, records, Figure)) == 1
+    large = [
+        {
+            "corpus": "tdt2",
+            "k": 10,
+            "draw": 0,
+            "method": method,
+            "n_words": 19_000,
+            "process": mb,
+            "search": mb - 100,
+        }
+        for method, mb in (("merit", 300.0), ("merit(0)", 300.0), ("whole", 450.0))
+    ]
+    assert [verdict.met for verdict in verdicts(FIGURE_6, large).values()] == [True, True]
+    assert figure_6.trials(quick=False)[0]["k"] == 3
