@@ -100,3 +100,37 @@ def test_the_report_of_a_separation_shows_and_plays(tmp_path):
     assert complaints == ""
     assert 'data-playable="3 of 3"' in document
     assert 'data-seen="0 of 0, 8 drawings, too wide by 0"' in document
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+def test_the_report_of_topics_shows(tmp_path):
+    for library in ("jinja2", "matplotlib"):
+        pytest.importorskip(library)
+    from nonneg.applications import TopicModel
+    from nonneg.applications.topics.files import Documents
+    from nonneg.cli.topic_results import write_topic_results
+
+    texts = [
+        "cat dog pet",
+        "dog <i>cat</i> sleep",
+        "pet cat sleep dog",
+        "bond stock market",
+        "stock bond rose",
+        "market rose dog",
+    ]
+    model = TopicModel(2, method="spa")
+    memberships = model.fit_transform(texts)
+    documents = Documents(texts, [f"text {at}" for at in range(6)], None, "six texts")
+    write_topic_results(tmp_path / "out", model, memberships, documents, seconds=0.1)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    _, complaints = shown(page, tmp_path)
+    assert complaints == ""
+    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", CHECK)
+    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
+    assert complaints == ""
+    seen = re.search(r'data-seen="(\d+) of (\d+), (\d+) drawings, too wide by (-?\d+)"', document)
+    assert seen is not None
+    assert seen.groups()[0] == seen.groups()[1]
+    # Shares, and what topics have in common.
+    assert seen.groups()[2:] == ("2", "0")
+    assert document.count("<article") >= 2
