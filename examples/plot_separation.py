@@ -23,7 +23,9 @@ notes = music_notes(rng=0)
 mixture, true, rate = notes.signals[0], notes.notes[0], notes.sample_rate
 found, models = {}, {}
 for method, name in (("tl", "learnt transform"), ("dct", "cosine transform")):
-    model = SourceSeparation(2, frame_length=200, method=method, n_starts=1, max_iter=20, random_state=0)
+    model = SourceSeparation(
+        2, frame_length=200, method=method, init="dct", n_starts=2, max_iter=15, random_state=0
+    )
     sources = model.fit_separate(mixture, rate)
     scores = separation_scores(true, sources, distortion="gain")
     found[name], models[name] = sources[scores.permutation], model

@@ -71,30 +71,24 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert page.count("<svg") == 8  # recording, sources, atoms, templates, activations, two curves
 
 
-def test_takes_formats_and_earlier_results(separated, recording, tmp_path, capsys):
+def test_takes_formats_parts_rates_and_earlier_results(separated, recording, tmp_path, capsys):
     out = shutil.copytree(separated, tmp_path / "out")
     other = tmp_path / "again.flac"
     write_sound(other, tones(0.5), RATE)
     words = [recording, other, "--method", "dct", "--format", "flac", "--no-players", "--components", 3]
-    assert separate(*words, out=out) == 0
+    part = ["--rate", 500, "--begin", 0.2, "--seconds", 1]
+    assert separate(*words, *part, out=out) == 0
     assert {path.name for path in out.iterdir()} == {
         "take-1-source-1.flac", "take-1-source-2.flac", "take-2-source-1.flac", "take-2-source-2.flac",
         "result.json", "model.npz", "report.html",
     }  # fmt: skip
     assert "<audio" not in (out / "report.html").read_text()
     parts = [read_sound(out / f"take-2-source-{at}.flac").samples for at in (1, 2)]
-    np.testing.assert_allclose(parts[0] + parts[1], read_sound(other).samples, atol=1e-6)
+    np.testing.assert_allclose(parts[0] + parts[1], read_sound(other, rate=500).samples[100:600], atol=1e-6)
     record = json.loads((out / "result.json").read_text())
     assert sorted(at for entry in record["sources"] for at in entry["components"]) == [0, 1, 2]
+    assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500, 500])
     assert capsys.readouterr().out.splitlines()[0].endswith("of the energy of 2 takes.")
-
-
-def test_a_part_at_another_rate(recording, tmp_path):
-    out = tmp_path / "out"
-    words = [recording, "--rate", 500, "--begin", 0.2, "--seconds", 1, "--takes", "consecutive"]
-    assert separate(*words, "--method", "dct", out=out) == 0
-    record = json.loads((out / "result.json").read_text())
-    assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500])
 
 
 def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):

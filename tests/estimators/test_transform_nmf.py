@@ -93,6 +93,16 @@ def test_starts(data, model):
     assert len(several.result_.starts.objective) == 3
 
 
+def test_a_run_is_taken_up_again(data, tmp_path):
+    def fitted(max_iter, **more):
+        return TransformNMF(2, max_iter=max_iter, tol=0, random_state=0, **more).fit(data.Y)
+
+    fitted(6, checkpoint=tmp_path / "run")
+    resumed = fitted(12, checkpoint=tmp_path / "run")
+    np.testing.assert_allclose(resumed.transform_, fitted(12).transform_, atol=1e-12)
+    assert resumed.n_iter_ == 12
+
+
 def test_eps0_follows_the_scale_of_the_frames(data):
     small, large = (TransformNMF(2, max_iter=5, random_state=0).fit(scale * data.Y) for scale in (1, 8))
     assert small.eps0_ == pytest.approx(0.1 * np.square(data.Y).mean())

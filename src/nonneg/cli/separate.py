@@ -106,6 +106,9 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument("--tol", type=float, metavar="TOL", help="stop when ten iterations gain less an entry")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -209,6 +212,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "average_frames": options.average_frames,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,
+        "checkpoint": None if options.checkpoint is None else str(options.checkpoint),
         "verbose": 0 if options.quiet else 1,
     }
     return {name: value for name, value in said.items() if value is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound, write_sound
 from nonneg.cli import terminal
 from nonneg.cli.results import versions
-from nonneg.exceptions import MissingDependencyError
+from nonneg.exceptions import MissingDependencyError, NonnegWarning
 from nonneg.metrics import fit_sinusoids
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import as_json, plain
@@ -98,7 +99,10 @@ def write_separation_results(
             for at, source in enumerate(sources):
                 name = _file_name(at, take, len(separated.sounds), ending)
                 write_sound(fresh / name, scale * source, separated.sounds[take].rate)
-        separated.model.model_.save(fresh / MODEL)
+        with warnings.catch_warnings():
+            # It says that the checkpoint folder is not part of a saved model.
+            warnings.simplefilter("ignore", NonnegWarning)
+            separated.model.model_.save(fresh / MODEL)
         (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
         try:
             page = build_separation_page(_shown(separated, record, players))

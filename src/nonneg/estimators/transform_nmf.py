@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,6 +74,8 @@ class TransformNMF(FactorizingEstimator):
         Threads; None takes all cores.
     callback : callable or None
         Called with a `Progress` after each iteration; True stops.
+    checkpoint : str, path or None
+        A folder in which the run is saved, and from which it is taken up again.
 
     Attributes
     ----------
@@ -145,6 +148,7 @@ class TransformNMF(FactorizingEstimator):
         "verbose": ["verbose"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(
@@ -165,6 +169,7 @@ class TransformNMF(FactorizingEstimator):
         verbose: int = 0,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_components = n_components
         self.method = method
@@ -181,6 +186,7 @@ class TransformNMF(FactorizingEstimator):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -249,6 +255,7 @@ class TransformNMF(FactorizingEstimator):
                 random_state=self.random_state,
                 callback=self.callback,
                 verbose=self.verbose,
+                checkpoint=None if self.checkpoint is None else str(self.checkpoint),
             )
         self.transform_, self.components_ = result.transform, result.H
         self.activations_ = self._each_frame(result.W, int(Y.shape[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class SourceSeparation(BaseEstimator):
         Threads; None takes all cores.
     callback : callable or None
         Called with a `Progress` after each iteration; True stops.
+    checkpoint : str, path or None
+        A folder in which the run is saved, and from which it is taken up again.
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class SourceSeparation(BaseEstimator):
         verbose: int = 0,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_sources = n_sources
         self.n_components = n_components
@@ -121,6 +125,7 @@ class SourceSeparation(BaseEstimator):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, signals: Any, rate: int | None = None) -> SourceSeparation:
         """Learn transform and components from a recording, or from several takes.
@@ -153,6 +158,7 @@ class SourceSeparation(BaseEstimator):
             verbose=self.verbose,
             n_jobs=self.n_jobs,
             callback=self.callback,
+            checkpoint=self.checkpoint,
         ).fit(frames)
         if isinstance(self.grouping, str):
             groups = group_components(model.activations_, model.components_, self.n_sources, by=self.grouping)
