@@ -1,8 +1,8 @@
 """Curves of matrices with orthonormal columns, R(t) P, for rotations R(t) made of one skew matrix.
 
 A search asks for several points of one curve. What they share is computed once: products E^j P while the
-rotation is small, powers of E, or the eigenvectors of -E^2, of which cosine, sine and the polar factor are
-functions.
+rotation is small, powers of E, or the eigenvectors of a symmetric matrix of which cosine and sine, or the
+polar factor, are functions.
 """
 
 from __future__ import annotations
@@ -28,66 +28,26 @@ from nonneg.orthogonal.group import (
 LARGEST_TAYLOR = 1.09
 # Products of full size that eigenvectors cost about as much as.
 EIGENVECTOR_PRODUCTS = 6
-# The binomial series of the polar factor is used up to this norm.
-LARGEST_SERIES = 0.25
+
+
+class SlopedObjective(Protocol):
+    """What a curve asks of an objective: two forms of its gradient at a point."""
+
+    def gradient(self, point: tuple[Array, ...]) -> Array:
+        """Return G with <G, E> the derivative along exp(t E) P at t = 0, of shape (batch, m, m)."""
+
+    def slope(self, point: tuple[Array, ...], velocity: Array) -> Array:
+        """Return the derivative for a given change of P, of shape (batch,)."""
 
 
 class Curve(Protocol):
-    """Points and velocities along rotations in one direction."""
+    """Points and slopes along rotations in one direction."""
 
     def at(self, step: Array) -> Array:
         """Return R(t) P, for one t a problem."""
 
-    def slope(self, gradient: Array, step: Array) -> Array:
-        """Return the derivative of a function by t, from its relative gradient at the points."""
-
-
-class _Shared:
-    """What the points of a curve have in common."""
-
-    def __init__(self, E: Array, P: Array, *, reads: bool) -> None:
-        self.xp = array_namespace(E)
-        self.E, self.P, self.reads = E, P, reads
-        self.norm = norm_bound(E) if reads else math.inf
-        self.products = [P]
-        self._square: Any = None
-        self._eigen: Any = None
-
-    def action(self, n_terms: int) -> list[Array]:
-        """Return P, E P, E^2 P and so on."""
-        while len(self.products) <= n_terms:
-            self.products.append(self.E @ self.products[-1])
-        return self.products
-
-    @property
-    def square(self) -> Array:
-        """E^2; it gives a better bound of the norm."""
-        if self._square is None:
-            self._square = self.E @ self.E
-            if self.reads:
-                fourth = self.xp.sum(self._square * self._square, axis=(-2, -1))
-                # Eigenvalues come in pairs.
-                self.norm = min(self.norm, float(self.xp.max((0.5 * fourth) ** 0.25)))
-        return self._square
-
-    @property
-    def eigen(self) -> tuple[Array, Array, Array]:
-        """Eigenvalues of -E^2, not negative, their vectors, and P in these."""
-        if self._eigen is None:
-            values, vectors = self.xp.linalg.eigh(-0.5 * (self.square + transposed(self.square)))
-            values = self.xp.where(values > 0, values, self.xp.zeros_like(values))
-            self._eigen = values[..., None], vectors, transposed(vectors) @ self.P
-        return self._eigen
-
-    def series(self, step: Array, weights: list[float]) -> Array:
-        """Return the sum of weights times (t E)^j P."""
-        terms = self.action(len(weights) - 1)
-        t = step[:, None, None]
-        found, power = weights[0] * terms[0], t
-        for weight, term in zip(weights[1:], terms[1:], strict=False):
-            found = found + (weight * power) * term
-            power = power * t
-        return found
+    def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
+        """Return the derivative of an objective by t at its point there."""
 
 
 class ExponentialCurve:
@@ -104,8 +64,14 @@ class ExponentialCurve:
     """
 
     def __init__(self, E: Array, P: Array, *, reads: bool = True) -> None:
-        self._shared = _Shared(E, P, reads=reads)
+        self.xp = array_namespace(E)
+        self.E, self.P, self.reads = E, P, reads
+        self._norm = norm_bound(E) if reads else math.inf
+        # P, E P, E^2 P and so on, as many as were needed.
+        self._products = [P]
+        self._square: Any = None
         self._powers: Any = None
+        self._eigen: Any = None
 
     def at(self, step: Array) -> Array:
         """Return the points at given steps.
@@ -120,55 +86,89 @@ class ExponentialCurve:
         array of shape (batch, m, p)
             With orthonormal columns.
         """
-        shared = self._shared
-        E, P, xp = shared.E, shared.P, shared.xp
         t = step[:, None, None]
-        if not shared.reads:
-            return exponential(t * E, reads=False) @ P
-        m, p = P.shape[-2:]
-        longest = float(xp.max(xp.abs(step)))
-        n_terms = taylor_terms(shared.norm * longest, P.dtype)
-        # Terms that are there already cost nothing.
-        if (n_terms - len(shared.products) + 1) * p <= EIGENVECTOR_PRODUCTS * m:
-            return shared.series(step, [1.0 / math.factorial(j) for j in range(n_terms + 1)])
-        square = shared.square
-        halvings = _halvings(shared.norm * longest)
-        if halvings <= 1 and shared._eigen is None:
-            if self._powers is None:
-                cube = square @ E
-                self._powers = E, square, cube, cube @ cube
-            s = t * 2.0**-halvings
-            R = taylor_18(*(s**j * power for j, power in zip((1, 2, 3, 6), self._powers, strict=True)))
-            return R @ (R @ P) if halvings else R @ P
-        values, vectors, coordinates = shared.eigen
-        angles = t * values**0.5
-        small = angles < 1e-8
-        sine = xp.where(
-            small, xp.ones_like(angles), xp.sin(angles) / xp.where(small, xp.ones_like(t), angles)
-        )
-        found = vectors @ (xp.cos(angles) * coordinates) + t * (E @ (vectors @ (sine * coordinates)))
-        return polished(found)
+        if not self.reads:
+            return exponential(t * self.E, reads=False) @ self.P
+        longest = float(self.xp.max(self.xp.abs(step)))
+        n_terms = self._affordable_terms(longest)
+        if n_terms is not None:
+            return self._series([1.0 / math.factorial(j) for j in range(n_terms + 1)], t, 0)
+        if self._square is None:
+            self._square = self.E @ self.E
+            # A better bound of the norm: eigenvalues come in pairs.
+            fourth = self.xp.sum(self._square * self._square, axis=(-2, -1))
+            self._norm = min(self._norm, float(self.xp.max((0.5 * fourth) ** 0.25)))
+        halvings = _halvings(self._norm * longest)
+        if halvings <= 1 and self._eigen is None:
+            return self._by_powers(t, halvings)
+        return self._by_eigenvectors(t)
 
-    def slope(self, gradient: Array, step: Array) -> Array:
-        """Return the derivative of a function along the curve.
+    def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
+        """Return the derivative of an objective along the curve.
 
         Parameters
         ----------
-        gradient : array of shape (batch, m, m)
-            Its relative gradient at the points.
+        objective : SlopedObjective
+            Whose.
+        point : tuple of array
+            Its point there.
         step : array of shape (batch,)
-            Their t.
+            The values of t.
 
         Returns
         -------
         array of shape (batch,)
-            ``<gradient, E>``.
+            ``<gradient, E>``, or the same from the velocity of P where that is at hand.
         """
-        return self._shared.xp.sum(gradient * self._shared.E, axis=(1, 2))
+        n_terms = None
+        if self.reads and self.P.shape[-1] < self.P.shape[-2]:
+            n_terms = self._affordable_terms(float(self.xp.max(self.xp.abs(step))))
+        if n_terms is None:
+            return self.xp.sum(objective.gradient(point) * self.E, axis=(1, 2))
+        weights = [1.0 / math.factorial(j) for j in range(n_terms)]
+        return objective.slope(point, self._series(weights, step[:, None, None], 1))
+
+    def _affordable_terms(self, longest: float) -> int | None:
+        m, p = self.P.shape[-2:]
+        n_terms = taylor_terms(self._norm * longest, self.P.dtype)
+        # Terms that are there already cost nothing.
+        missing = n_terms + 1 - len(self._products)
+        return n_terms if missing * p <= EIGENVECTOR_PRODUCTS * m else None
+
+    def _series(self, weights: list[float], t: Array, first: int) -> Array:
+        """Return the sum of weights times t^j E^(j + first) P."""
+        while len(self._products) < len(weights) + first:
+            self._products.append(self.E @ self._products[-1])
+        found, power = weights[0] * self._products[first], t
+        for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
+            found = found + (weight * power) * term
+            power = power * t
+        return found
+
+    def _by_powers(self, t: Array, halvings: int) -> Array:
+        if self._powers is None:
+            cube = self._square @ self.E
+            self._powers = self.E, self._square, cube, cube @ cube
+        t = t * 2.0**-halvings
+        R = taylor_18(*(t**j * power for j, power in zip((1, 2, 3, 6), self._powers, strict=True)))
+        return R @ (R @ self.P) if halvings else R @ self.P
+
+    def _by_eigenvectors(self, t: Array) -> Array:
+        xp = self.xp
+        if self._eigen is None:
+            self._eigen = _eigenvectors(-0.5 * (self._square + transposed(self._square)))
+        values, vectors = self._eigen
+        coordinates = transposed(vectors) @ self.P
+        angles = t * values**0.5
+        one = xp.ones_like(angles)
+        small = angles < 1e-8
+        sine = xp.where(small, one, xp.sin(angles) / xp.where(small, one, angles))
+        found = vectors @ (xp.cos(angles) * coordinates) + t * (self.E @ (vectors @ (sine * coordinates)))
+        return polished(found)
 
 
 class PolarCurve:
-    """The matrix with orthonormal columns that the polar factor of I + t E makes of P.
+    """R(t) P with R(t) the orthogonal matrix closest to I + t E, its polar factor.
 
     Parameters
     ----------
@@ -181,7 +181,10 @@ class PolarCurve:
     """
 
     def __init__(self, E: Array, P: Array, *, reads: bool = True) -> None:
-        self._shared = _Shared(E, P, reads=reads)
+        self.xp = array_namespace(E)
+        self.E, self.P, self.reads = E, P, reads
+        self._norm = norm_bound(E) if reads else math.inf
+        self._eigen: Any = None
 
     def at(self, step: Array) -> Array:
         """Return the points at given steps.
@@ -196,43 +199,56 @@ class PolarCurve:
         array of shape (batch, m, p)
             (I + t E) (I - t^2 E^2)^(-1/2) P.
         """
-        shared = self._shared
-        E, P, xp = shared.E, shared.P, shared.xp
         t = step[:, None, None]
-        if not shared.reads:
-            return polar(t * E, reads=False) @ P
-        weights = _polar_weights(shared.norm * float(xp.max(xp.abs(step))), P.dtype)
-        if weights is not None and (len(weights) - len(shared.products)) * P.shape[-1] <= (
-            EIGENVECTOR_PRODUCTS * P.shape[-2]
-        ):
-            return shared.series(step, weights)
-        values, vectors, coordinates = shared.eigen
-        half = vectors @ (coordinates / (1.0 + t * t * values) ** 0.5)
-        return polished(half + t * (E @ half))
+        if not self.reads:
+            return polar(t * self.E, reads=False) @ self.P
+        weights = _binomial_weights(self._norm * float(self.xp.max(self.xp.abs(step))), self.P.dtype)
+        m, p = self.P.shape[-2:]
+        if 2 * len(weights) * p <= EIGENVECTOR_PRODUCTS * m:
+            half = self._series(weights, t)
+            return half + t * (self.E @ half)
+        values, vectors = self._eigenvectors()
+        half = vectors @ ((transposed(vectors) @ self.P) / (1.0 + t * t * values) ** 0.5)
+        # Small eigenvalues are known up to the rounding of the largest.
+        return polished(half + t * (self.E @ half))
 
-    def slope(self, gradient: Array, step: Array) -> Array:
-        """Return the derivative of a function along the curve.
+    def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
+        """Return the derivative of an objective along the curve.
 
         Parameters
         ----------
-        gradient : array of shape (batch, m, m)
-            Its relative gradient at the points.
+        objective : SlopedObjective
+            Whose.
+        point : tuple of array
+            Its point there.
         step : array of shape (batch,)
-            Their t.
+            The values of t.
 
         Returns
         -------
         array of shape (batch,)
-            ``<gradient, K>`` with d/dt R = K R, K = E (I - t^2 E^2)^-1.
+            From the velocity E (I - t^2 E^2)^-1 R(t) P.
         """
-        shared = self._shared
         t = step[:, None, None]
-        if shared.reads:
-            values, vectors, _ = shared.eigen
-            velocity = shared.E @ (vectors @ (transposed(vectors) / (1.0 + t * t * values)))
+        if not self.reads:
+            velocity = polar_velocity(self.E, polar(t * self.E, reads=False)) @ point[0]
         else:
-            velocity = polar_velocity(shared.E, step, polar(t * shared.E, reads=False))
-        return shared.xp.sum(gradient * velocity, axis=(1, 2))
+            values, vectors = self._eigenvectors()
+            velocity = self.E @ (vectors @ ((transposed(vectors) @ point[0]) / (1.0 + t * t * values)))
+        return objective.slope(point, velocity)
+
+    def _eigenvectors(self) -> tuple[Array, Array]:
+        if self._eigen is None:
+            self._eigen = _eigenvectors(transposed(self.E) @ self.E)
+        return self._eigen
+
+    def _series(self, weights: list[float], t: Array) -> Array:
+        """Return the sum of weights times (t E)^(2 j) P."""
+        found, term = self.P, self.P
+        for weight in weights:
+            term = self.E @ (self.E @ term) * (t * t)
+            found = found + weight * term
+        return found
 
 
 CURVES: dict[str, type[ExponentialCurve] | type[PolarCurve]] = {
@@ -242,18 +258,25 @@ CURVES: dict[str, type[ExponentialCurve] | type[PolarCurve]] = {
 """The ways from a skew matrix to rotations."""
 
 
+def _eigenvectors(A: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, as a column and not negative, and eigenvectors of symmetric matrices."""
+    xp = array_namespace(A)
+    values, vectors = xp.linalg.eigh(A)
+    return xp.where(values > 0, values, xp.zeros_like(values))[..., None], vectors
+
+
 def _halvings(norm: float) -> int:
     return max(0, math.ceil(math.log2(norm / LARGEST_TAYLOR))) if norm > LARGEST_TAYLOR else 0
 
 
-def _polar_weights(norm: float, dtype: Any) -> list[float] | None:
-    """Return the coefficients of (1 + x) (1 - x^2)^(-1/2) up to rounding, or None where they are many."""
-    if not norm <= LARGEST_SERIES:
-        return None
+def _binomial_weights(norm: float, dtype: Any) -> list[float]:
+    """Return those coefficients of (1 - x^2)^(-1/2) after the first that matter up to a norm below 1."""
     enough = 1e-17 if "64" in str(dtype) else 1e-8
-    weights, even, j = [1.0, 1.0], 1.0, 1
-    while even * norm ** (2 * (j - 1)) > enough and j < 40:
-        even *= (2 * j - 1) / (2 * j)
-        weights += [even, even]
-        j += 1
+    weights: list[float] = []
+    weight, size = 1.0, 1.0
+    while len(weights) < 60 and weight * size > enough:
+        j = len(weights) + 1
+        weight *= (2 * j - 1) / (2 * j)
+        size *= norm * norm
+        weights.append(weight)
     return weights

@@ -187,33 +187,66 @@ def polar(E: Array, *, reads: bool = True) -> Array:
     xp = array_namespace(E)
     square = E @ E
     A = _eye(xp, E) + E
-    if reads and (size := norm_bound(E) ** 2) < 0.3:
+    if not reads:
+        return polar_factor(A, -square)
+    if (size := norm_bound(E) ** 2) < 0.3:
         # The beginning of the binomial series of (I - E^2)^(-1/2) saves some steps.
         half = A @ square
         A = A + 0.5 * half if size < 1e-4 else A + 0.5 * half + 0.375 * (half @ square)
     else:
-        # The norm of E^2 bounds the squared singular values of I + E by 1 + norm.
-        sums = xp.max(xp.sum(xp.abs(square), axis=-1), axis=-1)
-        A = A / xp.sqrt(1.0 + sums)[..., None, None]
-    return _polar_steps(xp, A, reads=reads)
+        A = _scaled(xp, A, square)
+    eye, enough = _eye(xp, E), 1e-8 if "64" in str(A.dtype) else 1e-3
+    for _ in range(200):
+        gram = transposed(A) @ A
+        error = float(xp.max(xp.abs(gram - eye)))
+        A = A @ (1.5 * eye - 0.5 * gram)
+        # The error is squared by the step just made.
+        if not error > enough:
+            break
+    return A
 
 
-def polar_velocity(E: Array, step: Array, rotation: Array) -> Array:
+def polar_factor(A: Array, excess: Array) -> Array:
+    """Return the matrices with orthonormal columns closest to given ones, in a fixed number of operations.
+
+    Parameters
+    ----------
+    A : array of shape (..., m, p)
+        Matrices with A'A = I + excess.
+    excess : array of shape (..., p, p)
+        Symmetric, without negative eigenvalues.
+
+    Returns
+    -------
+    array of shape (..., m, p)
+        A (A'A)^(-1/2) to rounding where the norm of the excess is below 10^5.
+    """
+    xp = array_namespace(A)
+    eye = _eye(xp, excess)
+    A = _scaled(xp, A, excess)
+    # Singular values above 1/500 reach 0.7 to 1.2, and keep there.
+    for _ in range(FIXED_LARGE_STEPS):
+        gram = transposed(A) @ A
+        A = A @ (3.4445 * eye - 4.775 * gram + 2.0315 * (gram @ gram))
+    for _ in range(FIXED_EXACT_STEPS):
+        A = polished(A)
+    return A
+
+
+def polar_velocity(E: Array, rotation: Array) -> Array:
     """Return the skew matrix K with d/dt polar(t E) = K polar(t E).
 
     Parameters
     ----------
-    E : array of shape (batch, m, m)
+    E : array of shape (..., m, m)
         Skew matrices.
-    step : array of shape (batch,)
-        The values of t.
-    rotation : array of shape (batch, m, m)
+    rotation : array of shape (..., m, m)
         polar(t E).
 
     Returns
     -------
-    array of shape (batch, m, m)
-        E (I - t^2 E^2)^-1, from the symmetric and the skew part of the rotation.
+    array of shape (..., m, m)
+        E (I - t^2 E^2)^-1: the symmetric part of the rotation is the root of the inverse.
     """
     root = 0.5 * (rotation + transposed(rotation))
     return (E @ root) @ root
@@ -290,27 +323,6 @@ def random_orthogonal(m: int, rng: Seed = None) -> FloatArray:
     return found
 
 
-def _polar_steps(xp: Namespace, A: Array, *, reads: bool) -> Array:
-    eye = _eye(xp, A)
-    if not reads:
-        # Singular values above 1/500 reach 0.7 to 1.2, and keep there.
-        for _ in range(FIXED_LARGE_STEPS):
-            square = transposed(A) @ A
-            A = A @ (3.4445 * eye - 4.775 * square + 2.0315 * (square @ square))
-        for _ in range(FIXED_EXACT_STEPS):
-            A = A @ (1.5 * eye - 0.5 * (transposed(A) @ A))
-        return A
-    enough = 1e-8 if "64" in str(A.dtype) else 1e-3
-    for _ in range(200):
-        square = transposed(A) @ A
-        error = float(xp.max(xp.abs(square - eye)))
-        A = A @ (1.5 * eye - 0.5 * square)
-        # The error is squared by the step just made.
-        if not error > enough:
-            break
-    return A
-
-
 def norm_bound(E: Array) -> float:
     """Bound the spectral norm of the largest of skew matrices.
 
@@ -330,6 +342,12 @@ def norm_bound(E: Array) -> float:
     frobenius = xp.sqrt(0.5 * xp.sum(xp.sum(E * E, axis=-1), axis=-1))
     bound = float(xp.max(xp.where(rows < frobenius, rows, frobenius)))
     return bound if np.isfinite(bound) else 0.0
+
+
+def _scaled(xp: Namespace, A: Array, excess: Array) -> Array:
+    """Divide by a bound of the largest singular value."""
+    sums = xp.max(xp.sum(xp.abs(excess), axis=-1), axis=-1)
+    return A / xp.sqrt(1.0 + sums)[..., None, None]
 
 
 def _eye(xp: Namespace, A: Array) -> Array:

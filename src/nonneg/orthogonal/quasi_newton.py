@@ -6,6 +6,7 @@ R = exp(t E) or the polar factor of I + t E for a skew direction E.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +34,9 @@ class RotationObjective(Protocol):
     def gradient(self, point: Point) -> Array:
         """Return G with <G, E> the derivative along exp(t E) P at t = 0, of shape (batch, m, m)."""
 
+    def slope(self, point: Point, velocity: Array) -> Array:
+        """Return the derivative for a given change of P, of shape (batch,)."""
+
     def curvature(self, point: Point) -> Array:
         """Return the diagonal of the quadratic model, symmetric; entries not above zero are not used."""
 
@@ -56,13 +60,13 @@ class RotationStep:
     search: SearchOutcome
 
 
-def newton_direction(gradient: Array, curvature: Array) -> Array:
+def newton_direction(skew: Array, curvature: Array) -> Array:
     """Return the skew direction that a diagonal quadratic model prefers.
 
     Parameters
     ----------
-    gradient : array of shape (batch, m, m)
-        The relative gradient.
+    skew : array of shape (batch, m, m)
+        The skew part of the relative gradient.
     curvature : array of shape (batch, m, m)
         Symmetric.
 
@@ -71,10 +75,9 @@ def newton_direction(gradient: Array, curvature: Array) -> Array:
     array of shape (batch, m, m)
         ``-skew(G) / curvature``, zero where the curvature is not positive.
     """
-    xp = array_namespace(gradient)
-    usable = curvature > 0
-    safe = xp.where(usable, curvature, xp.ones_like(curvature))
-    return xp.where(usable, -skew_part(gradient) / safe, xp.zeros_like(gradient))
+    xp = array_namespace(skew)
+    # Divided by infinity where there is no curvature.
+    return -skew / xp.where(curvature > 0, curvature, xp.full_like(curvature, math.inf))
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class _Line:
 
     def slope(self, point: Point, step: Array) -> Array:
         """Return the derivatives by the step."""
-        return self.curve.slope(self.objective.gradient(point), step)
+        return self.curve.slope(self.objective, point, step)
 
 
 def rotation_step(
@@ -134,9 +137,9 @@ def rotation_step(
         raise UnknownNameError.of("retraction", retraction, CURVES)
     gradient = objective.gradient(point)
     xp = array_namespace(gradient)
-    direction = newton_direction(gradient, objective.curvature(point))
     skew = skew_part(gradient)
-    slope = xp.sum(gradient * direction, axis=(1, 2))
+    direction = newton_direction(skew, objective.curvature(point))
+    slope = xp.sum(skew * direction, axis=(1, 2))
     line = _Line(objective, CURVES[retraction](direction, point[0], reads=reads))
     options = {} if max_trials is None else {"max_trials": max_trials}
     outcome = SEARCHES[search](line, point, objective.value(point), slope, reads=reads, **options)

@@ -198,6 +198,26 @@ class VarianceObjective:
         # X = rows P': the sum over rows is shorter this way.
         return (weighted @ self.data.rows) @ xp.matrix_transpose(P)
 
+    def slope(self, point: Point, velocity: Array) -> Array:
+        """Return the derivative for a given change of P.
+
+        Parameters
+        ----------
+        point : tuple of array
+            P, X and V.
+        velocity : array of shape (batch, m, p)
+            The change.
+
+        Returns
+        -------
+        array of shape (batch,)
+            ``2 <(X F'(V))' rows, velocity>``.
+        """
+        _, X, V = point
+        xp = array_namespace(X)
+        weighted = xp.matrix_transpose(weighted_rows(X, 2.0 * self.weights(V), self.data))
+        return xp.sum((weighted @ self.data.rows) * velocity, axis=(1, 2))
+
 
 @dataclass(frozen=True)
 class FitObjective(VarianceObjective):

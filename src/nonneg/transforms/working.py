@@ -18,7 +18,7 @@ from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.state import TransformState, transformed_frames
 
 # Directions with singular values below this share of the largest are rounding.
-NEGLIGIBLE_DIRECTION = 1e-13
+NEGLIGIBLE_DIRECTION = 1e-12
 NEGLIGIBLE_SINGLE = 1e-6
 # Directions and rows are left out where that saves at least this share of them.
 WORTH = 0.1
