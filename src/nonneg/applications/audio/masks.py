@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,30 @@ def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor
     array of shape (n_sources, n_frames, frame_length)
         In [0, 1]; over the sources they sum to one. Equal shares where nothing is known.
     """
+    return np.stack(list(mask_of_each(activations, components, groups, floor=floor)))
+
+
+def mask_of_each(
+    activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0
+) -> Iterator[FloatArray]:
+    """Make the masks of `wiener_masks` one after the other, for recordings whose masks are large together.
+
+    Parameters
+    ----------
+    activations : array-like of shape (n_frames, n_components)
+        As in `wiener_masks`.
+    components : array-like of shape (n_components, frame_length)
+        As in `wiener_masks`.
+    groups : array-like of int of shape (n_components,), optional
+        As in `wiener_masks`.
+    floor : float
+        As in `wiener_masks`.
+
+    Yields
+    ------
+    array of shape (n_frames, frame_length)
+        The mask of the next source.
+    """
     W, H = np.asarray(activations), np.asarray(components)
     if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
         raise ShapeError(
@@ -38,17 +63,14 @@ def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor
         )
     labels = np.arange(H.shape[0]) if groups is None else checked_groups(groups, H.shape[0])
     n_sources = int(labels.max()) + 1
-    variances = np.empty((n_sources, W.shape[0], H.shape[1]), dtype=np.result_type(W, H))
+    total = W @ H + floor
+    unknown = total <= 0
+    total[unknown] = 1.0
     for source in range(n_sources):
         mine = labels == source
-        variances[source] = W[:, mine] @ H[mine]
-    variances += floor / n_sources
-    total = variances.sum(axis=0)
-    unknown = total <= 0
-    variances[:, unknown] = 1.0
-    total[unknown] = n_sources
-    variances /= total
-    return variances
+        mask = (W[:, mine] @ H[mine] + floor / n_sources) / total
+        mask[unknown] = 1.0 / n_sources
+        yield mask
 
 
 def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:

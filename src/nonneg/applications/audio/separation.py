@@ -14,7 +14,7 @@ from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.applications.audio.frames import Framing, as_takes
 from nonneg.applications.audio.grouping import WAYS, group_components
-from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
+from nonneg.applications.audio.masks import checked_groups, mask_of_each
 from nonneg.estimators import TransformNMF
 from nonneg.exceptions import (
     InvalidDataError,
@@ -182,15 +182,20 @@ class SourceSeparation(BaseEstimator):
         """
         check_is_fitted(self)
         frames, lengths = self._frames(signals, self.framing_)
-        model = self.model_
-        masks = wiener_masks(model.transform(frames), model.components_, self.groups_, floor=model.eps0_)
-        parts = masked_frames(frames, model.transform_, masks)
-        if self.takes == "consecutive":
-            counts = [self.framing_.n_frames(length) for length in lengths]
-            pieces = np.split(parts[:, 0], np.cumsum(counts)[:-1], axis=1)
-            sources = [self.framing_.join(piece, n) for piece, n in zip(pieces, lengths, strict=True)]
-            return sources if _is_ragged(signals) else _like(np.stack(sources, axis=1), signals)
-        return _like(self.framing_.join(parts, lengths[0]), signals)
+        model, framing = self.model_, self.framing_
+        masks = mask_of_each(model.transform(frames), model.components_, self.groups_, floor=model.eps0_)
+        coefficients = model.analyze(frames)
+        # Source by source, because all frames of all sources need much memory.
+        parts = (model.synthesize(coefficients * mask) for mask in masks)
+        if self.takes == "aligned":
+            return _like(np.stack([framing.join(part, lengths[0]) for part in parts]), signals)
+        ends = np.cumsum([framing.n_frames(length) for length in lengths])[:-1]
+        pieces = [np.split(part[0], ends) for part in parts]
+        sources = [
+            np.stack([framing.join(piece[take], length) for piece in pieces])
+            for take, length in enumerate(lengths)
+        ]
+        return sources if _is_ragged(signals) else _like(np.stack(sources, axis=1), signals)
 
     def fit_separate(self, signals: Any, rate: int | None = None) -> Any:
         """Learn from a recording and return its sources.
