@@ -187,9 +187,9 @@ def _result(
     L = float(likelihood(V[None, ...], options.eps0)[0])
     C, part = L, None
     if activations is not None:
-        model = (activations @ components)[None, ...] + options.eps0
-        C = float(full_objective(V[None, ...], model, options.eps0)[0])
-        part = float(divergence(V[None, ...], model, options.eps0)[0])
+        inverse = 1.0 / ((activations @ components)[None, ...] + options.eps0)
+        C = float(full_objective(V[None, ...], inverse, options.eps0)[0])
+        part = float(divergence(V[None, ...], inverse, options.eps0)[0])
     certificate = certified(
         whole, transform, activations, components, options, method=method, history=history
     )

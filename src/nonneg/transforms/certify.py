@@ -70,20 +70,20 @@ def certified(
     single = "32" in str(transform.dtype)
     statements = [orthogonality_statement(float(orthogonality_error(transform)), single=single)]
     objective: VarianceObjective
-    model = None
+    inverse = None
     if activations is not None and components is not None:
-        model = (activations @ components)[None, ...] + options.eps0
-    if method == "tl" and model is not None:
+        inverse = 1.0 / ((activations @ components)[None, ...] + options.eps0)
+    if method == "tl" and inverse is not None:
         kind = FitObjective if options.objective == "C" else DivergenceObjective
-        objective, letter = kind(data, options.eps0, 1.0 / model), options.objective
+        objective, letter = kind(data, options.eps0, inverse), options.objective
     else:
         objective, letter = DiagonalityObjective(data, options.eps0), "L"
     statements.append(_gradient_statement(objective, (batch, X, V), letter, data.n_frames))
     statements.append(descent_statement(history, single=single))
     L = float(likelihood(V, options.eps0)[0])
-    if model is not None:
-        C = float(full_objective(V, model, options.eps0)[0])
-        part = float(divergence(V, model, options.eps0)[0])
+    if inverse is not None:
+        C = float(full_objective(V, inverse, options.eps0)[0])
+        part = float(divergence(V, inverse, options.eps0)[0])
         statements.append(decomposition_statement(C, L, part, single=single))
         if method == "jd":
             statements.append(gap_statement(part))

@@ -1,8 +1,9 @@
 """Iterations on a GPU without waiting for it: few trials of the search, recorded once and replayed.
 
-Almost every search ends after one or two trials, but a program that asks whether all have ended waits for the
-device each time. Here every run makes a fixed number of trials; those whose search has not ended by then, if
-any, make the iteration again in the way that reads. The numbers are the same.
+A program that asks after every trial of a search whether all have ended waits for the device each time. Here
+every run of a batch makes a fixed number of trials. If the search of some has not ended by then, the iteration
+is made again with more; what is still open after the most is done in the way that reads. The numbers are the
+same.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import RENEWAL
 from nonneg.transforms.transform_learning import Measures
 
-# Trials of every run. A second one is needed now and then, a third one seldom.
-FEW_TRIALS = 3
+# Numbers of trials of every run that are recorded.
+TRIALS = (1, 2, 3, 5, 8)
+# After so many iterations that more trials than needed may have been made in, fewer are tried again.
+PATIENCE = 10
 # Calls before the operations are recorded, so that libraries have set up what they need.
 WARM_UP = 3
 
@@ -52,9 +55,10 @@ class DeviceAdvance:
     ) -> None:
         self.step, self.data, self.options = step, data, options
         self.searches, self.stays = searches, stays
-        few = min(FEW_TRIALS, options.max_trials)
-        self.quick = replace(options, reads=False, max_trials=few)
-        self._recorded: dict[int, _Recorded] = {}
+        self.trials = sorted({min(count, options.max_trials) for count in TRIALS}) if searches else [1]
+        self.level = min(1, len(self.trials) - 1)
+        self._idle = 0
+        self._recorded: dict[tuple[int, int], _Recorded] = {}
         self._failed: set[int] = set()
 
     def __call__(self, state: Any) -> tuple[Any, Measures]:
@@ -72,14 +76,17 @@ class DeviceAdvance:
         measures : mapping
             Arrays of shape (batch,).
         """
-        new, measures = self._quick_step(state)
-        if not self.searches:
-            return new, measures
         if state.n_done % RENEWAL == 0:
             self._failed = set()
-        open_ends = np.flatnonzero(to_numpy(measures["searched"]) == 0)
-        if self.stays:
-            open_ends = np.array([at for at in open_ends if int(state.lanes[at]) not in self._failed], int)
+        if self._idle >= PATIENCE and self.level:
+            self.level, self._idle = self.level - 1, 0
+        while True:
+            new, measures = self.quick_step(state)
+            open_ends = self._open_ends(state, measures)
+            if not len(open_ends) or self.level == len(self.trials) - 1:
+                break
+            self.level, self._idle = self.level + 1, 0
+        self._idle += 1
         if not len(open_ends):
             return new, measures
         again, found = self.step(state.part(open_ends), self.data, self.options)
@@ -90,14 +97,40 @@ class DeviceAdvance:
             name: _put_rows(values, found[name], open_ends) for name, values in measures.items()
         }
 
-    def _quick_step(self, state: Any) -> tuple[Any, Measures]:
+    def _open_ends(self, state: Any, measures: Measures) -> Any:
+        """Return the runs whose search has not ended and may still succeed."""
+        if not self.searches:
+            return np.empty(0, int)
+        found = np.flatnonzero(to_numpy(measures["searched"]) == 0)
+        if self.stays and len(found) and self._failed:
+            found = np.array([at for at in found if int(state.lanes[at]) not in self._failed], int)
+        return found
+
+    def quick_step(self, state: Any) -> tuple[Any, Measures]:
+        """Make an iteration with the present number of trials.
+
+        Parameters
+        ----------
+        state : TransformState or FactorState
+            Where the batch stands.
+
+        Returns
+        -------
+        state : TransformState or FactorState
+            The next one.
+        measures : mapping
+            `searched` is 0 for runs whose search has not ended.
+        """
+        options = replace(self.options, reads=False, max_trials=self.trials[self.level])
         held = state.activations if state.activations is not None else state.transform
         if not getattr(held, "is_cuda", False):
-            return self.step(state, self.data, self.quick)
-        if state.batch not in self._recorded:
+            return self.step(state, self.data, options)
+        key = (state.batch, self.level)
+        if key not in self._recorded:
             # Batches shrink when starts are given up: what was recorded for others is let go.
-            self._recorded = {state.batch: _Recorded(self.step, self.data, self.quick, state)}
-        return self._recorded[state.batch](state)
+            kept = {other: what for other, what in self._recorded.items() if other[0] == state.batch}
+            self._recorded = kept | {key: _Recorded(self.step, self.data, options, state)}
+        return self._recorded[key](state)
 
 
 class _Recorded:

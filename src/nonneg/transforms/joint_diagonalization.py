@@ -41,7 +41,7 @@ def advance_joint_diagonalization(
     V = variances(X, data)
     objective = DiagonalityObjective(data, options.eps0)
     gradient = xp.zeros_like(X[:, 0, 0])
-    step, searched = gradient, xp.ones_like(gradient)
+    step, searched, value = gradient, xp.ones_like(gradient), None
     for _ in range(options.n_rotation_updates):
         done = rotation_step(
             objective,
@@ -54,6 +54,8 @@ def advance_joint_diagonalization(
         transform, X, V = done.point
         gradient = done.gradient_norm / (2.0 * n)
         step, searched = done.search.step, xp.astype(done.search.succeeded, X.dtype)
-    L = likelihood(V, options.eps0)
+        value = done.search.value
+    # The search ends with the sum of logarithms, without the constant.
+    L = likelihood(V, options.eps0) if value is None else data.n_frames * data.frame_length + value
     new = replace(state, transform=transform, frames=X, n_done=state.n_done + 1)
     return new, {"loss": L, "L": L, "gradient": gradient, "step": step, "searched": searched}

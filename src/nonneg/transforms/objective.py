@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
+from nonneg.kernels import frame_rows
 
 
 def variances(X: Array, data: Any) -> Array:
@@ -36,13 +37,15 @@ def variances(X: Array, data: Any) -> Array:
         return X * X
     starts = getattr(data, "starts", None)
     if starts is not None:
+        if frame_rows.serves(X):
+            return frame_rows.sums_of_squares(X, starts, data.counts)
         return np.add.reduceat(X * X, starts, axis=1)
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
     return xp.sum(parts * parts, axis=1)
 
 
-def weighted_rows(X: Array, weights: Array, data: Any) -> Array:
+def weighted_rows(X: Array, weights: Array, factor: float, data: Any) -> Array:
     """Multiply the rows of every frame by its weights.
 
     Parameters
@@ -51,6 +54,8 @@ def weighted_rows(X: Array, weights: Array, data: Any) -> Array:
         Transformed virtual realizations.
     weights : array of shape (batch, n_frames, m)
         One a variance.
+    factor : float
+        Times all.
     data : FrameCovariances or WorkingFrames
         Which rows belong to a frame.
 
@@ -59,11 +64,14 @@ def weighted_rows(X: Array, weights: Array, data: Any) -> Array:
     array of shape (batch, n_rows, m)
         The products.
     """
+    starts = getattr(data, "starts", None)
+    if starts is not None and frame_rows.serves(X) and frame_rows.serves(weights):
+        return frame_rows.weighted_rows(X, weights, factor, starts, data.counts)
+    weights = factor * weights
     if X.shape[1] == data.n_frames:
         return X * weights
-    counts = getattr(data, "counts", None)
-    if counts is not None:
-        return X * np.repeat(weights, counts, axis=1)
+    if starts is not None:
+        return X * np.repeat(weights, data.counts, axis=1)
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, data.n_frames, X.shape[2]))
     return xp.reshape(parts * weights[:, None, :, :], X.shape)
@@ -84,19 +92,39 @@ def likelihood(V: Array, eps0: float) -> Array:
     array of shape (batch,)
         ``M N + sum log(V + eps0)``.
     """
+    return V.shape[1] * V.shape[2] + sum_of_logs(V, eps0)
+
+
+def sum_of_logs(V: Array, eps0: float) -> Array:
+    """Return the sum of log(V + eps0).
+
+    Parameters
+    ----------
+    V : array of shape (batch, n_frames, m)
+        The variances.
+    eps0 : float
+        Added to them.
+
+    Returns
+    -------
+    array of shape (batch,)
+        One sum a run.
+    """
+    if frame_rows.serves(V):
+        return frame_rows.sum_of_logs(V, eps0)
     xp = array_namespace(V)
-    return V.shape[1] * V.shape[2] + xp.sum(xp.log(V + eps0), axis=(1, 2))
+    return xp.sum(xp.log(V + eps0), axis=(1, 2))
 
 
-def divergence(V: Array, model: Array, eps0: float) -> Array:
+def divergence(V: Array, inverse: Array, eps0: float) -> Array:
     """Return I, the Itakura-Saito divergence (14).
 
     Parameters
     ----------
     V : array of shape (batch, n_frames, m)
         The variances.
-    model : array of shape (batch, n_frames, m)
-        W H + eps0.
+    inverse : array of shape (batch, n_frames, m)
+        1 / (W H + eps0).
     eps0 : float
         Added to the variances.
 
@@ -106,19 +134,19 @@ def divergence(V: Array, model: Array, eps0: float) -> Array:
         Not negative.
     """
     xp = array_namespace(V)
-    ratio = (V + eps0) / model
+    ratio = (V + eps0) * inverse
     return xp.sum(ratio - xp.log(ratio) - 1.0, axis=(1, 2))
 
 
-def full_objective(V: Array, model: Array, eps0: float) -> Array:
+def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
     """Return C, from its own definition (4).
 
     Parameters
     ----------
     V : array of shape (batch, n_frames, m)
         The variances.
-    model : array of shape (batch, n_frames, m)
-        W H + eps0.
+    inverse : array of shape (batch, n_frames, m)
+        1 / (W H + eps0).
     eps0 : float
         Added to the variances.
 
@@ -128,7 +156,7 @@ def full_objective(V: Array, model: Array, eps0: float) -> Array:
         L + I up to rounding.
     """
     xp = array_namespace(V)
-    return xp.sum((V + eps0) / model + xp.log(model), axis=(1, 2))
+    return xp.sum((V + eps0) * inverse - xp.log(inverse), axis=(1, 2))
 
 
 @dataclass(frozen=True)
@@ -192,7 +220,7 @@ class VarianceObjective:
         """
         P, X, V = point
         xp = array_namespace(X)
-        weighted = xp.matrix_transpose(weighted_rows(X, 2.0 * self.weights(V), self.data))
+        weighted = xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data))
         if P.shape[1] == P.shape[2]:
             return weighted @ X
         # X = rows P': the sum over rows is shorter this way.
@@ -215,7 +243,7 @@ class VarianceObjective:
         """
         _, X, V = point
         xp = array_namespace(X)
-        weighted = xp.matrix_transpose(weighted_rows(X, 2.0 * self.weights(V), self.data))
+        weighted = xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data))
         return xp.sum((weighted @ self.data.rows) * velocity, axis=(1, 2))
 
 
@@ -347,8 +375,7 @@ class DiagonalityObjective(VarianceObjective):
         array of shape (batch,)
             ``sum log(V + eps0)``.
         """
-        xp = array_namespace(point[2])
-        return xp.sum(xp.log(point[2] + self.eps0), axis=(1, 2))
+        return sum_of_logs(point[2], self.eps0)
 
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance.

@@ -9,6 +9,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
+from nonneg.kernels import frame_rows
 from nonneg.orthogonal.quasi_newton import rotation_step
 from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.objective import (
@@ -51,12 +52,9 @@ def advance_transform_learning(
     n = data.n_frames
     X, transform = state.frames, state.transform
     V = variances(X, data)
-    activations, components = update_factors(
-        V, state.activations, state.components, options.eps0, options.n_nmf_updates, l1=options.l1
-    )
-    model = activations @ components + options.eps0
+    activations, components, inverse = factors_and_inverse(V, state.activations, state.components, options)
     kind = FitObjective if options.objective == "C" else DivergenceObjective
-    objective = kind(data, options.eps0, 1.0 / model)
+    objective = kind(data, options.eps0, inverse)
     gradient = xp.zeros_like(X[:, 0, 0])
     step, searched = gradient, xp.ones_like(gradient)
     for _ in range(options.n_rotation_updates):
@@ -71,7 +69,7 @@ def advance_transform_learning(
         transform, X, V = done.point
         gradient = done.gradient_norm / (2.0 * n)
         step, searched = done.search.step, xp.astype(done.search.succeeded, X.dtype)
-    measures = fit_measures(V, model, activations, options)
+    measures = fit_measures(V, inverse, activations, options)
     new = replace(
         state,
         transform=transform,
@@ -83,15 +81,46 @@ def advance_transform_learning(
     return new, measures | {"gradient": gradient, "step": step, "searched": searched}
 
 
-def fit_measures(V: Array, model: Array, activations: Array, options: TransformOptions) -> dict[str, Array]:
+def factors_and_inverse(
+    V: Array, activations: Array, components: Array, options: TransformOptions
+) -> tuple[Array, Array, Array]:
+    """Update the factors and return the inverse of their model.
+
+    Parameters
+    ----------
+    V : array of shape (batch, n_frames, m)
+        The variances.
+    activations : array of shape (batch, n_frames, k)
+        The paper's H, transposed.
+    components : array of shape (batch, k, m)
+        The paper's W, transposed.
+    options : TransformOptions
+        How many updates, eps0 and the penalty.
+
+    Returns
+    -------
+    activations, components : array
+        New ones.
+    inverse : array of shape (batch, n_frames, m)
+        1 / (W H + eps0).
+    """
+    eps0, n_updates = options.eps0, options.n_nmf_updates
+    few = components.shape[1] <= frame_rows.MOST_COMPONENTS and eps0 >= frame_rows.LEAST_EPS0
+    if few and not options.l1 and frame_rows.serves(V):
+        return frame_rows.equalized_factors(V, eps0, activations, components, n_updates)
+    activations, components = update_factors(V, activations, components, eps0, n_updates, l1=options.l1)
+    return activations, components, 1.0 / (activations @ components + eps0)
+
+
+def fit_measures(V: Array, inverse: Array, activations: Array, options: TransformOptions) -> dict[str, Array]:
     """Return what is minimised and its parts.
 
     Parameters
     ----------
     V : array of shape (batch, n_frames, m)
         The variances.
-    model : array of shape (batch, n_frames, m)
-        W H + eps0.
+    inverse : array of shape (batch, n_frames, m)
+        1 / (W H + eps0).
     activations : array of shape (batch, n_frames, k)
         For the penalty.
     options : TransformOptions
@@ -103,7 +132,10 @@ def fit_measures(V: Array, model: Array, activations: Array, options: TransformO
         `loss`, `C`, `L` and `I`.
     """
     xp = array_namespace(V)
-    whole = full_objective(V, model, options.eps0)
-    L, part = likelihood(V, options.eps0), divergence(V, model, options.eps0)
+    if frame_rows.serves(V):
+        whole, L, part = frame_rows.measured_fit(V, options.eps0, inverse)
+    else:
+        whole = full_objective(V, inverse, options.eps0)
+        L, part = likelihood(V, options.eps0), divergence(V, inverse, options.eps0)
     loss = whole if options.objective == "C" else part + options.l1 * xp.sum(activations, axis=(1, 2))
     return {"loss": loss, "C": whole, "L": L, "I": part}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array, IntArray
-from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.options import TransformOptions
-from nonneg.transforms.transform_learning import Measures, fit_measures
+from nonneg.transforms.transform_learning import Measures, factors_and_inverse, fit_measures
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,10 @@ def advance_factors(state: FactorState, V: Array, options: TransformOptions) -> 
     measures : mapping
         `loss` (which is I), `C`, `L` and `I`, arrays of shape (batch,).
     """
-    activations, components = update_factors(
-        V, state.activations, state.components, options.eps0, options.n_nmf_updates, l1=options.l1
-    )
-    model = activations @ components + options.eps0
-    V = array_namespace(V).broadcast_to(V, model.shape)
-    measures = fit_measures(V, model, activations, options)
+    xp = array_namespace(state.activations)
+    V = xp.broadcast_to(V, (state.batch, *V.shape[1:]))
+    activations, components, inverse = factors_and_inverse(V, state.activations, state.components, options)
+    measures = fit_measures(V, inverse, activations, options)
     loss = measures["I"] if options.objective == "C" else measures["loss"]
     new = replace(state, activations=activations, components=components, n_done=state.n_done + 1)
     return new, measures | {"loss": loss}

@@ -1,0 +1,170 @@
+"""Parts of an iteration of transforms on long frames, compiled: what is not a product of BLAS.
+
+Every function takes a batch of one run in NumPy's float64, and has its twin in the array code of
+`nonneg.transforms`; `serves` tells where it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+
+# With more components the products of BLAS are faster.
+MOST_COMPONENTS = 12
+# One division serves two entries of a model: their product must not underflow.
+LEAST_EPS0 = 1e-100
+# Below this number of entries a call costs as much as its work.
+LEAST_ENTRIES = 1 << 12
+
+
+def serves(array: Any) -> bool:
+    """Tell whether the kernels take an array.
+
+    Parameters
+    ----------
+    array : array of shape (batch, n, m)
+        Rows or variances.
+
+    Returns
+    -------
+    bool
+        For one run in NumPy's float64 that is not small.
+    """
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype == np.float64
+        and array.ndim == 3
+        and array.shape[0] == 1
+        and array.size >= LEAST_ENTRIES
+        and array.flags.c_contiguous
+    )
+
+
+def sums_of_squares(X: FloatArray, starts: IntArray, counts: IntArray) -> FloatArray:
+    """Return the sums of squares over the rows of every frame.
+
+    Parameters
+    ----------
+    X : array of shape (1, n_rows, m)
+        The rows.
+    starts, counts : array of int of shape (n_frames,)
+        The first row of each frame, and how many it has.
+
+    Returns
+    -------
+    array of shape (1, n_frames, m)
+        The sums.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    found = np.empty((1, len(starts), X.shape[2]))
+    compiled.sum_squares(X[0], starts, counts, found[0])
+    return found
+
+
+def weighted_rows(
+    X: FloatArray, weights: FloatArray, factor: float, starts: IntArray, counts: IntArray
+) -> FloatArray:
+    """Multiply the rows of every frame by its weights.
+
+    Parameters
+    ----------
+    X : array of shape (1, n_rows, m)
+        The rows.
+    weights : array of shape (1, n_frames, m)
+        Of the frames.
+    factor : float
+        Times all.
+    starts, counts : array of int of shape (n_frames,)
+        The first row of each frame, and how many it has.
+
+    Returns
+    -------
+    array of shape (1, n_rows, m)
+        The products.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    found = np.empty_like(X)
+    compiled.weight_rows(X[0], weights[0], factor, starts, counts, found[0])
+    return found
+
+
+def equalized_factors(
+    V: FloatArray, eps0: float, activations: FloatArray, components: FloatArray, n_updates: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Make updates of majorization-equalization.
+
+    Parameters
+    ----------
+    V : array of shape (1, n, m)
+        The variances.
+    eps0 : float
+        Added to variances and model.
+    activations : array of shape (1, n, k)
+        One row a frame.
+    components : array of shape (1, k, m)
+        Rows of sum 1.
+    n_updates : int
+        How many updates of both.
+
+    Returns
+    -------
+    activations, components : array
+        New ones.
+    inverse : array of shape (1, n, m)
+        That of their model.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    activations, components = np.array(activations, order="C"), np.array(components, order="C")
+    inverse = np.empty_like(V)
+    compiled.equalize_factors(V[0], eps0, activations[0], components[0], n_updates, inverse[0])
+    return activations, components, inverse
+
+
+def measured_fit(V: FloatArray, eps0: float, inverse: FloatArray) -> tuple[FloatArray, ...]:
+    """Return C, L and I.
+
+    Parameters
+    ----------
+    V : array of shape (1, n, m)
+        The variances.
+    eps0 : float
+        Added to them.
+    inverse : array of shape (1, n, m)
+        That of the model.
+
+    Returns
+    -------
+    tuple of array of shape (1,)
+        The three.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    facts = np.empty(3)
+    compiled.fit_measures(V[0], eps0, inverse[0], facts)
+    return facts[:1], facts[1:2], facts[2:]
+
+
+def sum_of_logs(V: FloatArray, eps0: float) -> FloatArray:
+    """Return the sum of log(V + eps0).
+
+    Parameters
+    ----------
+    V : array of shape (1, n, m)
+        The variances.
+    eps0 : float
+        Added to them.
+
+    Returns
+    -------
+    array of shape (1,)
+        The sum.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    return np.array([compiled.log_sum(V[0], eps0)])
