@@ -149,8 +149,8 @@ def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[st
     options = options_of(method, kind)
     state = LoopOptions(20).run(method, state, data, options, "").state
     advance = advancer(method, data, options)
-    operations = seconds_of(lambda: advance._quick_step(state), 30)
     step = seconds_of(lambda: advance(state), 30)
+    operations = seconds_of(lambda: advance.quick_step(state), 30)
     began = time.perf_counter()
     run = LoopOptions(n_iter).run(method, state, data, options, "")
     loop = (time.perf_counter() - began) / max(1, run.n_iter)
@@ -160,6 +160,7 @@ def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[st
         "S": S,
         "n_starts": n_starts,
         "n_iter": run.n_iter,
+        "trials": advance.trials[advance.level],
         "operations": operations,
         "step": step,
         "loop": loop,

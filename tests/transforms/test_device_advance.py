@@ -24,10 +24,9 @@ def problem(n_realizations, n_starts=4):
 
 
 @pytest.mark.parametrize("method", ["tl", "jd"])
-@pytest.mark.parametrize("n_realizations", [1, 20])
-def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, monkeypatch):
-    # One trial alone leaves many searches open.
-    monkeypatch.setattr(device_advance, "FEW_TRIALS", 1)
+@pytest.mark.parametrize(("n_realizations", "trials"), [(1, (1,)), (1, (1, 2, 4)), (20, (1, 2))])
+def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, trials, monkeypatch):
+    monkeypatch.setattr(device_advance, "TRIALS", trials)
     data, state = problem(n_realizations)
     options = method_options(method, eps0=1e-8, n_nmf_updates=2)
     advance = DeviceAdvance(PORTABLE[method], data, options, searches=True, stays=method == "jd")
@@ -47,7 +46,7 @@ def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, monkey
 
 
 def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
-    monkeypatch.setattr(device_advance, "FEW_TRIALS", 1)
+    monkeypatch.setattr(device_advance, "TRIALS", (1,))
     data, state = problem(300, n_starts=2)
     calls = []
 
@@ -65,3 +64,19 @@ def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
         state, measures = advance(state)
     assert sum(reads for _, reads in calls) <= 1
     assert not measures["searched"].any()
+
+
+def test_more_trials_are_made_where_needed_and_fewer_again_later(monkeypatch):
+    monkeypatch.setattr(device_advance, "PATIENCE", 2)
+    data, state = problem(1)
+    advance = DeviceAdvance(PORTABLE["tl"], data, method_options("tl", eps0=1e-8), searches=True, stays=False)
+    for _ in range(6):
+        state, measures = advance(state)
+        assert measures["searched"].all()
+    # With one realization, first steps are too long.
+    needed = advance.level
+    assert needed >= 1
+    advance.level = len(advance.trials) - 1
+    for _ in range(12):
+        state, measures = advance(state)
+    assert advance.level < len(advance.trials) - 1
