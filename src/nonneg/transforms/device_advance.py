@@ -2,8 +2,8 @@
 
 A program that asks after every trial of a search whether all have ended waits for the device each time. Here
 every run of a batch makes a fixed number of trials. If the search of some has not ended by then, the
-iteration is made again with more; what is still open after the most is done in the way that reads. The numbers
-are the same.
+iteration is made again with more; what is still open after the most is done in the way that reads. The
+numbers are the same.
 """
 
 from __future__ import annotations
