@@ -43,8 +43,11 @@ class History:
         self._columns["n_iter"].append(n_iter)
         self._columns["seconds"].append(seconds)
         for name, value in measures.items():
-            column = self._columns.setdefault(name, [float("nan")] * length)
-            column.append(value if isinstance(value, np.ndarray) and value.ndim else float(value))
+            if name not in self._columns:
+                self._columns[name] = [float("nan")] * length
+            self._columns[name].append(
+                value if isinstance(value, np.ndarray) and value.ndim else float(value)
+            )
         for column in self._columns.values():
             if len(column) <= length:
                 column.append(float("nan"))

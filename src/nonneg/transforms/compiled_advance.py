@@ -53,6 +53,8 @@ class _Learning:
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
         options = self.options
+        assert state.activations is not None
+        assert state.components is not None
         done = learn_step(
             self.columns,
             options.eps0,

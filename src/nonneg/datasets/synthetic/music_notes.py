@@ -84,7 +84,7 @@ def music_notes(
     if n_realizations < 1:
         raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
     phases = generator(rng).uniform(0.0, 2.0 * np.pi, size=(n_realizations, len(FREQUENCIES)))
-    t = np.arange(1, 3 * STRETCH + 1)
+    t = np.arange(1.0, 3 * STRETCH + 1)
     bumps = [_bump(t, k) for k in range(3)]
     envelopes = np.stack([bumps[0] + bumps[2], bumps[1] + bumps[2]])
     frequencies = np.array(FREQUENCIES)

@@ -83,6 +83,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     data = frame_covariances(drawn_frames(kind, S, 0))
     rng = np.random.SeedSequence([SEED, setting["start"], 4])
     start = first_state(data, given["K"], init=None, n_starts=1, random_state=rng)
+    assert start.components is not None
+    assert start.activations is not None
     init = start.transform[0], start.components[0], start.activations[0]
     options: dict[str, Any] = {
         "eps0": given["eps0"],
