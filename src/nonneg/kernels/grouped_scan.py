@@ -24,7 +24,7 @@ POINTS_A_GROUP = 12
 ROUNDS = 3
 MOST_LEADERS = 256
 # Columns at once: their bounds take 4 bytes times groups each.
-COLUMNS = 8192
+COLUMNS = 4096
 # With more left over than this share of the pairs, the plain scan is as fast.
 WORTH_IT = 0.6
 
