@@ -149,7 +149,7 @@ def measure_iteration(name: str, threads: int, turns: int) -> dict[str, Any]:
     case = ITERATIONS[name]
     data, starts, options = problem(case)
     products = bare_products(case, data, options)
-    per_turn = 20 if case["kind"] == "gcm" else 5
+    per_turn = 5 if case["kind"] == "music" else 20 if case.get("n_starts") else 200
     ours: list[float] = []
     yardstick: list[float] = []
     with machine.limited(threads), limit(threads):

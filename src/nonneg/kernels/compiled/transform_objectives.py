@@ -120,28 +120,23 @@ def inverse_model(w, h, eps0, out):
 
 
 @jit(fastmath=MATH, error_model="numpy")
-def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below):
+def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
     """Make updates of majorization-equalization for the data V + eps0.
 
-    `inverse` is that of the model before and after; `ratio`, `above` and `below` are room to work in.
+    `inverse` is that of the model before and after; what comes behind it is room to work in.
     """
     m, k = w.shape
     n = h.shape[1]
     for _ in range(n_updates):
-        for c in range(k):
-            for i in range(n):
-                above[c, i] = 0.0
-                below[c, i] = 0.0
         for a in range(m):
             one, two, data = inverse[a], ratio[a], V[a]
             for i in range(n):
                 two[i] = (data[i] + eps0) * (one[i] * one[i])
-            for c in range(k):
-                x = w[a, c]
-                up, down = above[c], below[c]
-                for i in range(n):
-                    up[i] += x * two[i]
-                    down[i] += x * one[i]
+        for c in range(k):
+            for a in range(m):
+                turned[c, a] = w[a, c]
+        multiply(turned, ratio, above)
+        multiply(turned, inverse, below)
         for c in range(k):
             up, down, row = above[c], below[c], h[c]
             for i in range(n):
@@ -151,13 +146,21 @@ def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below):
             one, two, data = inverse[a], ratio[a], V[a]
             for i in range(n):
                 two[i] = (data[i] + eps0) * (one[i] * one[i])
-            for c in range(k):
-                x = h[c]
-                increase, decrease = 0.0, 0.0
+            c = 0
+            while c < k:
+                # Two components at once, so that rows are loaded half as often; the last may stand alone.
+                other = min(c + 1, k - 1)
+                x, y = h[c], h[other]
+                of_x, of_y, under_x, under_y = 0.0, 0.0, 0.0, 0.0
                 for i in range(n):
-                    increase += x[i] * two[i]
-                    decrease += x[i] * one[i]
-                w[a, c] *= increase / (decrease + FLOOR)
+                    of_x += x[i] * two[i]
+                    under_x += x[i] * one[i]
+                    of_y += y[i] * two[i]
+                    under_y += y[i] * one[i]
+                w[a, c] *= of_x / (under_x + FLOOR)
+                if other > c:
+                    w[a, other] *= of_y / (under_y + FLOOR)
+                c += 2
         for c in range(k):
             total = 0.0
             for a in range(m):

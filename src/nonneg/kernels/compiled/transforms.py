@@ -65,7 +65,20 @@ def free_slot(current, best):
 
 @jit(error_model="numpy")
 def search(
-    v, E, inverse, eps0, learning, value, slope, max_trials, current, phis, xs, powers, work, gradient
+    v,
+    E,
+    inverse,
+    eps0,
+    learning,
+    value,
+    slope,
+    max_trials,
+    current,
+    phis,
+    xs,
+    powers,
+    work,
+    gradient,
 ):
     """Look for a step that will do; return the slot of the best point, its step and value, and success.
 
@@ -207,9 +220,10 @@ def equalize_range(V, eps0, w, h, n_updates, inverse, start, stop):
     """Update both factors of some of the starts, in place; the inverse of their model goes to `inverse`."""
     k, m, n = w.shape[2], V.shape[1], V.shape[2]
     ratio, above, below = np.empty((m, n)), np.empty((k, n)), np.empty((k, n))
+    turned = np.empty((k, m))
     for p in range(start, stop):
         inverse_model(w[p], h[p], eps0, inverse[p])
-        equalize(V[p % V.shape[0]], eps0, w[p], h[p], n_updates, inverse[p], ratio, above, below)
+        equalize(V[p % V.shape[0]], eps0, w[p], h[p], n_updates, inverse[p], ratio, above, below, turned)
 
 
 @jit(error_model="numpy")
