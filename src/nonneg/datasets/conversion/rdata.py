@@ -26,7 +26,6 @@ _OPENERS: dict[bytes, Callable[[bytes], bytes]] = {
 # Places without contents: the global, base and empty environments, a missing argument, and their like.
 _MARKERS = frozenset({241, 242, 247, 251, 252, 253, 254})
 _PAIRED = frozenset({2, 3, 5, 6, 17})
-_MISSING_INTEGER = -(2**31)
 
 
 def read_rdata(path: Path) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def _with_attributes(value: Any, attributes: Any) -> Any:
         return named
     if "factor" in (named.get("class") or ()):
         levels = named["levels"]
-        return [None if code == _MISSING_INTEGER else levels[code - 1] for code in value.tolist()]
+        return [None if code < 1 else levels[code - 1] for code in value.tolist()]
     names = named.get("names")
     if isinstance(value, list) and names is not None and not all(isinstance(entry, str) for entry in value):
         return dict(zip(names, value, strict=True))
