@@ -52,17 +52,17 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        The longest first, so that several processes end together.
+        What decides most first, so that a part of them is of use.
     """
     if quick:
         common = {"kind": "gcm", "draw": 0, "n_starts": 2, "max_iter": 60}
         notes = {"kind": "music", "S": 1, "draw": 0, "n_starts": 1, "max_iter": 2}
         return [{"S": S} | common for S in (10, 100)] + [notes]
-    found = []
-    for kind in ("music", "gcm"):
+    found: list[dict[str, Any]] = []
+    for kind in ("gcm", "music"):
         given = parameters(kind)
         whole = {"kind": kind, "draw": 0, "n_starts": given["P"], "max_iter": given["J"]}
-        found += [{"S": S} | whole for S in SIZES]
+        found += [{"S": S} | whole for S in sorted(SIZES, key=lambda S: S not in DRAWN_SIZES)]
     few = {"kind": "gcm", "n_starts": DRAWN_STARTS, "max_iter": parameters("gcm")["J"]}
     return found + [{"S": S, "draw": draw} | few for draw in range(1, N_DRAWS) for S in DRAWN_SIZES]
 
