@@ -8,12 +8,11 @@ made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_namespace
+from array_api_compat import array_namespace
 
 from nonneg._typing import Array, Namespace
 
@@ -136,7 +135,8 @@ def strong_wolfe(
     active = slope < 0
     succeeded = ~active
     point, n_trials = start, 0
-    with _quiet(xp):
+    # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
+    with np.errstate(all="ignore"):
         for _ in range(max_trials):
             if reads and not bool(xp.any(active)):
                 break
@@ -256,11 +256,6 @@ def halving(
         active = active & ~lower
         step = xp.where(active, 0.5 * step, step)
     return SearchOutcome(point, taken, best, succeeded, n_trials)
-
-
-def _quiet(xp: Namespace) -> Any:
-    # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
-    return np.errstate(all="ignore") if is_numpy_namespace(xp) else nullcontext()
 
 
 Search = Callable[..., SearchOutcome]

@@ -21,7 +21,7 @@ FIXED_HALVINGS = 5
 # Steps to a polar factor where convergence may not be read: large ones, from singular values of 1/500
 # upwards, then exact ones.
 FIXED_LARGE_STEPS = 6
-FIXED_EXACT_STEPS = 5
+FIXED_EXACT_STEPS = 6
 # Taylor's polynomial of degree 18 in five products: weights of I, A, A^2, A^3 and A^6 in five matrices.
 # Bader, Blanes & Casas (2019), Mathematics 7(12): Computing the matrix exponential with an optimized Taylor
 # polynomial approximation.
@@ -288,20 +288,21 @@ def polished(A: Array) -> Array:
 
 
 def orthogonality_error(A: Array) -> Array:
-    """Return the largest entry of \\|A A' - I\\|.
+    """Return the largest entry of ``|A A' - I|``.
 
     Parameters
     ----------
-    A : array of shape (..., m, m)
+    A : array of shape (..., m, n)
         The matrices.
 
     Returns
     -------
     array of shape (...)
-        0 for orthogonal matrices.
+        0 where rows are orthonormal.
     """
     xp = array_namespace(A)
-    return xp.max(xp.max(xp.abs(A @ transposed(A) - _eye(xp, A)), axis=-1), axis=-1)
+    gram = A @ transposed(A)
+    return xp.max(xp.max(xp.abs(gram - _eye(xp, gram)), axis=-1), axis=-1)
 
 
 def random_orthogonal(m: int, rng: Seed = None) -> FloatArray:

@@ -95,7 +95,10 @@ def best_two_stage(
         transform = polished(transform)
         factors = fitted_factors(transform, factor_starts, data, options, loop)
         at = factors.place
-        activations, components = factors.run.state.activations[at, ...], factors.run.state.components[at]
+        activations, components = (
+            factors.run.state.activations[at, ...],
+            factors.run.state.components[at, ...],
+        )
         second = lane_history(factors.run.history, factors.best, factors.n_lanes)
     return _result(
         data,

@@ -253,10 +253,9 @@ def _checked(Y: Any, name: str) -> Array:
         except ValueError as error:
             raise ShapeError(f"{name} is no array: {error}. Frames must be of one length.") from error
     xp = array_namespace(Y)
-    kind = str(Y.dtype)
-    if "complex" in kind or "object" in kind or "str" in kind.lower() or kind.startswith("<U"):
-        raise DataTypeError(f"{name} must hold real numbers, got entries of type {kind}.")
-    if "float32" in kind or "float64" in kind:
+    if not xp.isdtype(Y.dtype, ("real floating", "integral", "bool")):
+        raise DataTypeError(f"{name} must hold real numbers, got entries of type {Y.dtype}.")
+    if Y.dtype in (xp.float32, xp.float64):
         return Y
     return xp.astype(Y, xp.float64)
 

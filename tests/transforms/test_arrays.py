@@ -1,0 +1,94 @@
+"""Other array libraries agree with NumPy, with and without reading values during a search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.transforms.cases import composite_frames
+
+from nonneg import joint_diagonalize, learn_transform
+from nonneg.data.spectral import to_numpy
+from nonneg.transforms import frame_covariances
+from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.options import method_options
+from nonneg.transforms.starts import first_state
+
+Y = composite_frames(5, 20, 6, 2)
+
+
+def torch_array(array: np.ndarray) -> Any:
+    return pytest.importorskip("torch").from_numpy(array.copy())
+
+
+def strict_array(array: np.ndarray) -> Any:
+    return pytest.importorskip("array_api_strict").asarray(array)
+
+
+HOLDERS = [
+    pytest.param(torch_array, marks=pytest.mark.torch, id="torch"),
+    pytest.param(strict_array, id="strict"),
+]
+
+
+@pytest.mark.parametrize("place", HOLDERS)
+@pytest.mark.parametrize("options", [{}, {"method": "jd"}, {"objective": "I", "l1": 0.1}], ids=str)
+def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None:
+    settings = {"eps0": 1e-4, "max_iter": 12, "tol": 0, "random_state": 0, "n_starts": 2} | options
+    expected = learn_transform(Y, 2, **settings)
+    placed = place(Y)
+    found = learn_transform(placed, 2, **settings)
+    assert type(found.transform) is type(placed)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-8)
+    for name in ("transform", "W", "H", "variances"):
+        assert np.allclose(to_numpy(getattr(found, name)), getattr(expected, name), atol=1e-6), name
+    assert np.allclose(to_numpy(placed), Y)
+    assert found.certificate["decomposition"].holds
+
+
+@pytest.mark.parametrize("place", HOLDERS)
+def test_joint_diagonalization_of_placed_matrices(place: Any) -> None:
+    sigma = np.einsum("sni,snj->nij", Y, Y) + np.eye(6)
+    expected = joint_diagonalize(sigma, random_state=0, max_iter=15, tol=0)
+    found = joint_diagonalize(place(sigma), random_state=0, max_iter=15, tol=0)
+    assert np.allclose(to_numpy(found.transform), expected.transform, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["tl", "jd"])
+def test_a_search_that_reads_nothing_ends_at_the_same_place(method: str) -> None:
+    data = frame_covariances(Y)
+    options = method_options(method, eps0=1e-4)
+    state = first_state(data, 2, init=None, n_starts=5, random_state=1)
+    unread = state
+    for _ in range(6):
+        state, measures = PORTABLE[method](state, data, options)
+        unread, blind = PORTABLE[method](unread, data, replace(options, reads=False))
+    assert np.allclose(state.transform, unread.transform, atol=1e-9)
+    assert np.allclose(measures["loss"], blind["loss"], rtol=1e-11)
+    assert np.array_equal(measures["searched"], blind["searched"])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("method", ["tl", "jd"])
+def test_nothing_is_read_from_the_device_during_an_iteration(method: str) -> None:
+    # Tensors without values: reading one raises.
+    torch = pytest.importorskip("torch")
+    data = frame_covariances(Y)
+    state = first_state(data, 2, init=None, n_starts=3, random_state=0)
+    options = replace(method_options(method, eps0=1e-4), reads=False, max_trials=4)
+
+    def away(value: Any) -> Any:
+        return torch.from_numpy(value).to("meta") if isinstance(value, np.ndarray) else value
+
+    moved = replace(
+        state,
+        transform=away(state.transform),
+        frames=away(state.frames),
+        activations=away(state.activations),
+        components=away(state.components),
+    )
+    new, measures = PORTABLE[method](moved, replace(data, virtual=away(data.virtual)), options)
+    assert new.transform.shape == (3, 6, 6)
+    assert measures["loss"].shape == (3,)

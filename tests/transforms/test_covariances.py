@@ -1,0 +1,137 @@
+"""Virtual realizations: same covariances, fewer rows; bad input with clear errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.transforms.cases import composite_frames
+
+from nonneg import joint_diagonalize, learn_transform
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    ShapeError,
+)
+from nonneg.orthogonal import random_orthogonal
+from nonneg.transforms import covariances_of, frame_covariances
+
+
+def sinusoids(n_realizations: int) -> np.ndarray:
+    """Frames with random phases: covariances of rank 4, whatever the number of realizations."""
+    rng = np.random.default_rng(0)
+    t = np.arange(30)
+    phases = rng.uniform(0, 2 * np.pi, (n_realizations, 1, 1, 2))
+    gains = rng.random((8, 1, 2))
+    waves = np.cos(2 * np.pi * np.array([0.07, 0.19]) * t[:, None] + phases)
+    return np.sum(gains * waves, axis=-1)
+
+
+@pytest.mark.parametrize("n_realizations", [20, 200])
+def test_variances_of_any_transform_are_kept(n_realizations: int) -> None:
+    Y = sinusoids(n_realizations)
+    data = frame_covariances(Y)
+    assert data.rank == 4
+    assert data.n_realizations == n_realizations
+    assert data.n_frames == 8
+    transform = random_orthogonal(30, 0)
+    expected = np.mean((Y @ transform.T) ** 2, axis=0)
+    assert np.abs(data.variances(transform) - expected).max() < 1e-14 * expected.max()
+    assert data.error < 1e-14
+    sigma = np.einsum("rni,rnj->nij", data.virtual, data.virtual)
+    assert np.abs(sigma - np.einsum("sni,snj->nij", Y, Y) / n_realizations).max() < 1e-14
+    # What was left out bounds the change of any variance.
+    assert data.dropped.shape == (8,)
+    assert (data.dropped >= 0).all()
+    assert data.dropped.max() < 1e-12
+
+
+def test_the_rows_do_not_grow_with_the_realizations() -> None:
+    sizes = {S: frame_covariances(composite_frames(S, 6, 5, 2)).virtual.size for S in (5, 50, 500)}
+    assert sizes[5] == sizes[50] == sizes[500]
+
+
+def test_one_realization_and_full_rank_are_taken_as_they_are() -> None:
+    Y = composite_frames(3, 6, 5, 2)
+    data = frame_covariances(Y)
+    assert np.array_equal(data.virtual, Y / np.sqrt(3))
+    assert data.error == 0.0
+    alone = frame_covariances(Y[0])
+    assert np.array_equal(alone.virtual, Y[:1])
+    assert alone.n_realizations == 1
+
+
+def test_given_covariances_are_factored() -> None:
+    Y = composite_frames(9, 6, 5, 2)
+    sigma = np.einsum("sni,snj->nij", Y, Y) / 9
+    data, expected = covariances_of(sigma), frame_covariances(Y)
+    transform = random_orthogonal(5, 1)
+    assert np.allclose(data.variances(transform), expected.variances(transform), rtol=1e-12)
+    assert data.n_realizations is None
+
+
+def test_single_precision_stays() -> None:
+    Y = composite_frames(9, 6, 5, 2).astype(np.float32)
+    assert frame_covariances(Y).virtual.dtype == np.float32
+    assert frame_covariances(np.rint(Y).astype(np.int16)).virtual.dtype == np.float64
+
+
+GOOD = composite_frames(2, 6, 5, 2)
+
+
+def spoiled(value: float) -> np.ndarray:
+    Y = GOOD.copy()
+    Y[1, 3, 2] = value
+    return Y
+
+
+@pytest.mark.parametrize(
+    ("Y", "error", "words"),
+    [
+        (GOOD[:0], InvalidDataError, "at least one realization"),
+        (GOOD[:, :, :1], InvalidDataError, "two samples"),
+        (GOOD[:, :1], InvalidDataError, "two frames"),
+        (0.0 * GOOD, InvalidDataError, "silent"),
+        (np.ones((2, 6, 5)) * np.arange(1.0, 7.0)[:, None], InvalidDataError, "constant"),
+        (spoiled(np.nan), NonFiniteDataError, "realization 1, frame 3, sample 2"),
+        (spoiled(np.inf), NonFiniteDataError, "frame 3"),
+        (GOOD[0, 0], ShapeError, "n_frames, frame_length"),
+        ([[1.0, 2.0], [1.0]], ShapeError, "one length"),
+        (1j * GOOD, DataTypeError, "real numbers"),
+        (np.array([["a", "b"], ["c", "d"]]), DataTypeError, "real numbers"),
+    ],
+)
+def test_bad_frames(Y: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        learn_transform(Y, 2)
+
+
+def test_a_silent_frame_among_others_is_no_obstacle() -> None:
+    Y = composite_frames(3, 12, 5, 2)
+    Y[:, 4] = 0.0
+    for method in ("tl", "jd"):
+        result = learn_transform(Y, 2, method=method, eps0=1e-6, max_iter=15, random_state=0)
+        assert np.isfinite(result.objective)
+        assert np.isfinite(result.W).all()
+    # Without eps0 the logarithm of its power is minus infinity.
+    with pytest.raises(InvalidParameterError, match="frame 4 has rank 0"):
+        learn_transform(np.concatenate([Y] * 3), 2, eps0=0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (np.ones((4, 3)), ShapeError, "n_matrices"),
+        (np.zeros((4, 3, 3)), InvalidDataError, "zero"),
+        (np.triu(np.ones((4, 3, 3))), InvalidDataError, "symmetric"),
+        (np.stack([np.eye(3), -np.eye(3)]), InvalidDataError, "Covariance 1 has the negative eigenvalue"),
+        (np.eye(3)[None], InvalidDataError, "two frames"),
+        (np.stack([np.eye(3), np.diag([1.0, 1.0, 0.0])]), InvalidParameterError, "full rank"),
+    ],
+)
+def test_bad_covariances(given: np.ndarray, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        joint_diagonalize(given)

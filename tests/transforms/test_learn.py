@@ -1,0 +1,199 @@
+"""learn_transform: descent, decomposition, orthogonality, parameters, history, callback, checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.transforms.cases import composite_frames
+
+from nonneg import learn_transform
+from nonneg.exceptions import (
+    InterruptedFitWarning,
+    InvalidParameterError,
+    NegativeDataError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from nonneg.iteration import StopReason
+from nonneg.orthogonal import orthogonality_error
+from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.covariances import frame_covariances
+from nonneg.transforms.options import method_options
+from nonneg.transforms.starts import dct_matrix, first_state
+from nonneg.transforms.state import RENEWAL, renewed
+
+Y = composite_frames(4, 30, 7, 3)
+OPTIONS: dict[str, Any] = {"eps0": 1e-6, "random_state": 0, "tol": 0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "jd"},
+        {"objective": "I"},
+        {"objective": "I", "l1": 0.5},
+        {"retraction": "polar"},
+        {"search": "halving"},
+        {"method": "jd", "retraction": "exponential"},
+        {"method": "jd", "search": "wolfe"},
+        {"n_rotation_updates": 3, "n_nmf_updates": 2},
+    ],
+    ids=str,
+)
+def test_the_loss_never_rises_and_the_parts_add_up(options: dict[str, Any]) -> None:
+    result = learn_transform(Y, 3, max_iter=40, **OPTIONS, **options)
+    losses = np.asarray(result.history.loss)
+    assert len(losses) == result.n_iter
+    assert np.diff(losses).max() <= 1e-12 * np.abs(losses).max()
+    parts = result.factorization_history or result.history
+    C, L, divergence = (np.asarray(parts[name]) for name in ("C", "L", "I"))
+    assert np.abs(C - L - divergence).max() <= 1e-10 * np.abs(C).max()
+    assert result.objective == pytest.approx(result.likelihood + result.divergence, rel=1e-10)
+    assert C[-1] == pytest.approx(result.objective, rel=1e-10)
+    assert orthogonality_error(result.transform) < 1e-12
+    assert np.allclose(result.H.sum(axis=1), 1.0, rtol=1e-12)
+    assert (result.W >= 0).all()
+    assert result.W.shape == (30, 3)
+    assert result.H.shape == (3, 7)
+    assert result.variances.shape == (30, 7)
+    for name in ("orthogonality", "descent", "decomposition", "factored-covariances"):
+        assert result.certificate[name].holds, result.certificate[name]
+    if options.get("method") == "jd":
+        gap = result.certificate["distance-from-joint-fit"]
+        assert gap.number == pytest.approx(result.divergence)
+        assert "globally" in gap.sentence
+
+
+@pytest.mark.parametrize("method", ["tl", "jd"])
+def test_orthogonality_after_a_thousand_iterations(method: str) -> None:
+    frames = composite_frames(1, 12, 6, 2)
+    result = learn_transform(frames, 2, method=method, max_iter=1000, eps0=1e-3, random_state=0, tol=0)
+    assert orthogonality_error(result.transform) < 1e-12
+    # The array code too, and between renewals.
+    data = frame_covariances(frames)
+    state = first_state(data, 2, init=None, n_starts=1, random_state=0)
+    options = method_options(method, eps0=1e-3, n_nmf_updates=1)
+    for i in range(1, 1001 if method == "tl" else 201):
+        state = PORTABLE[method](state, data, options)[0]
+        if i % RENEWAL == 0:
+            state = renewed(state, data)
+    assert orthogonality_error(state.transform).max() < 1e-12
+    assert np.allclose(state.frames, data.rows @ np.swapaxes(state.transform, 1, 2), atol=1e-12)
+
+
+def test_a_transform_that_made_the_data_is_found() -> None:
+    frames = composite_frames(3000, 40, 5, 2, seed=3)
+    truth = np.linalg.qr(np.random.default_rng(3).standard_normal((5, 5)))[0]
+    for method in ("tl", "jd"):
+        result = learn_transform(
+            frames, 2, method=method, eps0=1e-8, max_iter=300, n_starts=3, random_state=0
+        )
+        # Atoms are known up to order and sign.
+        assert np.abs(result.transform @ truth.T).max(axis=1).min() > 0.995
+
+
+def test_the_original_objective_fits_better_and_explains_less() -> None:
+    whole = learn_transform(Y, 3, max_iter=80, **OPTIONS)
+    part = learn_transform(Y, 3, max_iter=80, objective="I", **OPTIONS)
+    assert part.divergence < whole.divergence
+    assert part.objective > whole.objective
+    sparse = learn_transform(Y, 3, max_iter=80, objective="I", l1=2.0, **OPTIONS)
+    assert sparse.W.sum() < part.W.sum()
+    assert sparse.history.loss[-1] == pytest.approx(sparse.divergence + 2.0 * sparse.W.sum(), rel=1e-10)
+
+
+def test_starts_by_name_and_by_array() -> None:
+    cosines = learn_transform(Y, 3, init="dct", max_iter=0, **OPTIONS)
+    assert np.allclose(cosines.transform, dct_matrix(7))
+    assert cosines.n_iter == 0
+    again = learn_transform(Y, 3, init=(cosines.transform, 3.0 * cosines.H, cosines.W), max_iter=0, **OPTIONS)
+    # Components are scaled to norm one, and their product with the activations stays.
+    assert np.allclose(again.H, cosines.H)
+    assert np.allclose(again.W, 3.0 * cosines.W)
+    given = learn_transform(Y, 3, init=cosines.transform, max_iter=5, **OPTIONS)
+    assert given.objective == learn_transform(Y, 3, init="dct", max_iter=5, **OPTIONS).objective
+
+
+def test_inputs_are_not_changed_and_seeds_repeat() -> None:
+    before = Y.copy()
+    Y.setflags(write=False)
+    first, second = (learn_transform(Y, 3, max_iter=10, **OPTIONS) for _ in range(2))
+    Y.setflags(write=True)
+    assert np.array_equal(Y, before)
+    assert np.array_equal(first.transform, second.transform)
+    assert np.array_equal(first.W, second.W)
+    other = learn_transform(Y, 3, max_iter=10, eps0=1e-6, random_state=1, tol=0)
+    assert not np.array_equal(first.transform, other.transform)
+
+
+def test_tolerance_callback_and_interruption() -> None:
+    done = learn_transform(Y, 3, eps0=1e-6, random_state=0, max_iter=500, tol=1e-4)
+    assert done.stop_reason is StopReason.CONVERGED
+    assert 10 < done.n_iter < 500
+    asked = learn_transform(Y, 3, callback=lambda progress: progress.n_iter == 4, **OPTIONS)
+    assert asked.stop_reason is StopReason.CALLBACK
+    assert asked.n_iter == 4
+
+    def interrupt(progress: Any) -> None:
+        if progress.n_iter == 3:
+            raise KeyboardInterrupt
+
+    for method in ("tl", "jd"):
+        with pytest.warns(InterruptedFitWarning):
+            cut = learn_transform(Y, 3, method=method, callback=interrupt, **OPTIONS)
+        assert cut.stop_reason is StopReason.INTERRUPTED
+        assert cut.n_iter == 3
+        assert cut.W is not None
+        assert np.isfinite(cut.objective)
+
+
+def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
+    for method in ("tl", "jd"):
+        options = OPTIONS | {"method": method, "n_starts": 2, "drop": 5}
+        whole = learn_transform(Y, 3, max_iter=30, **options)
+        folder = tmp_path / method
+        learn_transform(
+            Y, 3, max_iter=30, checkpoint=folder, callback=lambda progress: progress.n_iter == 12, **options
+        )
+        resumed = learn_transform(Y, 3, max_iter=30, checkpoint=folder, **options)
+        assert resumed.n_iter == 30
+        assert np.array_equal(whole.transform, resumed.transform)
+        assert whole.objective == resumed.objective
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"method": "ica"}, UnknownNameError, "jd"),
+        ({"objective": "L"}, UnknownNameError, "'I'"),
+        ({"eps0": -1.0}, InvalidParameterError, "eps0"),
+        ({"eps0": np.nan}, InvalidParameterError, "eps0"),
+        ({"eps0": 0.0}, InvalidParameterError, "full rank"),
+        ({"n_starts": 0}, InvalidParameterError, "n_starts"),
+        ({"max_iter": 1.5}, InvalidParameterError, "max_iter"),
+        ({"tol": "small"}, InvalidParameterError, "tol"),
+        ({"l1": 1.0}, UnsupportedError, "objective='I'"),
+        ({"drop": 0}, InvalidParameterError, "drop"),
+        ({"init": "fourier"}, UnknownNameError, "dct"),
+        ({"init": np.ones((7, 7))}, InvalidParameterError, "not orthogonal"),
+        ({"init": np.eye(6)}, ShapeError, "(7, 7)"),
+        ({"init": (np.eye(7), np.ones((3, 7)))}, InvalidParameterError, "2 parts"),
+        ({"init": (np.eye(7), -np.ones((3, 7)), np.ones((30, 3)))}, NegativeDataError, "components"),
+        ({"init": (np.eye(7), np.zeros((3, 7)), np.ones((30, 3)))}, InvalidParameterError, "all zeros"),
+        ({"init": (np.eye(7), np.ones((3, 7)), np.ones((29, 3)))}, ShapeError, "activations"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as caught:
+        learn_transform(Y, 3, **(OPTIONS | options))
+    assert words in str(caught.value)
+
+
+def test_bad_number_of_components() -> None:
+    with pytest.raises(InvalidParameterError, match="n_components"):
+        learn_transform(Y, 0)

@@ -1,0 +1,134 @@
+"""C, L and I and their derivatives, against differences and printed definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.transforms.cases import composite_frames
+
+from nonneg.data import as_data_matrix
+from nonneg.losses.penalties import Penalties
+from nonneg.orthogonal import exponential, skew_part
+from nonneg.solvers.majorization_equalization import majorization_equalization
+from nonneg.transforms import frame_covariances
+from nonneg.transforms.factor_updates import update_factors
+from nonneg.transforms.objective import (
+    DiagonalityObjective,
+    DivergenceObjective,
+    FitObjective,
+    divergence,
+    full_objective,
+    likelihood,
+)
+from nonneg.transforms.starts import first_state
+from nonneg.transforms.working import WorkingFrames, working_frames, working_state
+
+EPS0 = 1e-3
+
+
+def parts(kind: str, n_realizations: int, reduced: bool) -> tuple[Any, Any]:
+    m = 48 if reduced else 9
+    frames = composite_frames(n_realizations, 20, m, 3)
+    if reduced:
+        # Frames of 48 samples in 7 directions, some with fewer realizations than others.
+        frames = frames[..., :7] @ np.linalg.qr(np.random.default_rng(1).standard_normal((m, m)))[0][:7]
+        frames[2:, 5:] = 0.0
+    whole = frame_covariances(frames)
+    data = working_frames(whole)
+    state = working_state(first_state(whole, 3, init=None, n_starts=2, random_state=0), data)
+    assert isinstance(data, WorkingFrames) is reduced
+    inverse = 1.0 / (state.activations @ state.components + EPS0)
+    objective = {
+        "C": lambda: FitObjective(data, EPS0, inverse),
+        "I": lambda: DivergenceObjective(data, EPS0, inverse),
+        "L": lambda: DiagonalityObjective(data, EPS0),
+    }[kind]()
+    return objective, state
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("n_realizations", [1, 4])
+@pytest.mark.parametrize("kind", ["C", "I", "L"])
+def test_gradients_are_differences(kind: str, n_realizations: int, reduced: bool) -> None:
+    objective, state = parts(kind, n_realizations, reduced)
+    P = state.transform
+    m, h = P.shape[1], 1e-5
+    gradient = objective.gradient(objective.at(P))
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        E = skew_part(rng.standard_normal((1, m, m)))
+        E /= np.linalg.norm(E)
+        ahead, behind = (objective.value(objective.at(exponential(s * E) @ P)) for s in (h, -h))
+        expected = (ahead - behind) / (2 * h)
+        assert np.allclose(np.sum(gradient * E, axis=(1, 2)), expected, rtol=1e-6, atol=1e-5)
+        assert np.allclose(objective.slope(objective.at(P), E @ P), expected, rtol=1e-6, atol=1e-5)
+
+
+def test_the_directional_derivative_has_the_factor_of_the_notes() -> None:
+    # Along e_ab - e_ba the derivative of C is 4 times the skew part of a gradient of C / 2, that of L 4 N
+    # times that of L / (2 N): twice the skew part of the gradient used here.
+    objective, state = parts("L", 4, False)
+    P, h = state.transform[:1], 1e-6
+    E = np.zeros((1, 9, 9))
+    E[0, 2, 5], E[0, 5, 2] = 1.0, -1.0
+    ahead, behind = (objective.value(objective.at(exponential(s * E) @ P)) for s in (h, -h))
+    skew = skew_part(objective.gradient(objective.at(P)))
+    assert (ahead - behind)[0] / (2 * h) == pytest.approx(2.0 * skew[0, 2, 5], rel=1e-6)
+
+
+def test_the_parts_are_those_of_the_paper() -> None:
+    rng = np.random.default_rng(0)
+    V, model = rng.random((2, 6, 5)), rng.random((2, 6, 5)) + EPS0
+    raised = V + EPS0
+    C, L, part = (
+        f(V, 1.0 / model, EPS0) for f in (full_objective, lambda V, _, e: likelihood(V, e), divergence)
+    )
+    for i in range(2):
+        assert C[i] == pytest.approx(np.sum(raised[i] / model[i] + np.log(model[i])))
+        assert L[i] == pytest.approx(30 + np.sum(np.log(raised[i])))
+        ratio = raised[i] / model[i]
+        assert part[i] == pytest.approx(np.sum(ratio - np.log(ratio) - 1))
+    assert np.allclose(C, L + part, rtol=1e-14)
+
+
+def test_updates_of_the_factors_are_those_of_the_solver() -> None:
+    rng = np.random.default_rng(0)
+    V = rng.random((12, 7)) ** 3
+    W, H = rng.random((12, 3)) + 0.5, rng.random((3, 7)) + 0.5
+    run = majorization_equalization(
+        as_data_matrix(V), W, H.T, penalties=Penalties(), max_iter=5, tol=0, offset=EPS0, extrapolate=False
+    )
+    activations, components = update_factors(V[None], W[None], H[None], EPS0, 5)
+    assert np.allclose(activations[0] @ components[0], run.state.W @ run.state.B.T, rtol=1e-11)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.7])
+def test_updates_never_raise_the_penalised_divergence_and_keep_the_norms(l1: float) -> None:
+    rng = np.random.default_rng(3)
+    V = rng.random((2, 15, 8)) ** 4
+    activations, components = rng.random((2, 15, 3)) + 1.0, rng.random((2, 3, 8))
+    components /= components.sum(axis=2, keepdims=True)
+
+    def loss() -> np.ndarray:
+        inverse = 1.0 / (activations @ components + EPS0)
+        return divergence(V, inverse, EPS0) + l1 * activations.sum(axis=(1, 2))
+
+    before = loss()
+    for _ in range(60):
+        activations, components = update_factors(V, activations, components, EPS0, 1, l1=l1)
+        after = loss()
+        assert (after <= before + 1e-12 * np.abs(before)).all()
+        before = after
+    assert np.allclose(components.sum(axis=2), 1.0, rtol=1e-14)
+
+
+def test_scaling_of_the_components_does_not_change_the_product() -> None:
+    rng = np.random.default_rng(4)
+    V = rng.random((1, 10, 6))
+    A, B = rng.random((1, 10, 2)), rng.random((1, 2, 6))
+    scaled = B / B.sum(axis=2, keepdims=True), A * B.sum(axis=2)[:, None, :]
+    one = update_factors(V, A, B, EPS0, 3)
+    other = update_factors(V, scaled[1], scaled[0], EPS0, 3)
+    assert np.allclose(one[0] @ one[1], other[0] @ other[1], rtol=1e-12)
