@@ -190,18 +190,30 @@ def _fits(records: Sequence[Record]) -> Table:
 def _pictures(record: Record) -> list[Exhibit]:
     name = f"{record['method']}-s{record['S']}"
     title = f"{METHODS[record['method']]}, S = {record['S']}"
-    time = [float(m) for m in range(len(record["atoms"][0]))]
+    time = np.arange(len(record["atoms"][0]))
+    fit = fit_sinusoids(record["atoms"])
+    angles = 2.0 * np.pi * fit.frequency[:, None] * time + fit.phase[:, None]
+    sinusoids = fit.amplitude[:, None] * np.cos(angles)
     atoms = [
-        Curves(f"{found:.2f} Hz, residual {left:.3f}", "sample", "", [Series("", time, atom, style="line")])
-        for found, left, atom in zip(record["frequencies"], record["residuals"], record["atoms"], strict=True)
+        Curves(
+            f"{found:.2f} Hz, residual {left:.3f}",
+            "sample",
+            "",
+            [
+                Series("atom", time.tolist(), atom, style="line"),
+                Series("sinusoid", time.tolist(), near.tolist(), style="dashed"),
+            ],
+        )
+        for found, left, atom, near in zip(
+            record["frequencies"], record["residuals"], record["atoms"], sinusoids, strict=True
+        )
     ]
-    order = [f"{frequency:.1f}" for frequency in record["frequencies"]]
     places = [float(i) for i in range(1, N_ATOMS + 1)]
     frames = [float(i) for i in range(len(record["activations"][0]))]
     factors = [
         Curves(
-            f"components (atoms at {', '.join(order)} Hz)",
-            "atom",
+            "components at the eight atoms",
+            "atom, in the order of power",
             "",
             [Series(f"component {k + 1}", places, row) for k, row in enumerate(record["components"])],
         ),
