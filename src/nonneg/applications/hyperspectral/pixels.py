@@ -11,7 +11,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.data.files.cube import Cube
 from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
 
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 24
 """About so many bytes of a cube are looked at a time."""
 
 
