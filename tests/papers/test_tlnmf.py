@@ -98,7 +98,7 @@ def sinusoids(method, S, residual, frequencies):
         "power share": 1.0,
         "frequencies": frequencies,
         "residuals": [residual] * 8,
-        "atoms": [[0.0, 1.0]] * 8,
+        "atoms": [[0.0, 1.0, 0.0, -1.0, 0.0]] * 8,
         "components": [[0.1] * 8] * 2,
         "activations": [[1.0, 2.0]] * 2,
     }
