@@ -165,7 +165,8 @@ class GroupedScan:
         found = np.empty(len(wanted), dtype=np.int64)
         for start in range(0, len(wanted), COLUMNS):
             part = wanted[start : start + COLUMNS]
-            found[start : start + COLUMNS] = self._chunk(part, *scaled_columns(part), plain)
+            rows, sizes = scaled_columns(part)
+            found[start : start + COLUMNS] = self._chunk(part, rows, sizes, plain)
         return found
 
     def _chunk(self, wanted: IntArray, rows: Any, sizes: FloatArray, plain: Any) -> IntArray:

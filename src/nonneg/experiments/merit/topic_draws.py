@@ -192,7 +192,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         points = placed(draw.points) if method.startswith("merit") else draw.points
         found = find_anchor_words(points, draw.k, method=method, rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
-        facts = {"n_iter": found.n_iter}
+        facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:
             facts |= {"gap": found.gap, "t_init": found.facts.get("t_init")}
         return topics, document_weights(draw.counts, topics), facts
