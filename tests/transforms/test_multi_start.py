@@ -117,3 +117,13 @@ def test_noisy_matrices_and_many_starts() -> None:
     assert orthogonality_error(result.transform) < 1e-12
     assert result.starts.likelihood.min() == pytest.approx(result.likelihood, rel=1e-10)
     assert result.certificate["descent"].holds
+
+
+def test_theorem_4_is_stated_where_it_says_something() -> None:
+    few = learn_transform(composite_frames(20, 10, 3, 1), 1, method="jd", eps0=1e-6, random_state=0)
+    assert "gaussian-bound" not in few.certificate
+    many = learn_transform(composite_frames(2000, 10, 3, 1), 1, method="jd", eps0=1e-6, random_state=0)
+    bound = many.certificate["gaussian-bound"]
+    assert bound.holds
+    assert bound.number == pytest.approx(many.divergence)
+    assert bound.quantities["probability"] == pytest.approx(0.95)

@@ -24,9 +24,12 @@ from nonneg.transforms.objective import (
 )
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import transformed_frames
+from nonneg.transforms.theory import gaussian_bound
 
 # Skew gradients up to this share of the whole gradient count as stationary.
 STATIONARY = 1e-3
+# The probability with which Theorem 4's bound is stated.
+LIKELY = 0.95
 
 
 def certified(
@@ -87,6 +90,7 @@ def certified(
         statements.append(decomposition_statement(C, L, part, single=single))
         if method == "jd":
             statements.append(gap_statement(part))
+            statements += gaussian_statements(part, data)
     statements.append(covariance_statement(data, options.eps0))
     return Certificate(tuple(statements))
 
@@ -200,6 +204,38 @@ def gap_statement(part: float) -> Statement:
         "value of I) above the least C of any transform and factors: C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
     )
     return Statement("distance-from-joint-fit", sentence, part, None, Verdict.NOT_VERIFIABLE)
+
+
+def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
+    """Compare I of a two-stage answer with Theorem 4's bound, where that says anything.
+
+    Parameters
+    ----------
+    part : float
+        I of the answer.
+    data : FrameCovariances
+        The data.
+
+    Returns
+    -------
+    list of Statement
+        None where the bound is infinite, which takes some ten times as many realizations as samples a frame.
+    """
+    S, n, m = data.n_realizations, data.n_frames, data.frame_length
+    if S is None:
+        return []
+    t = math.sqrt(2.0 * math.log(2.0 / (1.0 - LIKELY ** (1.0 / n))))
+    bound, probability = gaussian_bound(S, n, m, t)
+    if not math.isfinite(bound):
+        return []
+    verdict = Verdict.HOLDS if part <= bound else Verdict.FAILS
+    sentence = (
+        f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {bound:.6g}, which it stays below with "
+        f"probability {probability:.2g} if the frames follow the Gaussian composite model with no more "
+        "components than were fitted, and the answer is a global one."
+    )
+    quantities = {"probability": probability, "realizations": S}
+    return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
 
 
 def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:

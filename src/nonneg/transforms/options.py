@@ -95,7 +95,7 @@ def method_options(method: str, **given: Any) -> TransformOptions:
     """
     if method not in METHODS:
         raise UnknownNameError.of("method", method, METHODS)
-    own = {"search": "wolfe", "retraction": "exponential", "max_trials": 20}
+    own: dict[str, Any] = {"search": "wolfe", "retraction": "exponential", "max_trials": 20}
     if method == "jd":
         own = {"search": "halving", "retraction": "polar", "max_trials": 30}
     return TransformOptions(**(own | {name: value for name, value in given.items() if value is not None}))

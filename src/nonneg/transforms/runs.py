@@ -123,16 +123,14 @@ class BatchStep:
         state, found = self.advance(state)
         if self.data is not None and state.n_done % RENEWAL == 0:
             state = renewed(state, self.data)
-        measures = {name: to_numpy(values) for name, values in found.items()}
-        self._stuck = self.rotations_only and not bool(np.any(measures["step"]))
-        losses = measures["loss"]
+        columns = {name: to_numpy(values) for name, values in found.items()}
+        self._stuck = self.rotations_only and not bool(np.any(columns["step"]))
+        losses = columns["loss"]
+        measures: dict[str, Any] = {name: float(values[0]) for name, values in columns.items()}
         if self.n_lanes > 1:
-            spread = {name: np.full(self.n_lanes, np.nan) for name in measures}
-            for name, values in measures.items():
-                spread[name][lanes] = values
-            measures = spread
-        else:
-            measures = {name: float(values[0]) for name, values in measures.items()}
+            measures = {name: np.full(self.n_lanes, np.nan) for name in columns}
+            for name, values in columns.items():
+                measures[name][lanes] = values
         if self.drop is not None and state.n_done % self.drop == 0 and state.n_done < self.max_iter:
             state = self._without_hopeless(state, losses)
         return state, measures
