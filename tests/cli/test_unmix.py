@@ -99,7 +99,7 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     assert {entry["name"] for entry in record["endmembers"]} == {"<tree>", "rock", "water"}
     assert max(entry["angle"] for entry in record["endmembers"]) < 1e-4
     assert record["data"]["n_left_out"] == 1
-    assert not record["library"]["is_truth"]
+    assert record["library"]["known_as"] == "those of the library"
     maps = read_cube(out / "abundances.hdr")
     assert np.isnan(maps.values[divmod(free, COLUMNS)]).all()
     assert not np.load(out / "mask.npy")[divmod(free, COLUMNS)]
@@ -134,7 +134,7 @@ def test_a_generated_scene_with_its_truth(tmp_path, capsys, monkeypatch):
     assert main(["unmix", "--example", "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
     assert "from the true ones on average" in capsys.readouterr().out
     record = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert record["library"]["is_truth"]
+    assert record["library"]["known_as"] == "the true ones"
     assert record["library"]["mean_angle"] < 3
     assert record["library"]["map_error"] < 0.2
 

@@ -165,13 +165,13 @@ def _record(
     if match is not None and scene.library is not None:
         library = {
             "n_spectra": len(scene.library.names),
-            "is_truth": scene.is_truth,
+            "known_as": scene.known_as,
             "mean_angle": float(np.nanmean(match.angles)),
             "map_error": float(np.sqrt(np.mean(np.square(present)))) if present else None,
         }
     record = {
         "format": 1,
-        "title": f"Unmixing of {scene.title[0].lower() + scene.title[1:] if scene.is_truth else scene.title}",
+        "title": f"Unmixing of {scene.title}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": {
             "source": Path(scene.cube.source).name or scene.cube.source,

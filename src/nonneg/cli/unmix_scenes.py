@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class Scene:
         Which pixels count.
     library : SpectralLibrary or None
         Spectra to compare with.
-    is_truth : bool
-        Whether the library is what is in the scene, not only what might be.
+    known_as : str
+        What the spectra of the library are, as in "degrees from the true ones".
     truth_maps : array of shape (n_rows, n_columns, n_materials) or None
         Known abundances, in the order of the library.
     """
@@ -45,7 +45,7 @@ class Scene:
     n_endmembers: int | None
     mask: Any = None
     library: SpectralLibrary | None = None
-    is_truth: bool = False
+    known_as: str = "those of the library"
     truth_maps: Any = None
 
 
@@ -97,11 +97,9 @@ def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     mask = scene.mask
     if options.mask is not None:
         mask = _numbers(options.mask)
-    library, is_truth = scene.library, scene.is_truth
-    if options.library is not None:
-        library, is_truth = read_library(options.library), False
-    maps = scene.truth_maps if is_truth else None
-    return Scene(cube, scene.title, scene.n_endmembers, mask, library, is_truth, maps)
+    if options.library is None:
+        return replace(scene, cube=cube, mask=mask)
+    return Scene(cube, scene.title, scene.n_endmembers, mask, read_library(options.library))
 
 
 def _numbers(path: Path) -> Any:
@@ -126,10 +124,10 @@ def _generated(n_materials: int, seed: int) -> Scene:
     shares = weights / weights.sum(axis=1, keepdims=True)
     return Scene(
         Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated scene"),
-        f"A generated scene of {n_materials} materials",
+        f"a generated scene of {n_materials} materials",
         n_materials,
         library=SpectralLibrary(names, made.H, wavelengths),
-        is_truth=True,
+        known_as="the true ones",
         truth_maps=shares.reshape(rows, columns, -1),
     )
 
@@ -155,4 +153,6 @@ def _real(name: str, count: int | None) -> Scene:
     names = found.names or tuple(f"endmember {at}" for at in range(len(spectra)))
     maps = found.extras["abundances"].reshape(rows, columns, -1)
     library = SpectralLibrary(names, spectra, wavelengths)
-    return Scene(cube, name, count or len(spectra), library=library, is_truth=True, truth_maps=maps)
+    return Scene(
+        cube, name, count or len(spectra), library=library, known_as="the published ones", truth_maps=maps
+    )

@@ -76,8 +76,8 @@ def scene_sentence(record: Mapping[str, Any]) -> str:
     found = f"{subject} {explained} of the squared norm of the scene"
     if library is None:
         return f"{found}."
-    known = "the true ones" if library["is_truth"] else "those of the library"
-    return f"{found}; they are {wording.number(library['mean_angle'], digits=3)}° from {known} on average."
+    angle = wording.number(library["mean_angle"], digits=3)
+    return f"{found}; they are {angle}° from {library['known_as']} on average."
 
 
 def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
@@ -116,12 +116,12 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "maps": [
             {
                 "source": data_address(picture_png(pictures.maps[::step, ::step, at], 1.0)),
-                "number": at,
                 "name": pictures.names[at],
+                "label": label,
                 "colour": colours[at],
                 "mean": wording.percent(record["endmembers"][at]["mean_abundance"]),
             }
-            for at in range(min(len(pictures.names), N_MAPS))
+            for at, label in enumerate(_labels(record, pictures.names)[:N_MAPS])
         ],
         "left": {
             "source": data_address(picture_png(pictures.residuals[::step, ::step], worst)),
@@ -131,7 +131,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
             spectrum_lines(
                 pictures.spectra,
                 pictures.wavelengths,
-                [f"{at}: {name}" for at, name in enumerate(pictures.names)],
+                _labels(record, pictures.names),
                 colours,
                 pictures.known_spectra,
             )
@@ -144,6 +144,12 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "versions": record.get("versions", {}),
     }
     return render("scene.html", context)
+
+
+def _labels(record: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    if record["library"] is None:
+        return list(names)
+    return [f"{at}: {name}" for at, name in enumerate(names)]
 
 
 def _row(entry: Mapping[str, Any], colour: str) -> dict[str, Any]:
