@@ -186,7 +186,8 @@ def purify(
         )
         if step.ended:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
-        return _result(run, samples, step, start, normalize=normalize)
+        alpha = state.threshold if scales is None else state.threshold * scales
+        return _result(run, samples, step, start, alpha=float(alpha.max()), normalize=normalize)
 
 
 def _started(
@@ -208,6 +209,7 @@ def _result(
     step: Iteration,
     start: StartQuality,
     *,
+    alpha: float,
     normalize: str | None,
 ) -> PurificationResult:
     state, scales, options = run.state, step.scales, step.options
@@ -231,7 +233,7 @@ def _result(
         "update": options.update,
         "decode": options.decode,
         "pseudo_inverse": step.method,
-        "alpha": float(start.threshold.max()) if options.alpha is None else float(np.max(options.alpha)),
+        "alpha": alpha if options.alpha is None else float(np.max(options.alpha)),
         "eta": options.eta,
         "r": "auto" if options.r is None else float(np.max(options.r)),
         "anneal": options.anneal,

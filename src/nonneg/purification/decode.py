@@ -14,8 +14,11 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.portable.threshold_decode import decoded
 
 # The threshold lies so many standard deviations of the bulk above its middle, and between these shares of the
-# size of a weight.
-BULK_DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.05, 0.6
+# size of a weight. A start may mix l = 0.1 of one feature into another: what that adds to decoded values is
+# rare, so the bulk does not show it, and where it is positive nothing but the threshold removes it.
+BULK_DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.25, 0.6
+# A threshold that is lowered from iteration to iteration can begin higher, and remove more.
+LOWEST_BEGIN = 0.4
 # A value is not taken for a weight unless it exceeds so many times the size of the negative values.
 NOISE_FACTOR = 3.0
 
@@ -60,19 +63,21 @@ def weight_scales(values: FloatArray) -> FloatArray:
     return np.where(squares > 0, cubes / np.where(squares > 0, squares, 1.0), 0.0) * largest
 
 
-def first_threshold(values: FloatArray) -> FloatArray:
+def first_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
     """Return a threshold for each feature from the decoded values of some samples.
 
     Parameters
     ----------
     values : array of shape (n_rows, n)
         A^+ y.
+    lowest : float
+        The least share of a typical weight that it may be.
 
     Returns
     -------
     array of shape (n,)
         The median of the values, in units of a typical weight, plus three robust standard deviations, at
-        least 0.05 and at most 0.6, times the unit.
+        least `lowest` and at most 0.6, times the unit.
     """
     scales = weight_scales(values)
     units = (values / np.where(scales > 0, scales, 1.0))[:, scales > 0]
@@ -80,7 +85,7 @@ def first_threshold(values: FloatArray) -> FloatArray:
         return np.zeros(values.shape[1])
     middle = float(np.median(units))
     deviation = 1.4826 * float(np.median(np.abs(units - middle)))
-    return float(np.clip(middle + BULK_DEVIATIONS * deviation, LOWEST, HIGHEST)) * scales
+    return float(np.clip(middle + BULK_DEVIATIONS * deviation, lowest, HIGHEST)) * scales
 
 
 def decode(data: DataMatrix, decoder: Decoder) -> LeftArray:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.purification.decode import HIGHEST, NOISE_FACTOR, Decoder, first_threshold, weight_scales
+from nonneg.purification.decode import (
+    HIGHEST,
+    LOWEST,
+    LOWEST_BEGIN,
+    NOISE_FACTOR,
+    Decoder,
+    first_threshold,
+    weight_scales,
+)
 from nonneg.purification.options import Options
 from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
 
@@ -133,7 +141,7 @@ def first_state(
         Threshold, noise, units and means.
     """
     values = samples @ inverse.inverse.T
-    threshold = first_threshold(values)
+    threshold = first_threshold(values, LOWEST if options.anneal == 1 else LOWEST_BEGIN)
     if options.alpha is not None:
         threshold = np.broadcast_to(np.asarray(options.alpha, dtype=np.float64), threshold.shape).copy()
     below = np.minimum(values, 0.0)

@@ -24,7 +24,7 @@ from nonneg.solvers import factorize
 NAME = "purification/digits"
 N_DRAWS = 3
 NOISES = (0.5, 1.0, 2.0, 4.0)
-NUMBERS = (2000, 10000)
+NUMBERS = (2000, 5000)
 N_OVERLAID, N_PARTS = 20, 16
 
 SHOWS = f"""

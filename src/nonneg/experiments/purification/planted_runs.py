@@ -93,7 +93,7 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         With the entries of `COMMON`. ``samples`` is a number, "population" (every pattern with its
         probability) or "array" (any two weights exactly independent). With ``uneven`` "frequency" or "size"
         the second moments of the weights fall from feature to feature, by ``ratio`` in all. With ``symmetry``
-        the mixing of the start is "symmetric" or "skew".
+        the mixing of the start is "symmetric" or "skew", or each feature holds "one other".
     draw : int
         Which draw; settings that agree in n and m have the same features.
 
@@ -159,10 +159,14 @@ def _proportions(n: int, ratio: float) -> FloatArray:
 
 
 def _of_symmetry(start: FloatArray, true: FloatArray, symmetry: str) -> FloatArray:
-    """Return a start whose mixing E is symmetric or skew, of the same size ||E||_s."""
+    """Return a start whose mixing E has another shape, and the same size ||E||_s."""
     found = mixing(true, start)
     E = found.off_diagonal
-    other = E + E.T if symmetry == "symmetric" else E - E.T
+    if symmetry == "one other":
+        # The next feature, with the sign that it had.
+        other = np.roll(np.eye(len(E)), 1, axis=0) * np.where(E < 0, -1.0, 1.0)
+    else:
+        other = E + E.T if symmetry == "symmetric" else E - E.T
     size = np.abs(other).sum(axis=0).max()
     return (np.eye(len(E)) + other * (found.e_symmetric_norm / size)).T @ true
 

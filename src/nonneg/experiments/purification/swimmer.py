@@ -22,7 +22,7 @@ from nonneg.experiments.registry import TITLES
 from nonneg.metrics import match_components
 
 NAME = "purification/swimmer"
-N_DRAWS = 3
+N_DRAWS = 2
 KEPT = (1.0, 0.3)
 BRIGHTNESSES = (10.0, 2.0, 1.0)
 NUMBERS = (1000, 3000)
