@@ -9,7 +9,7 @@ from nonneg.datasets.store import is_available
 from nonneg.experiments.exhibits import Figure, Table
 from nonneg.experiments.merit import figure_6, table_2, topics_recommendation
 from nonneg.experiments.merit.peak_memory import can_measure
-from nonneg.experiments.merit.topic_candidates import AFTER_MERIT, FACTORIZATIONS
+from nonneg.experiments.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
 from nonneg.experiments.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
 from nonneg.experiments.registry import find_experiment
 
@@ -65,11 +65,11 @@ def test_the_full_table_and_what_is_left_out():
 
 def test_the_quick_study_runs_every_candidate():
     records = quick_records(STUDY)
-    assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT}
+    assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT, *CONVERGED}
     assert topics_recommendation.RECOMMENDED[0] in FACTORIZATIONS
     tables = exhibits(STUDY, records, Table)
     assert len(tables) == 2
-    assert len(tables[0].rows) == len(FACTORIZATIONS) + len(AFTER_MERIT)
+    assert len(tables[0].rows) == len(FACTORIZATIONS) + len(AFTER_MERIT) + 1
     assert {verdict.met for verdict in verdicts(STUDY, records).values()} == {None}
 
 

@@ -43,8 +43,8 @@ AFTER_MERIT = (
     "merit + nmf unit",
     "merit + nmf balanced",
     "merit + nmf balanced plain",
-    "merit converged",
 )
+CONVERGED = ("merit converged",)
 # A tenth of the authors' gap, which steps with a line search reach.
 CONVERGED_GAP = 0.025
 
@@ -76,7 +76,7 @@ def scored(draw: Draw, candidate: str, seed: int, cache: dict[str, Any]) -> dict
     draw : Draw
         The documents.
     candidate : str
-        One of `FACTORIZATIONS` or `AFTER_MERIT`.
+        One of `FACTORIZATIONS`, `AFTER_MERIT` or `CONVERGED`.
     seed : int
         Of what it draws.
     cache : dict
