@@ -52,11 +52,11 @@ m) + 0.01) / df(n)). Similarity count: shared top words over all pairs of topics
 objective without the 1/2, mu = 1e-5, from the anchors of SPA, to iteration 100 or a duality gap of 0.5.
 
 LDA is scikit-learn's variational method; the paper's is Gibbs sampling. "NMF of nonneg" is the Frobenius
-`NMF` on F with rows of unit length, which the paper does not have. FastAnchor sees the same points as SPA; the
-printed FastAnchor must have been prepared otherwise, and neither the whole normalised P nor a random projection
-of it gives those numbers. FastGradient needs five arrays of words by words (at 20000 words 16 GB) and time to
-match: it is run on the first {FAST_GRADIENT_DRAWS} draws of Reuters-21578 where at most {FAST_GRADIENT_WORDS}
-words are left, and nowhere on TDT2.
+`NMF` on F with rows of unit length, which the paper does not have. FastAnchor sees the same points as SPA;
+the printed FastAnchor must have been prepared otherwise, and neither the whole normalised P nor a random
+projection of it gives those numbers. FastGradient needs five arrays of words by words (at 20000 words 16 GB)
+and time to match: it is run on the first {FAST_GRADIENT_DRAWS} draws of Reuters-21578 where at most
+{FAST_GRADIENT_WORDS} words are left, and nowhere on TDT2.
 """
 
 
