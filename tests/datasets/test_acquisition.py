@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import threading
 import zipfile
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_a_source_with_other_contents_is_refused_and_asked_again_next_time(serve
     server.pages[SWIMMERS] = Page(mat(X=np.ones((1024, 3))))
     with pytest.raises(FileFormatError, match=r"with known entries, among .*:X \(1024, 3\)"):
         datasets.load_swimmer()
-    assert not (cache / "swimmer/data.npz").exists()
+    assert not cache.exists()
     server.pages[SWIMMERS] = Page(b"no MATLAB file" * 20)
     with pytest.raises(FileFormatError, match="could not be read as a MATLAB file"):
         datasets.load_swimmer()
@@ -271,3 +272,18 @@ def test_the_guide_lists_every_set():
         assert entry["sources"][0]["revision"] in line
         called = line.split("`")[3].split("(")[0]
         assert callable(getattr(datasets, called))
+
+
+def test_two_processes_make_a_set_once(server, cache, swimmers):
+    server.pages[SWIMMERS].pause = 0.02
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(datasets.load_swimmer().X.shape)) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(3, 1024)] * 3
+    assert [asked for _, asked in server.requests] == [None, "bytes=2000-"]
+    assert [path.name for path in (cache / "swimmer").iterdir()] == ["data.npz"]

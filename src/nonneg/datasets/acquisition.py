@@ -18,7 +18,7 @@ import numpy as np
 from nonneg.datasets import store
 from nonneg.datasets.content import Known, differences
 from nonneg.datasets.conversion.recipes import Origin, Recipe, recipe_of
-from nonneg.datasets.download import DownloadError, TransferLine, fetch
+from nonneg.datasets.download import DownloadError, TransferLine, alone, fetch
 from nonneg.exceptions import FileFormatError, MissingDependencyError
 
 HOSTS = {
@@ -50,27 +50,45 @@ def acquire(file: str, home: Path) -> Path:
     FileFormatError
         If what came is not what is known.
     """
-    name = file.split("/")[0]
+    name, stored = file.split("/")
     recipe = recipe_of(file)
     folder = home / name
-    needed = {one: store.find(f"{name}/{one}", home) for one in recipe.needs}
-    raw = folder / ".fetched" / recipe.files[0]
-    line = TransferLine(name, len(recipe.origins))
+    lock = folder / f".{recipe.files[0]}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = {}
-        for number, origin in enumerate(recipe.origins, start=1):
-            line.begin(number)
-            paths[origin.key] = _fetched(origin, raw, line)
-    except DownloadError as error:
-        if not any(path.suffix != ".lock" for path in raw.glob("**/*") if path.is_file()):
-            _removed(raw, folder, home)  # nothing arrived that the next time could go on with
-        raise DownloadError(f"{error} {store.what_to_put_where(file)}") from error
+        with alone(lock):
+            if not (folder / stored).is_file():  # another process may have made it meanwhile
+                _acquired(recipe, file, home)
+    except DownloadError:
+        raise
     except OSError as error:
         raise DownloadError(
             f"The data set file {file} cannot be kept in {folder}: {error.strerror or error}. Name a folder "
             f"that can be written by data_home=. {store.what_to_put_where(file)}"
         ) from error
+    finally:
+        with contextlib.suppress(OSError):  # folders that are not empty stay
+            lock.unlink(missing_ok=True)
+            folder.rmdir()
+            home.rmdir()
+    return folder / stored
+
+
+def _acquired(recipe: Recipe, file: str, home: Path) -> None:
+    name = file.split("/")[0]
+    folder = home / name
+    needed = {one: store.find(f"{name}/{one}", home) for one in recipe.needs}
+    raw = folder / ".fetched" / recipe.files[0]
+    line = TransferLine(name, len(recipe.origins))
+    paths = {}
+    try:
+        for number, origin in enumerate(recipe.origins, start=1):
+            line.begin(number)
+            paths[origin.key] = _fetched(origin, raw, line)
+    except DownloadError as error:
+        if not any(path.suffix != ".lock" for path in raw.glob("**/*") if path.is_file()):
+            _removed(raw)  # nothing arrived that the next time could go on with
+        raise DownloadError(f"{error} {store.what_to_put_where(file)}") from error
     finally:
         line.close()
     try:
@@ -79,18 +97,16 @@ def acquire(file: str, home: Path) -> Path:
         raise  # what was fetched is used once the library is there
     except BaseException:
         # What was fetched is not what was meant; kept, it would be taken for it again.
-        shutil.rmtree(raw, ignore_errors=True)
+        _removed(raw)
         raise
     _removed(raw)
-    return folder / file.split("/")[1]
 
 
-def _removed(raw: Path, *emptied: Path) -> None:
-    """Remove the folder of fetched files, and others where they are empty."""
+def _removed(raw: Path) -> None:
+    """Remove a folder of fetched files, and the one above where it is empty."""
     shutil.rmtree(raw, ignore_errors=True)
     with contextlib.suppress(OSError):  # others fetch
-        for folder in (raw.parent, *emptied):
-            folder.rmdir()
+        raw.parent.rmdir()
 
 
 def address_of(origin: Origin) -> tuple[str, str | None]:

@@ -76,7 +76,7 @@ def fetch(
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    with _alone(target.with_name(target.name + ".lock")):
+    with alone(target.with_name(target.name + ".lock")):
         if target.is_file():
             return target
         _transfer(address, part, watch)
@@ -194,8 +194,19 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Let one process at a time fetch a file; the lock of one that died is free."""
+def alone(lock: Path) -> Iterator[None]:
+    """Let one process at a time into a block; the lock of one that died is free.
+
+    Parameters
+    ----------
+    lock : Path
+        A file that stands for the block; it is made. Where the system has no such locks, nobody waits.
+
+    Yields
+    ------
+    None
+        The block.
+    """
     with lock.open("ab") as stream:
         if os.name == "posix":
             fcntl: Any = importlib.import_module("fcntl")

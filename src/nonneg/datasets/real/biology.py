@@ -22,8 +22,8 @@ def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None asks ``NONNEG_DATA``, then the
+        user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -53,8 +53,8 @@ def load_brca_sbs96(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None asks ``NONNEG_DATA``,
+        then the user's cache, then the source.
     cohort : {"all", "EU", "FR", "UK", "US"}, default "all"
         Which patients.
     dtype : dtype, default float64
@@ -93,8 +93,8 @@ def load_leukemia(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``leukemia_all_aml/data.npz``; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``leukemia_all_aml/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 

@@ -40,8 +40,8 @@ def load_tdt2(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``tdt2/X.npz`` and its companions; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``tdt2/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the user's
+        cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     class_subsets : bool, default True
@@ -79,8 +79,8 @@ def load_reuters21578(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``reuters21578/X.npz`` and its companions; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``reuters21578/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the
+        user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     class_subsets : bool, default True
@@ -114,8 +114,8 @@ def load_bbc(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``bbc/X.npz`` and its companions; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``bbc/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the user's
+        cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
@@ -148,8 +148,8 @@ def load_cluto(
     name : {"classic", "fbis", "k1a", "la1", "re0", "tr11", "tr12", "tr23", "tr41"}
         Which one.
     data_home : path or None
-        The folder that holds ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None asks ``NONNEG_DATA``,
+        then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
@@ -178,8 +178,8 @@ def load_hitech(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None asks ``NONNEG_DATA``,
+        then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Counts as they are, or weighted by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64

@@ -28,8 +28,8 @@ def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.fl
     name : {"dblp1", "dblp2", "dblp3", "dblp4", "dblp5"}
         Which one.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks the environment variable
-        ``NONNEG_DATA``, then the user's cache, then the source.
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks ``NONNEG_DATA``, then the
+        user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -50,8 +50,8 @@ def load_mag(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.flo
     name : {"mag1", "mag2"}
         Which one.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks the environment variable
-        ``NONNEG_DATA``, then the user's cache, then the source.
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks ``NONNEG_DATA``, then the
+        user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -94,8 +94,8 @@ def load_facebook_ego(
     ego : {"0", "107", "348", "414", "686", "698", "1684", "1912", "3437", "3980"}
         The person, who is no node of the graph.
     data_home : path or None
-        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None asks ``NONNEG_DATA``, then
+        the user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -129,8 +129,8 @@ def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None asks ``NONNEG_DATA``, then
+        the user's cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -154,8 +154,8 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None asks the environment variable
-        ``NONNEG_DATA``. Where they are not there, networkx has the graph.
+        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None asks ``NONNEG_DATA``, then the
+        user's cache, then the source. Where they are not there, networkx has the graph.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 

@@ -19,7 +19,8 @@ def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``olivetti_64x64/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``olivetti_64x64/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -46,7 +47,8 @@ def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> st
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``orl_32x32/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``orl_32x32/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -72,7 +74,8 @@ def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``yaleB_32x32/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``yaleB_32x32/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -99,7 +102,8 @@ def load_coil20(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``coil20/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``coil20/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
+        source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -126,7 +130,8 @@ def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``ckplus48/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``ckplus48/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -155,7 +160,8 @@ def load_cbcl_faces(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``cbcl_faces/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``cbcl_faces/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -182,7 +188,8 @@ def load_swimmer(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``swimmer/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``swimmer/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
+        source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 

@@ -20,8 +20,8 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_armstrong/armstrong.wav``; None asks the environment variable
-        ``NONNEG_DATA``.
+        The folder that holds ``audio_armstrong/armstrong.wav``; None asks ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -52,8 +52,8 @@ def load_nonstationary440(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None asks the environment
-        variable ``NONNEG_DATA``.
+        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None asks ``NONNEG_DATA``,
+        then the user's cache, then the source.
     simulation : {1, 2, 3, 4, 5}, default 1
         Which one.
     dtype : dtype, default float64

@@ -39,7 +39,8 @@ def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``indian_pines/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``indian_pines/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -66,7 +67,8 @@ def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_sub50/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``paviaU_sub50/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -90,7 +92,8 @@ def load_pavia_u_classes(data_home: Home = None) -> IntArray:
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_gt/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``paviaU_gt/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
+        the source.
 
     Returns
     -------
@@ -106,7 +109,8 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``samson/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``samson/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
+        source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
@@ -140,7 +144,8 @@ def load_moffett(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``moffett/data.npz``; None asks the environment variable ``NONNEG_DATA``.
+        The folder that holds ``moffett/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
+        source.
     dtype : dtype, default float64
         The type of the entries, float32 or float64.
 
