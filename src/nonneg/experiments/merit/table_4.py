@@ -75,8 +75,10 @@ def trials(quick: bool) -> list[dict[str, Any]]:
                 }
                 for first in range(0, n_seeds, N_BLOCK)
             ]
-    for network in networks_at_hand(quick):
-        for lam in FAST_GRADIENT_WEIGHTS.get(network, ()):
+    there = set(networks_at_hand(quick))
+    # The small networks first.
+    for network in (name for name in FAST_GRADIENT_WEIGHTS if name in there):
+        for lam in FAST_GRADIENT_WEIGHTS[network]:
             chosen = {} if lam is None else {"lam": lam}
             settings.append(
                 {"network": network, "method": "fast-gradient", "max_iter": FAST_GRADIENT_ITERATIONS} | chosen
