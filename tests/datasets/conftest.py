@@ -110,7 +110,13 @@ def server(one_server, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(
-        acquisition, "HOSTS", {"github": f"{one_server.address}/raw", "pypi": f"{one_server.address}/index"}
+        acquisition,
+        "HOSTS",
+        {
+            "github": f"{one_server.address}/raw",
+            "github-names": f"{one_server.address}/names",
+            "pypi": f"{one_server.address}/index",
+        },
     )
     return one_server
 

@@ -122,6 +122,17 @@ def test_a_source_that_is_gone_leads_to_what_to_put_where(server, cache):
     assert "github lanl/T-ELF at 0dcae7475bae: data/swimmer.mat" in text
 
 
+def test_a_host_that_wants_all_digits_of_a_revision(server, cache, swimmers):
+    whole = "0dcae7475bae" + 28 * "f"
+    server.pages[SWIMMERS.replace("0dcae7475bae", whole)] = server.pages.pop(SWIMMERS)
+    names = "/names/repos/lanl/T-ELF/commits/0dcae7475bae"
+    server.pages[names] = Page(json.dumps({"sha": "1234" + 36 * "f"}).encode())
+    with pytest.raises(datasets.DatasetNotFoundError, match="answers 404"):
+        datasets.load_swimmer()
+    server.pages[names] = Page(json.dumps({"sha": whole}).encode())
+    assert datasets.load_swimmer().X.shape == (3, 1024)
+
+
 def test_without_a_network_the_same_is_said(server, cache, monkeypatch):
     monkeypatch.setattr(acquisition, "HOSTS", {"github": "http://127.0.0.1:9"})
     monkeypatch.setattr(download, "ATTEMPTS", 1)
@@ -185,7 +196,9 @@ def test_a_wheel_is_found_in_its_index_and_checked(server, cache, know):
 @pytest.mark.parametrize("body", [b"{}", b"no json", b'{"urls": []}'])
 def test_an_index_without_a_wheel_is_said(server, cache, body):
     server.pages["/index/pypi/tensorly/0.10.0/json"] = Page(body)
-    with pytest.raises(datasets.DatasetNotFoundError, match=r"brought no list of files|lists no wheel"):
+    with pytest.raises(
+        datasets.DatasetNotFoundError, match=r"brought no list of files|lists no wheel|brought no JSON"
+    ):
         datasets.load_indian_pines()
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from nonneg.exceptions import FileFormatError, MissingDependencyError
 
 HOSTS = {
     "github": "https://raw.githubusercontent.com",
+    "github-names": "https://api.github.com",
     "pypi": "https://pypi.org",
 }
 """Where the hosts of the sources are found."""
@@ -125,15 +127,32 @@ def address_of(origin: Origin) -> tuple[str, str | None]:
     if origin.host == "github":
         return f"{HOSTS['github']}/{origin.repository}/{origin.revision}/{quote(origin.path)}", None
     listing = f"{HOSTS['pypi']}/pypi/{origin.repository}/{origin.revision}/json"
-    with tempfile.TemporaryDirectory() as folder:
-        text = fetch(listing, Path(folder) / "listing.json").read_text(encoding="utf-8")
+    found = _json(listing)
     try:
-        for entry in json.loads(text)["urls"]:
+        for entry in found["urls"]:
             if entry["packagetype"] == "bdist_wheel":
                 return str(entry["url"]), str(entry["digests"]["sha256"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise DownloadError(f"{listing} brought no list of files: {error}.") from error
     raise DownloadError(f"{listing} lists no wheel.")
+
+
+def _full_revision(origin: Origin) -> str:
+    address = f"{HOSTS['github-names']}/repos/{origin.repository}/commits/{origin.revision}"
+    found = _json(address)
+    sha = str(found.get("sha", "")) if isinstance(found, dict) else ""
+    if not sha.startswith(origin.revision):
+        raise DownloadError(f"{address} names no commit {origin.revision}.")
+    return sha
+
+
+def _json(address: str) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        text = fetch(address, Path(folder) / "answer.json").read_text(encoding="utf-8")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DownloadError(f"{address} brought no JSON: {error}.") from error
 
 
 def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
@@ -141,7 +160,17 @@ def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
     if target.is_file():
         return target
     address, sha256 = address_of(origin)
-    return fetch(address, target, sha256=sha256, git_blob=origin.git_blob, watch=line)
+    try:
+        return fetch(address, target, sha256=sha256, git_blob=origin.git_blob, watch=line)
+    except DownloadError as error:
+        if error.status != 404 or origin.host != "github" or len(origin.revision) == 40:
+            raise
+        # A revision is written down by its first digits; a host may want all of them.
+        try:
+            whole = replace(origin, revision=_full_revision(origin))
+        except DownloadError:
+            raise error from None
+        return fetch(address_of(whole)[0], target, git_blob=origin.git_blob, watch=line)
 
 
 def _made(recipe: Recipe, name: str, folder: Path, paths: Mapping[str, Path]) -> None:

@@ -36,6 +36,9 @@ Watcher = Callable[[int, "int | None"], None]
 class DownloadError(DatasetNotFoundError):
     """A file could not be fetched."""
 
+    status: int | None = None
+    """What the server answered, where it did."""
+
 
 class _Broken(Exception):
     """A transfer ended early; another attempt may bring the rest."""
@@ -106,7 +109,9 @@ def _transfer(address: str, part: Path, watch: Watcher | None) -> None:
                 if error.code == 416:  # the rest that was asked for does not exist: begin again
                     part.unlink(missing_ok=True)
                 elif error.code not in _PASSING:
-                    raise DownloadError(f"{address} answers {error.code} ({error.reason}).") from error
+                    final = DownloadError(f"{address} answers {error.code} ({error.reason}).")
+                    final.status = error.code
+                    raise final from error
             reason = f"it answers {error.code} ({error.reason})"
         except (_Broken, http.client.HTTPException, OSError) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
