@@ -65,6 +65,11 @@ def test_joint_diagonalization(n_realizations):
     assert n_realizations > 1 or 0.5 in steps
 
 
+def test_joint_diagonalization_of_invertible_covariances_without_offset():
+    data, state = problem(20)
+    advanced_both_ways("jd", data, state, method_options("jd", eps0=0.0), 6)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(7, 9, 1), (5, 8, 8), (2, 2, 1)])
 def test_odd_sizes_and_several_rotations(m, n, k):
     data, state = problem(4, m, n, k)
@@ -139,4 +144,5 @@ def test_what_the_kernels_do_not_serve():
         assert compiled_advance("tl", data, options) is None
     assert not kernels.serves(data.virtual.astype(np.float32), 1e-8)
     assert not kernels.serves(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
+    assert not kernels.serves(np.zeros((1, kernels.LARGEST, 2)), 1e-8)
     assert not kernels.serves(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)

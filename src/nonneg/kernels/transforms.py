@@ -17,6 +17,8 @@ from nonneg._typing import FloatArray
 # Above this length products of BLAS are faster than loops over the rows of a small matrix.
 LONGEST = 40
 MOST_COMPONENTS = 40
+# The data and three points of a search stay in the cache of a core.
+LARGEST = 1 << 17
 # One division serves two entries of a model: their product must not underflow.
 LEAST_EPS0 = 1e-100
 
@@ -84,29 +86,30 @@ class Factors(NamedTuple):
     measures: dict[str, FloatArray]
 
 
-def serves(array: Any, eps0: float, n_components: int | None = None) -> bool:
+def serves(array: Any, eps0: float | None = None, n_components: int | None = None) -> bool:
     """Tell whether the compiled kernels take a problem.
 
     Parameters
     ----------
     array : array of shape (..., m)
         Virtual realizations or variances.
-    eps0 : float
-        Added to variances and model.
+    eps0 : float, optional
+        Added to the model; None where there is none.
     n_components : int, optional
         Of the factorization.
 
     Returns
     -------
     bool
-        For float64 in NumPy, short frames and an eps0 that keeps the model away from zero.
+        For float64 in NumPy, few and short frames, and an eps0 that keeps the model away from zero.
     """
     return (
         isinstance(array, np.ndarray)
         and array.dtype == np.float64
         and array.shape[-1] <= LONGEST
+        and array.size <= LARGEST
         and (n_components or 0) <= MOST_COMPONENTS
-        and eps0 >= LEAST_EPS0
+        and (eps0 is None or eps0 >= LEAST_EPS0)
     )
 
 
