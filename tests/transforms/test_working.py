@@ -78,17 +78,18 @@ def test_a_silent_frame_keeps_a_row() -> None:
     assert not work.rows[work.starts[7]].any()
 
 
-def test_kernels_are_the_array_code(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_kernels_are_the_array_code(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    counts = rng.integers(1, 5, 90)
+    counts = rng.integers(1, 5, 91)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     X = rng.standard_normal((1, int(counts.sum()), 50))
     V = frame_rows.sums_of_squares(X, starts, counts)
     assert np.allclose(V, np.add.reduceat(X * X, starts, axis=1), rtol=1e-13)
-    weights = rng.random((1, 90, 50))
+    weights = rng.random((1, 91, 50))
     expected = 2.0 * X * np.repeat(weights, counts, axis=1)
     assert np.allclose(frame_rows.weighted_rows(X, weights, 2.0, starts, counts), expected, rtol=1e-13)
-    A, B = rng.random((1, 90, 3)) + 1.0, rng.random((1, 3, 50))
+    A, B = rng.random((1, 91, k)) + 1.0, rng.random((1, k, 50))
     B /= B.sum(axis=2, keepdims=True)
     before = A.copy(), B.copy()
     found = frame_rows.equalized_factors(V, 1e-3, A, B, 4)

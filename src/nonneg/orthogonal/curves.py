@@ -11,6 +11,7 @@ import math
 from typing import Any, Protocol
 
 from array_api_compat import array_namespace
+from array_api_compat import device as device_of
 
 from nonneg._typing import Array
 from nonneg.orthogonal.group import (
@@ -69,6 +70,7 @@ class ExponentialCurve:
         self._norm = norm_bound(E) if reads else math.inf
         # P, E P, E^2 P and so on, as many as were needed.
         self._products = [P]
+        self._stack: Any = None
         self._square: Any = None
         self._powers: Any = None
         self._eigen: Any = None
@@ -139,6 +141,15 @@ class ExponentialCurve:
         """Return the sum of weights times t^j E^(j + first) P."""
         while len(self._products) < len(weights) + first:
             self._products.append(self.E @ self._products[-1])
+            self._stack = None
+        if self.P.shape[0] == 1:
+            # One product with the weights instead of two passes a term.
+            if self._stack is None:
+                flat = [self.xp.reshape(product, (1, -1)) for product in self._products]
+                self._stack = self.xp.concat(flat, axis=0)
+            powers = [weight * float(t[0, 0, 0]) ** j for j, weight in enumerate(weights)]
+            row = self.xp.asarray([powers], dtype=self.P.dtype, device=device_of(self.P))
+            return self.xp.reshape(row @ self._stack[first : first + len(weights), :], self.P.shape)
         found, power = weights[0] * self._products[first], t
         for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
             found = found + (weight * power) * term
@@ -239,7 +250,12 @@ class PolarCurve:
 
     def _eigenvectors(self) -> tuple[Array, Array]:
         if self._eigen is None:
-            self._eigen = _eigenvectors(transposed(self.E) @ self.E)
+            if self.E.shape[0] == 1:
+                # One matrix at a time: NumPy then computes half of a symmetric product.
+                E = self.E[0, ...]
+                self._eigen = _eigenvectors((transposed(E) @ E)[None, ...])
+            else:
+                self._eigen = _eigenvectors(transposed(self.E) @ self.E)
         return self._eigen
 
     def _series(self, weights: list[float], t: Array) -> Array:

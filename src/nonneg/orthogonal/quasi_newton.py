@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from array_api_compat import array_namespace
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_namespace
 
 from nonneg._typing import Array
 from nonneg.descent.line_search import SEARCHES, Point, SearchOutcome
@@ -76,6 +77,8 @@ def newton_direction(skew: Array, curvature: Array) -> Array:
         ``-skew(G) / curvature``, zero where the curvature is not positive.
     """
     xp = array_namespace(skew)
+    if is_numpy_namespace(xp):
+        return np.divide(skew, -curvature, out=np.zeros_like(skew), where=curvature > 0)
     # Divided by infinity where there is no curvature.
     return -skew / xp.where(curvature > 0, curvature, xp.full_like(curvature, math.inf))
 

@@ -6,12 +6,8 @@ import numpy as np
 
 from nonneg.kernels.compiled.jit import jit
 from nonneg.kernels.compiled.rotations import MATH
-from nonneg.kernels.compiled.transform_objectives import (
-    equalize,
-    inverse_model,
-    put_measures,
-    sum_of_logs,
-)
+from nonneg.kernels.compiled.transform_objectives import FLOOR, put_measures, sum_of_logs
+from nonneg.kernels.compiled.two_components import equalize_two
 
 
 @jit(fastmath=MATH)
@@ -41,24 +37,111 @@ def weight_rows(X, weights, factor, starts, counts, out):
                 into[a] = row[a] * (factor * weight[a])
 
 
+@jit(fastmath=MATH, error_model="numpy")
+def inverse_row(weights, h, eps0, out):
+    """Put 1 / (weights h + eps0) into `out`; two components at a time, one division for two entries."""
+    k, n = h.shape
+    if k == 1:
+        first, x = h[0], weights[0]
+        for i in range(n):
+            out[i] = eps0 + x * first[i]
+    else:
+        first, second, x, y = h[0], h[1], weights[0], weights[1]
+        for i in range(n):
+            out[i] = eps0 + x * first[i] + y * second[i]
+    c = 2
+    while c + 2 <= k:
+        first, second, x, y = h[c], h[c + 1], weights[c], weights[c + 1]
+        for i in range(n):
+            out[i] += x * first[i] + y * second[i]
+        c += 2
+    if c < k:
+        first, x = h[c], weights[c]
+        for i in range(n):
+            out[i] += x * first[i]
+    half = n // 2
+    left, right = out[:half], out[half : 2 * half]
+    for i in range(half):
+        p, q = left[i], right[i]
+        both = 1.0 / (p * q)
+        left[i], right[i] = q * both, p * both
+    if 2 * half < n:
+        out[n - 1] = 1.0 / out[n - 1]
+
+
+@jit(fastmath=MATH, error_model="numpy")
+def equalize_rows(data, eps0, w, h, n_updates, inverse):
+    """Update h (k, n), then w (m, k), so many times; the inverse of the model (m, n) goes to `inverse`.
+
+    `data` is V + eps0. A row of the model is made when it is needed, and stays in the fastest memory.
+    """
+    m, k = w.shape
+    n = h.shape[1]
+    above, below = np.empty((k, n)), np.empty((k, n))
+    one, two = np.empty(n), np.empty(n)
+    for _ in range(n_updates):
+        above[:, :] = 0.0
+        below[:, :] = 0.0
+        for a in range(m):
+            inverse_row(w[a], h, eps0, one)
+            row = data[a]
+            for i in range(n):
+                two[i] = row[i] * (one[i] * one[i])
+            for c in range(k):
+                x, up, down = w[a, c], above[c], below[c]
+                for i in range(n):
+                    up[i] += x * two[i]
+                    down[i] += x * one[i]
+        for c in range(k):
+            up, down, line = above[c], below[c], h[c]
+            for i in range(n):
+                line[i] *= up[i] / (down[i] + FLOOR)
+        for a in range(m):
+            inverse_row(w[a], h, eps0, one)
+            row = data[a]
+            for i in range(n):
+                two[i] = row[i] * (one[i] * one[i])
+            for c in range(k):
+                line = h[c]
+                increase, decrease = 0.0, 0.0
+                for i in range(n):
+                    increase += line[i] * two[i]
+                    decrease += line[i] * one[i]
+                w[a, c] *= increase / (decrease + FLOOR)
+        for c in range(k):
+            total = 0.0
+            for a in range(m):
+                total += w[a, c]
+            if total > 0.0:
+                for a in range(m):
+                    w[a, c] /= total
+                line = h[c]
+                for i in range(n):
+                    line[i] *= total
+    for a in range(m):
+        inverse_row(w[a], h, eps0, inverse[a])
+
+
 @jit(error_model="numpy")
 def equalize_factors(V, eps0, activations, components, n_updates, inverse):
     """Update the factors of V (n, m), in place, and put the inverse of their model (n, m) into `inverse`."""
     n, m = V.shape
     k = components.shape[0]
-    data, w = np.empty((m, n)), np.empty((m, k))
-    h, turned = np.empty((k, n)), np.empty((m, n))
+    data = np.empty((m, n))
     for i in range(n):
         for a in range(m):
-            data[a, i] = V[i, a]
+            data[a, i] = V[i, a] + eps0
+    if k == 2:
+        equalize_two(V + eps0, data, eps0, activations, components, n_updates, inverse)
+        return
+    w, h, turned = np.empty((m, k)), np.empty((k, n)), np.empty((m, n))
+    for i in range(n):
         for c in range(k):
             h[c, i] = activations[i, c]
     for a in range(m):
         for c in range(k):
             w[a, c] = components[c, a]
-    inverse_model(w, h, eps0, turned)
-    room = np.empty((m, n))
-    equalize(data, eps0, w, h, n_updates, turned, room, np.empty((k, n)), np.empty((k, n)))
+    equalize_rows(data, eps0, w, h, n_updates, turned)
     for i in range(n):
         for a in range(m):
             inverse[i, a] = turned[a, i]
