@@ -51,7 +51,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        The longest first.
+        Start after start.
     """
     if quick:
         return [
@@ -60,7 +60,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         ]
     return [
         {"kind": kind, "start": start, "grid": list(GRID[kind])}
-        for kind in ("music", "gcm")
+        for kind in ("gcm", "music")
         for start in range(N_STARTS[kind])
     ]
 
