@@ -33,7 +33,7 @@ def compiled_advance(method: str, data: Any, options: TransformOptions) -> Any:
         Takes a state, returns the next one and its measures. None where the problem is large, in another type
         or place than float64 in NumPy, or made in another way than the paper's.
     """
-    held = data[:1] if method == "factors" else data.virtual
+    held = data[:1, ...] if method == "factors" else data.virtual
     paper_way = {
         "tl": options.search == "wolfe" and options.retraction == "exponential",
         "jd": options.search == "halving" and options.retraction == "polar",
