@@ -106,16 +106,19 @@ def _opened(path: Path) -> IO[str]:
 
 def _cells(stream: IO[str], delimiter: str | None, header: bool | None) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of every line that counts."""
-    reader: Any = None
-    lines = ((number, line.strip()) for number, line in enumerate(stream, 1))
-    filled = ((number, line) for number, line in lines if line and not line.startswith(COMMENTS))
-    for at, (number, line) in enumerate(filled):
-        if at == 0:
-            reader = _splitter(line, delimiter)
-        cells = reader(line)
-        if at == 0 and (_is_heading(cells) if header is None else header):
-            continue
-        if cells and cells[0]:
+    split: Any = None
+    for number, line in enumerate(stream, 1):
+        if split is None:
+            text = line.strip()
+            if not text or text.startswith(COMMENTS):
+                continue
+            split = _splitter(text, delimiter)
+            cells = split(text)
+            if _is_heading(cells) if header is None else header:
+                continue
+        else:
+            cells = split(line)
+        if cells and cells[0] and cells[0][0] not in COMMENTS:
             yield number, cells
 
 
@@ -129,6 +132,7 @@ def _splitter(line: str, delimiter: str | None) -> Any:
     mark = delimiter
 
     def split(line: str) -> list[str]:
+        line = line.strip()
         if '"' in line:
             return [cell.strip() for cell in next(csv.reader([line], delimiter=mark, skipinitialspace=True))]
         cells = [cell.strip() for cell in line.split(mark, 2 if "{" in line else -1)]

@@ -216,7 +216,7 @@ def _symmetric(adjacency: SparseMatrix, rule: str | None) -> SparseMatrix:
         n_apart = int(np.count_nonzero(difference.data > EQUAL * adjacency.data.max())) // 2
         raise UnsupportedInputError(
             f"The graph is directed: {n_apart} pairs of nodes have another weight one way than the other. "
-            "Pass symmetrize='sum' (add the two), 'mean' or 'max' to make it undirected."
+            "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected."
         )
     if rule == "max":
         return _tidy(adjacency.maximum(other))
