@@ -41,7 +41,7 @@ class Task:
     anchors : array of int or None
         Anchor words that the user chose, among the used ones.
     balance : bool
-        "nmf": whether documents are balanced.
+        "nmf": whether documents are balanced; otherwise they have unit length.
     options : mapping
         Of the method.
     rng : None, int, Generator, RandomState or SeedSequence
@@ -165,7 +165,7 @@ def _anchored(name: str) -> Callable[[Task], FoundTopics]:
 
 
 def least_squares(task: Task) -> FoundTopics:
-    """Factorize TF-IDF weights of unit length by `nonneg.NMF` with the Frobenius loss.
+    """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def least_squares(task: Task) -> FoundTopics:
     """
     from nonneg.estimators.nmf import NMF
 
-    X = term_weights(task.counts, task.inverse, unit_rows=True)
+    X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
     X = balanced_documents(X) if task.balance else X
     options = {"tol": 1e-6, "max_iter": 1000, **task.options}
     given = {}

@@ -39,8 +39,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_topics : int
         How many topics.
     method : str
-        "nmf" (default): least squares on TF-IDF weights of unit length, balanced so that large subjects do
-        not take all topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational
+        "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
+        topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational
         latent Dirichlet allocation. Or a search for anchor words, a name in `nonneg.separable.METHODS`
         ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...) or "merit(0)", MERIT without
         its row sparsity.
@@ -48,7 +48,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Anchor words that you choose, one a topic. Anchor methods take them in place of their search, "nmf" as
         its start.
     balance : bool
-        "nmf": whether documents are balanced.
+        "nmf": whether documents are balanced, each divided by the root of the sum of its similarities to all;
+        otherwise each has unit length.
     min_documents : int
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero.
     max_share : float
