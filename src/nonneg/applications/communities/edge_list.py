@@ -150,7 +150,7 @@ def _is_heading(cells: list[str]) -> bool:
 def _weight(cells: list[str], number: int, path: Path) -> float:
     if len(cells) < 3 or not cells[2]:
         return 1.0
-    text = cells[2]
+    text = cells[2].strip()
     if text.startswith("{"):
         found = ATTRIBUTE.search(text)
         return 1.0 if found is None else float(found[1])
