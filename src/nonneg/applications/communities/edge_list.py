@@ -153,8 +153,9 @@ def _weight(cells: list[str], number: int, path: Path) -> float:
     text = cells[2].strip()
     if text.startswith("{"):
         found = ATTRIBUTE.search(text)
-        return 1.0 if found is None else float(found[1])
-    value = _number(text.split()[0])
+        value = 1.0 if found is None else _number(found[1])
+    else:
+        value = _number(text.split()[0])
     if value is None:
         raise FileFormatError(
             f"{path}, line {number}: the weight {text!r} is no number. Expected two names and a number, or "
