@@ -61,7 +61,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Part after part, long ones first.
+        Draw after draw.
     """
     if quick:
         return [{"corpus": QUICK, "k": 3, "draw": 0, "part": part} for part in PARTS]
@@ -73,7 +73,10 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for draw in range(CONVERGED_DRAWS if part == "converged" else N_DRAWS)
     ]
     settings += [{"corpus": name, "part": part} for part in PARTS for name in (*CLUTO, *OTHERS)]
-    return sorted(settings, key=lambda setting: (list(PARTS).index(setting["part"]), -cost(setting)))
+    # Draw after draw, so that a part of the trials compares all candidates on the same documents.
+    return sorted(
+        settings, key=lambda setting: (setting["part"] == "converged", setting.get("draw", 0), cost(setting))
+    )
 
 
 def cost(setting: Mapping[str, Any]) -> float:
@@ -126,6 +129,19 @@ def _draw(setting: Setting) -> Draw:
     return prepared_draw(sp.csr_array(found.X)[filled], found.y[filled], len(np.unique(found.y[filled])))
 
 
+def _paired(records: Sequence[Record]) -> list[Record]:
+    """Keep the draws on which every candidate was run, but for those that are run on few."""
+    done: dict[tuple[Any, ...], set[str]] = {}
+    for record in records:
+        done.setdefault(_place(record), set()).add(record["part"])
+    both = {place for place, parts in done.items() if {"factorizations", "after MERIT"} <= parts}
+    return [record for record in records if _place(record) in both] if both else list(records)
+
+
+def _place(record: Record) -> tuple[Any, ...]:
+    return record["corpus"], record.get("k"), record.get("draw")
+
+
 def _collection(record: Record) -> str:
     return record["corpus"] if record["corpus"] in (*CORPORA, QUICK) else "whole"
 
@@ -154,7 +170,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     """
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (name,), found in grouped(
-        [dict(record, collection=_collection(record)) for record in records], "collection"
+        [dict(record, collection=_collection(record)) for record in _paired(records)], "collection"
     ).items():
         groups[name] = {str(key[0]): some for key, some in grouped(found, "candidate").items()}
     ranking = _ranking(groups)
