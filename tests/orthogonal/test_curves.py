@@ -60,7 +60,7 @@ def test_a_small_rotation_costs_no_eigenvectors(monkeypatch: pytest.MonkeyPatch)
     def refuse(*args: Any, **options: Any) -> Any:
         raise AssertionError("eigenvectors of a small rotation")
 
-    monkeypatch.setattr("nonneg.orthogonal.curves._eigenvectors", refuse)
+    monkeypatch.setattr("nonneg.orthogonal.curves._Eigenvectors", refuse)
     for retraction in CURVES:
         E, P, _ = problem(0.002, 30, 6)
         CURVES[retraction](E, P).at(np.ones(1))

@@ -16,6 +16,7 @@ from array_api_compat import device as device_of
 from nonneg._typing import Array
 from nonneg.orthogonal.group import (
     exponential,
+    negligible,
     norm_bound,
     polar,
     polar_velocity,
@@ -27,6 +28,8 @@ from nonneg.orthogonal.group import (
 
 # The degree-18 polynomial is exact to rounding up to this norm.
 LARGEST_TAYLOR = 1.09
+# Rotations that are larger lose digits, which are brought back.
+LARGEST_UNPOLISHED = 8.0
 # Products of full size that eigenvectors cost about as much as.
 EIGENVECTOR_PRODUCTS = 6
 
@@ -68,6 +71,7 @@ class ExponentialCurve:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
         self._norm = norm_bound(E) if reads else math.inf
+        self._enough = negligible(P.dtype)
         # P, E P, E^2 P and so on, as many as were needed.
         self._products = [P]
         self._stack: Any = None
@@ -132,7 +136,7 @@ class ExponentialCurve:
 
     def _affordable_terms(self, longest: float) -> int | None:
         m, p = self.P.shape[-2:]
-        n_terms = taylor_terms(self._norm * longest, self.P.dtype)
+        n_terms = taylor_terms(self._norm * longest, self._enough)
         # Terms that are there already cost nothing.
         missing = n_terms + 1 - len(self._products)
         return n_terms if missing * p <= EIGENVECTOR_PRODUCTS * m else None
@@ -167,15 +171,13 @@ class ExponentialCurve:
     def _by_eigenvectors(self, t: Array) -> Array:
         xp = self.xp
         if self._eigen is None:
-            self._eigen = _eigenvectors(-0.5 * (self._square + transposed(self._square)))
-        values, vectors = self._eigen
-        coordinates = transposed(vectors) @ self.P
-        angles = t * values**0.5
+            self._eigen = _Eigenvectors(-0.5 * (self._square + transposed(self._square)), self.E, self.P)
+        eigen = self._eigen
+        angles = t * eigen.roots
         one = xp.ones_like(angles)
         small = angles < 1e-8
         sine = xp.where(small, one, xp.sin(angles) / xp.where(small, one, angles))
-        found = vectors @ (xp.cos(angles) * coordinates) + t * (self.E @ (vectors @ (sine * coordinates)))
-        return polished(found)
+        return eigen.combined(xp.cos(angles), sine, t)
 
 
 class PolarCurve:
@@ -195,6 +197,7 @@ class PolarCurve:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
         self._norm = norm_bound(E) if reads else math.inf
+        self._enough = negligible(P.dtype)
         self._eigen: Any = None
 
     def at(self, step: Array) -> Array:
@@ -213,15 +216,14 @@ class PolarCurve:
         t = step[:, None, None]
         if not self.reads:
             return polar(t * self.E, reads=False) @ self.P
-        weights = _binomial_weights(self._norm * float(self.xp.max(self.xp.abs(step))), self.P.dtype)
+        weights = _binomial_weights(self._norm * float(self.xp.max(self.xp.abs(step))), self._enough)
         m, p = self.P.shape[-2:]
         if 2 * len(weights) * p <= EIGENVECTOR_PRODUCTS * m:
             half = self._series(weights, t)
             return half + t * (self.E @ half)
-        values, vectors = self._eigenvectors()
-        half = vectors @ ((transposed(vectors) @ self.P) / (1.0 + t * t * values) ** 0.5)
-        # Small eigenvalues are known up to the rounding of the largest.
-        return polished(half + t * (self.E @ half))
+        eigen = self._eigenvectors()
+        scale = 1.0 / (1.0 + (t * eigen.roots) ** 2) ** 0.5
+        return eigen.combined(scale, None, t)
 
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
         """Return the derivative of an objective along the curve.
@@ -244,19 +246,20 @@ class PolarCurve:
         if not self.reads:
             velocity = polar_velocity(self.E, polar(t * self.E, reads=False)) @ point[0]
         else:
-            values, vectors = self._eigenvectors()
-            velocity = self.E @ (vectors @ ((transposed(vectors) @ point[0]) / (1.0 + t * t * values)))
+            vectors, roots = self._eigenvectors().vectors, self._eigenvectors().roots
+            turned = (transposed(vectors) @ point[0]) / (1.0 + (t * roots) ** 2)
+            velocity = self.E @ (vectors @ turned)
         return objective.slope(point, velocity)
 
-    def _eigenvectors(self) -> tuple[Array, Array]:
+    def _eigenvectors(self) -> _Eigenvectors:
         if self._eigen is None:
-            if self.E.shape[0] == 1:
-                # One matrix at a time: NumPy then computes half of a symmetric product.
-                E = self.E[0, ...]
-                self._eigen = _eigenvectors((transposed(E) @ E)[None, ...])
-            else:
-                self._eigen = _eigenvectors(transposed(self.E) @ self.E)
-        return self._eigen
+            # One matrix at a time: NumPy then computes half of a symmetric product.
+            alone = self.E.shape[0] == 1
+            E = self.E[0, ...] if alone else self.E
+            square = transposed(E) @ E
+            self._eigen = _Eigenvectors(square[None, ...] if alone else square, self.E, self.P)
+        found: _Eigenvectors = self._eigen
+        return found
 
     def _series(self, weights: list[float], t: Array) -> Array:
         """Return the sum of weights times (t E)^(2 j) P."""
@@ -274,20 +277,43 @@ CURVES: dict[str, type[ExponentialCurve] | type[PolarCurve]] = {
 """The ways from a skew matrix to rotations."""
 
 
-def _eigenvectors(A: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, as a column and not negative, and eigenvectors of symmetric matrices."""
-    xp = array_namespace(A)
-    values, vectors = xp.linalg.eigh(A)
-    return xp.where(values > 0, values, xp.zeros_like(values))[..., None], vectors
+class _Eigenvectors:
+    """Functions of -E^2 applied to P and E P, by its eigenvectors."""
+
+    def __init__(self, negative_square: Array, E: Array, P: Array) -> None:
+        xp = array_namespace(E)
+        values, self.vectors = xp.linalg.eigh(negative_square)
+        # The angular velocities, as a column: eigenvalues are not negative but for rounding.
+        self.roots = xp.where(values > 0, values, xp.zeros_like(values))[..., None] ** 0.5
+        self.coordinates = transposed(self.vectors) @ P
+        self.E = E
+        self.largest = float(xp.max(self.roots))
+        # Worth a product of full size where P is not narrow.
+        wide = 2 * P.shape[-1] > P.shape[-2]
+        self.moved = E @ self.vectors if wide else None
+
+    def combined(self, even: Array, odd: Array | None, t: Array) -> Array:
+        """Return even(-E^2) P + t E odd(-E^2) P; the functions are the same where one is given."""
+        first = even * self.coordinates
+        second = first if odd is None else odd * self.coordinates
+        found = self.vectors @ first
+        if self.moved is not None:
+            found = found + t * (self.moved @ second)
+        elif odd is None:
+            found = found + t * (self.E @ found)
+        else:
+            found = found + t * (self.E @ (self.vectors @ second))
+        # Small eigenvalues are known up to the rounding of the largest.
+        far = self.largest * float(array_namespace(t).max(t)) > LARGEST_UNPOLISHED
+        return polished(found) if far else found
 
 
 def _halvings(norm: float) -> int:
     return max(0, math.ceil(math.log2(norm / LARGEST_TAYLOR))) if norm > LARGEST_TAYLOR else 0
 
 
-def _binomial_weights(norm: float, dtype: Any) -> list[float]:
+def _binomial_weights(norm: float, enough: float) -> list[float]:
     """Return those coefficients of (1 - x^2)^(-1/2) after the first that matter up to a norm below 1."""
-    enough = 1e-17 if "64" in str(dtype) else 1e-8
     weights: list[float] = []
     weight, size = 1.0, 1.0
     while len(weights) < 60 and weight * size > enough:

@@ -145,22 +145,37 @@ def taylor_18(A: Array, square: Array, cube: Array, sixth: Array) -> Array:
     return second + (third + ninth) @ ninth
 
 
-def taylor_terms(norm: float, dtype: Any) -> int:
+def negligible(dtype: Any) -> float:
+    """Return what does not matter beside 1.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of entries.
+
+    Returns
+    -------
+    float
+        A tenth of rounding.
+    """
+    return 1e-17 if "64" in str(dtype) else 1e-8
+
+
+def taylor_terms(norm: float, enough: float) -> int:
     """Return how many terms of Taylor's series of exp matter.
 
     Parameters
     ----------
     norm : float
         Of the matrix.
-    dtype : dtype
-        Of its entries.
+    enough : float
+        A term so small is left out.
 
     Returns
     -------
     int
         The power of the last one; 1000 where there are more than 60.
     """
-    enough = 1e-17 if "64" in str(dtype) else 1e-8
     term = norm
     for j in range(1, 60):
         term *= norm / (j + 1)
