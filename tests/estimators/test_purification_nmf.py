@@ -54,14 +54,14 @@ def test_the_paper_s_name_of_the_start_from_cones(data):
 
 def test_given_features_are_refined_as_by_the_function(data):
     start = perturbed_features(data.H, 0.1, rng=1)
-    model = PurificationNMF(init=start, max_iter=20, tol=0)
+    model = PurificationNMF(init=start, max_iter=40, tol=0)
     W = model.fit_transform(data.X)
-    result = purify(data.X, start, max_iter=20, tol=0)
+    result = purify(data.X, start, max_iter=40, tol=0)
     np.testing.assert_array_equal(model.components_, result.features)
     np.testing.assert_array_equal(W, result.W)
     np.testing.assert_array_equal(W, model.transform(data.X))
     np.testing.assert_allclose(model.inverse_transform(W), data.X, atol=1e-6)
-    assert len(model.history_) == model.n_iter_ == 20
+    assert len(model.history_) == model.n_iter_ == 40
     assert model.certificate_["warm-start"].holds
     assert W.min() >= 0
 
