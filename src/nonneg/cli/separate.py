@@ -98,7 +98,7 @@ def _add_model_arguments(group: Any) -> None:
 def _add_search_arguments(group: Any) -> None:
     group.add_argument("--starts", type=arguments.count, metavar="N", help="starts (default: 3)")
     group.add_argument(
-        "--init", choices=["jd", "dct", "random"], help="transform to start from (default: jd)"
+        "--init", choices=["dct", "jd", "random"], help="transform to start from (default: dct)"
     )
     group.add_argument(
         "--max-iter", type=arguments.count, metavar="N", help="at most so many iterations (default: 100)"

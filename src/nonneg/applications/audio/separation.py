@@ -97,7 +97,7 @@ class SourceSeparation(BaseEstimator):
         method: str = "tl",
         eps0: float | str = "auto",
         n_starts: int = 3,
-        init: Any = "jd",
+        init: Any = "dct",
         max_iter: int = 100,
         tol: float = 1e-7,
         average_frames: int = 1,

@@ -161,7 +161,7 @@ def _recording_verdicts(recording: Sequence[Record], records: Sequence[Record]) 
         Verdict(
             f"10 s of sound in frames of 512: 100 iterations of TL-NMF take at most {LONGEST:g} s",
             learnt["seconds"] <= LONGEST if both and learnt else None,
-            f"{learnt['seconds']:.0f} s, with the start {learnt['fit_seconds']:.0f} s"
+            f"{learnt['seconds']:.0f} s, the whole fit {learnt['fit_seconds']:.0f} s"
             if learnt
             else "not run",
         ),
