@@ -14,14 +14,8 @@ from nonneg.orthogonal import exponential, skew_part
 from nonneg.solvers.majorization_equalization import majorization_equalization
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.factor_updates import update_factors
-from nonneg.transforms.objective import (
-    DiagonalityObjective,
-    DivergenceObjective,
-    FitObjective,
-    divergence,
-    full_objective,
-    likelihood,
-)
+from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
+from nonneg.transforms.objective import DiagonalityObjective, DivergenceObjective, FitObjective
 from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import WorkingFrames, working_frames, working_state
 

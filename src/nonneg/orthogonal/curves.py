@@ -55,7 +55,7 @@ class Curve(Protocol):
 
 
 class ExponentialCurve:
-    """exp(t E) P.
+    """The points exp(t E) P.
 
     Parameters
     ----------

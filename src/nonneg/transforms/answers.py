@@ -13,7 +13,7 @@ from nonneg.orthogonal.group import polished
 from nonneg.transforms.batches import STOPPED, Batch, LoopOptions, ended
 from nonneg.transforms.certify import certified
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.objective import divergence, full_objective, likelihood
+from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.result import StartsSummary, TransformResult
 from nonneg.transforms.runs import lane_history, last_values

@@ -12,15 +12,12 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History
 from nonneg.orthogonal.group import orthogonality_error, skew_part
 from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
 from nonneg.transforms.objective import (
     DiagonalityObjective,
     DivergenceObjective,
     FitObjective,
     VarianceObjective,
-    divergence,
-    full_objective,
-    likelihood,
-    variances,
 )
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import transformed_frames

@@ -8,7 +8,8 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg.orthogonal.quasi_newton import rotation_step
-from nonneg.transforms.objective import DiagonalityObjective, likelihood, variances
+from nonneg.transforms.likelihoods import likelihood, variances
+from nonneg.transforms.objective import DiagonalityObjective
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import TransformState
 from nonneg.transforms.transform_learning import Measures

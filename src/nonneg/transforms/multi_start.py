@@ -12,7 +12,7 @@ from nonneg.transforms.answers import best_transform, best_two_stage
 from nonneg.transforms.batches import STOPPED, LoopOptions, ended
 from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.objective import variances
+from nonneg.transforms.likelihoods import variances
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state

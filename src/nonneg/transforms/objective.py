@@ -1,4 +1,4 @@
-"""C, L and I, and the objectives of the rotations: each is a function of the variances alone.
+"""The objectives of the rotations: each is a function of the variances alone.
 
 A rotation R moves the transformed frames X to X R'. With v the variances (sums of squares of X over virtual
 realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
@@ -9,154 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
-from nonneg.kernels import frame_rows
-
-
-def variances(X: Array, data: Any) -> Array:
-    """Return the sums of squares over virtual realizations.
-
-    Parameters
-    ----------
-    X : array of shape (batch, n_rows, m)
-        Transformed virtual realizations.
-    data : FrameCovariances, WorkingFrames or int
-        Which rows belong to a frame; a number of frames means those of `FrameCovariances.rows`.
-
-    Returns
-    -------
-    array of shape (batch, n_frames, m)
-        The paper's V, transposed.
-    """
-    n_frames = data if isinstance(data, int) else data.n_frames
-    if X.shape[1] == n_frames:
-        return X * X
-    starts = getattr(data, "starts", None)
-    if starts is not None:
-        if frame_rows.serves(X):
-            return frame_rows.sums_of_squares(X, starts, data.counts)
-        return np.add.reduceat(X * X, starts, axis=1)
-    xp = array_namespace(X)
-    parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
-    return xp.sum(parts * parts, axis=1)
-
-
-def weighted_rows(X: Array, weights: Array, factor: float, data: Any) -> Array:
-    """Multiply the rows of every frame by its weights.
-
-    Parameters
-    ----------
-    X : array of shape (batch, n_rows, m)
-        Transformed virtual realizations.
-    weights : array of shape (batch, n_frames, m)
-        One a variance.
-    factor : float
-        Times all.
-    data : FrameCovariances or WorkingFrames
-        Which rows belong to a frame.
-
-    Returns
-    -------
-    array of shape (batch, n_rows, m)
-        The products.
-    """
-    starts = getattr(data, "starts", None)
-    if starts is not None and frame_rows.serves(X) and frame_rows.serves(weights):
-        return frame_rows.weighted_rows(X, weights, factor, starts, data.counts)
-    weights = factor * weights
-    if X.shape[1] == data.n_frames:
-        return X * weights
-    if starts is not None:
-        return X * np.repeat(weights, data.counts, axis=1)
-    xp = array_namespace(X)
-    parts = xp.reshape(X, (X.shape[0], -1, data.n_frames, X.shape[2]))
-    return xp.reshape(parts * weights[:, None, :, :], X.shape)
-
-
-def likelihood(V: Array, eps0: float) -> Array:
-    """Return L, the criterion of joint diagonalization (13).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    eps0 : float
-        Added to them.
-
-    Returns
-    -------
-    array of shape (batch,)
-        ``M N + sum log(V + eps0)``.
-    """
-    return V.shape[1] * V.shape[2] + sum_of_logs(V, eps0)
-
-
-def sum_of_logs(V: Array, eps0: float) -> Array:
-    """Return the sum of log(V + eps0).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    eps0 : float
-        Added to them.
-
-    Returns
-    -------
-    array of shape (batch,)
-        One sum a run.
-    """
-    if frame_rows.serves(V):
-        return frame_rows.sum_of_logs(V, eps0)
-    xp = array_namespace(V)
-    return xp.sum(xp.log(V + eps0), axis=(1, 2))
-
-
-def divergence(V: Array, inverse: Array, eps0: float) -> Array:
-    """Return I, the Itakura-Saito divergence (14).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    array of shape (batch,)
-        Not negative.
-    """
-    xp = array_namespace(V)
-    ratio = (V + eps0) * inverse
-    return xp.sum(ratio - xp.log(ratio) - 1.0, axis=(1, 2))
-
-
-def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
-    """Return C, from its own definition (4).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    array of shape (batch,)
-        L + I up to rounding.
-    """
-    xp = array_namespace(V)
-    return xp.sum((V + eps0) * inverse - xp.log(inverse), axis=(1, 2))
+from nonneg.transforms.likelihoods import sum_of_logs, variances, weighted_rows
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,8 @@ from nonneg._typing import Array
 from nonneg.kernels import frame_rows
 from nonneg.orthogonal.quasi_newton import rotation_step
 from nonneg.transforms.factor_updates import update_factors
-from nonneg.transforms.objective import (
-    DivergenceObjective,
-    FitObjective,
-    divergence,
-    full_objective,
-    likelihood,
-    variances,
-)
+from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
+from nonneg.transforms.objective import DivergenceObjective, FitObjective
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import TransformState
 
