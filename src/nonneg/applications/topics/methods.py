@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -252,7 +254,9 @@ def dirichlet(task: Task) -> FoundTopics:
         **{"max_iter": 20, **task.options},
     )
     try:
-        model.fit(task.counts)
+        # scikit-learn prints its progress where results belong.
+        with contextlib.redirect_stdout(sys.stderr):
+            model.fit(task.counts)
     except ValueError as error:
         raise InvalidDataError(
             f"scikit-learn's LatentDirichletAllocation refused the documents: {error}"
