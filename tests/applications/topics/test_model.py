@@ -134,6 +134,8 @@ def test_names_come_from_data_frames_and_vocabularies(planted):
     pd = pytest.importorskip("pandas")
     names = [f"word{at}" for at in range(300)]
     frame = pd.DataFrame(planted.X.toarray(), columns=names)
+    series = TopicModel(2, stop_words="english", random_state=0).fit(pd.Series(TEXTS))
+    assert "dog" in series.vocabulary_
     model = TopicModel(3, method="spa").fit(frame)
     assert all(word.startswith("word") for word in model.anchor_words_)
     with pytest.raises(ValueError, match="feature names"):

@@ -45,7 +45,8 @@ def are_texts(documents: Any) -> bool:
             f"Expected a list of documents, got one {type(documents).__name__}. Put it into a list, one "
             "text a document."
         )
-    if sp.issparse(documents) or hasattr(documents, "dtypes") or getattr(documents, "ndim", 1) != 1:
+    # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
+    if sp.issparse(documents) or len(getattr(documents, "shape", (0,))) != 1:
         return False
     if not hasattr(documents, "__len__"):
         return False
