@@ -155,7 +155,7 @@ def test_quick_curves_fall():
 
 
 def test_arrival_and_what_is_faster():
-    grid = list(find_experiment("tlnmf/figure-4").trials(False)[-1]["grid"])
+    grid = list(find_experiment("tlnmf/figure-4").trials(False)[0]["grid"])
     slow = {"kind": "gcm", "start": 0, "grid": grid, "method": "tl", "first": 100.0}
     slow["C"] = [100.0 / J**2 for J in grid]
     assert arrival(slow) == 50
