@@ -34,13 +34,14 @@ def test_the_quick_table():
 
 def made_up(change=0.0):
     return [
-        {"corpus": corpus, "k": k, "draw": draw, "method": method, "npmi": 0.1, "argmax accuracy": 0.5}
+        {"corpus": corpus, "k": k, "draw": draw, "method": method, "npmi": 0.1}
         | {"n_words": 100, "seconds": 1.0}
-        | {measure: table_2.printed(corpus, measure, method, k) + change for measure in table_2.MEASURES}
+        | {measure: table_2.printed(corpus, measure, of, k) + change for measure in table_2.MEASURES}
+        | {"argmax accuracy": table_2.printed(corpus, "accuracy", of, k) + change + 0.01}
         for corpus in table_2.CORPORA
         for k in NUMBERS
         for draw in range(N_DRAWS)
-        for method in ("spa", "merit")
+        for method, of in (("spa", "spa"), ("merit", "merit"), ("default", "merit"))
     ]
 
 
@@ -48,7 +49,7 @@ def test_verdicts_compare_with_the_printed_table():
     assert {verdict.met for verdict in verdicts(TABLE_2, made_up()).values()} == {True}
     worse = verdicts(TABLE_2, made_up(-0.04)).values()
     # Coherence and overlap have more room than 0.04, accuracy has less.
-    assert [verdict.met for verdict in worse] == [True, True, False, False] * 2
+    assert [verdict.met for verdict in worse] == [True, True, False, False, False] * 2
     assert {verdict.met for verdict in verdicts(TABLE_2, made_up()[:-1]).values()} == {True, None}
 
 

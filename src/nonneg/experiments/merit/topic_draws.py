@@ -134,8 +134,8 @@ def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLU
     draw : Draw
         The documents.
     method : str
-        A key of `ANCHOR_METHODS`, "nmf" (Frobenius, weights of unit length), "kl" (counts) or "lda"
-        (variational).
+        A key of `ANCHOR_METHODS`, "nmf" (Frobenius, weights of unit length), "kl" (counts), "lda"
+        (variational) or "default" (that of `TopicModel`).
     seed : int
         Of what the method and k-means draw.
     n_clusterings : int
@@ -198,6 +198,12 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         return topics, document_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)
+    if method == "default":
+        from nonneg.applications import TopicModel
+
+        found_model = TopicModel(draw.k, random_state=seed)
+        memberships = found_model.fit_transform(draw.counts)
+        return found_model.topics_, memberships, {"n_iter": found_model.n_iter_}
     from nonneg import NMF
 
     kl = method == "kl"
@@ -283,5 +289,13 @@ def cost(setting: Mapping[str, Any]) -> float:
     """
     words = {"tdt2": 5000 + 1500 * setting["k"], "reuters21578": 2200 + 500 * setting["k"]}
     n = words.get(setting["corpus"], 300) / 10_000
-    each = {"greedy": 1.0, "merit": 5.0 * n, "merit(0)": 5.0 * n, "nmf": 0.3, "kl": 1.0, "lda": 4.5}
+    each = {
+        "greedy": 1.0,
+        "merit": 5.0 * n,
+        "merit(0)": 5.0 * n,
+        "nmf": 0.3,
+        "default": 0.3,
+        "kl": 1.0,
+        "lda": 4.5,
+    }
     return each.get(setting["group"], 100.0 * n) * n * setting["k"] / 5.0 + 1.0
