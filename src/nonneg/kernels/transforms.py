@@ -171,7 +171,7 @@ def learn_step(
 
     batch, n, m = activations.shape[0], activations.shape[1], transform.shape[1]
     transforms, w, h = np.array(transform, order="C"), _turned(components), _turned(activations)
-    before = np.ascontiguousarray(np.swapaxes(frames, 1, 2))
+    before = np.ascontiguousarray(frames.swapaxes(1, 2))
     after, V, inverse = np.empty_like(before), np.empty((batch, m, n)), np.empty((batch, m, n))
     fits, rotations = np.empty((batch, 3)), np.empty((batch, 3))
     counts = (n_rotation_updates, max_trials)
@@ -200,9 +200,9 @@ def learn_step(
     over_ranges(work, batch, grain=1, operations=cost * batch)
     return Learnt(
         transforms,
-        np.swapaxes(after, 1, 2),
-        np.swapaxes(h, 1, 2),
-        np.swapaxes(w, 1, 2),
+        after.swapaxes(1, 2),
+        h.swapaxes(1, 2),
+        w.swapaxes(1, 2),
         _named(FIT_MEASURES, fits) | _named(ROTATION_MEASURES, rotations),
     )
 
@@ -245,7 +245,7 @@ def diagonalize_step(
 
     batch, m = transform.shape[:2]
     transforms = np.array(transform, order="C")
-    before = np.ascontiguousarray(np.swapaxes(frames, 1, 2))
+    before = np.ascontiguousarray(frames.swapaxes(1, 2))
     after = np.empty_like(before)
     V, inverse = np.empty((batch, m, n_frames)), np.empty((batch, m, n_frames))
     likelihoods, rotations = np.empty(batch), np.empty((batch, 3))
@@ -272,7 +272,7 @@ def diagonalize_step(
 
     over_ranges(work, batch, grain=1, operations=2.0 * columns.size * m * batch)
     measures = {"L": likelihoods} | _named(ROTATION_MEASURES, rotations)
-    return Diagonalized(transforms, np.swapaxes(after, 1, 2), measures)
+    return Diagonalized(transforms, after.swapaxes(1, 2), measures)
 
 
 def factor_step(
@@ -306,7 +306,7 @@ def factor_step(
     from nonneg.kernels.compiled import transforms as compiled
 
     w, h = _turned(components), _turned(activations)
-    V = np.ascontiguousarray(np.swapaxes(variances, 1, 2))
+    V = np.ascontiguousarray(variances.swapaxes(1, 2))
     inverse, fits = np.empty((len(h), *V.shape[1:])), np.empty((len(h), 3))
 
     def work(start: int, stop: int) -> None:
@@ -315,12 +315,12 @@ def factor_step(
 
     cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
     over_ranges(work, len(h), grain=1, operations=cost * len(h))
-    return Factors(np.swapaxes(h, 1, 2), np.swapaxes(w, 1, 2), _named(FIT_MEASURES, fits))
+    return Factors(h.swapaxes(1, 2), w.swapaxes(1, 2), _named(FIT_MEASURES, fits))
 
 
 def _turned(array: FloatArray) -> FloatArray:
     """Return a copy with the last two axes exchanged, contiguous."""
-    return np.array(np.swapaxes(array, 1, 2), order="C")
+    return np.array(array.swapaxes(1, 2), order="C")
 
 
 def _rooms(columns: FloatArray, n: int) -> tuple[FloatArray, ...]:
