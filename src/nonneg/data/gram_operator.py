@@ -31,7 +31,7 @@ def to_numpy(array: Array) -> Float64Array:
     array
         On the host.
     """
-    if is_torch_array(array) or is_cupy_array(array):
+    if not isinstance(array, np.ndarray) and (is_torch_array(array) or is_cupy_array(array)):
         array = to_device(array, "cpu")
     return np.asarray(array, dtype=np.float64)
 
