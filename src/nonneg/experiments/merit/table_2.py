@@ -107,7 +107,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         settings,
         key=lambda setting: (
             first.index(setting["group"]) if setting["group"] in first else len(first),
-            0 if setting["group"] in first else setting["draw"],
+            0 if setting["group"] in first[:3] else setting["draw"],
             -cost(setting),
         ),
     )
