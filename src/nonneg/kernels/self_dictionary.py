@@ -9,6 +9,7 @@ float64, the lowest index first.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,7 @@ def best_atoms(
     scan = _HostScan(dictionary, residual, slope)
     n_points, m = residual.shape
     groups = dictionary.groups if len(wanted) > FEWEST_POINTS else None
-    find = scan.columns
+    find: Callable[[IntArray], IntArray] = scan.columns
     if groups is not None:
         if not len(groups.leaders):
             groups.follow(scan.columns(wanted[:: max(1, len(wanted) // COLUMNS)]))
