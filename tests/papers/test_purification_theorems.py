@@ -179,6 +179,19 @@ def test_linear_sparsity(quick):
     assert root == [False] * 3
 
 
+def test_the_end_waits_for_weights_below_the_threshold():
+    # In this draw no weight lies between the thresholds of two iterations: nothing moves, and it is not done.
+    experiment = find_experiment("purification/sparsity")
+    (setting,) = [
+        setting
+        for setting in experiment.trials(quick=False)
+        if (setting["case"], setting["n"], setting["share"]) == ("uniform", 40, 0.05)
+    ]
+    (record,) = experiment.run(setting | {"first_draw": 1, "n_draws": 1})
+    assert record["n_iter"] < 60
+    assert record["relative_e_norm"] < 1e-10
+
+
 def test_without_the_relu_a_rotation_stays(quick):
     for (update, rule, shape), (record,) in grouped(quick("relu"), "update", "decode", "shape").items():
         if rule != "linear":

@@ -174,7 +174,15 @@ def purify(
                 f"{start.sentence} Start from better features (nonneg.PurificationNMF finds some by name), "
                 "or pass check_start='report' to go on."
             )
-        step = Iteration(samples, options, method, truth=true, beta=beta, scales=scales)
+        step = Iteration(
+            samples,
+            options,
+            method,
+            truth=true,
+            beta=beta,
+            scales=scales,
+            settled=stop.tol or checked_tolerance(None, samples.dtype),
+        )
         run = iterate(
             step,
             state,

@@ -95,6 +95,9 @@ class Iteration:
         Weight in the potential.
     scales : array of shape (n,) or None
         What the features are multiplied by beside the ones that a user sees.
+    settled : float
+        When no feature moves by more than this share, a threshold that is being lowered goes down to the
+        noise at once: weights may lie below it, and the end must not come before they were seen.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Iteration:
         truth: FloatArray | None,
         beta: float,
         scales: FloatArray | None,
+        settled: float = 1e-10,
     ) -> None:
         self.samples = samples
         self.options = options
@@ -113,6 +117,7 @@ class Iteration:
         self.truth = truth
         self.beta = beta
         self.scales = scales
+        self.settled = settled
         self.ended = False
 
     def inverse_of(self, state: PurificationState) -> PseudoInverse:
@@ -146,10 +151,11 @@ class Iteration:
         eta = state.eta
         if self.options.adaptive and change > max(GROWTH * state.change, LARGE_CHANGE):
             eta = max(eta / 2, SMALLEST_ETA)
+        still = self.options.anneal < 1 and change <= self.settled
         new = replace(
             state,
             features=features,
-            threshold=state.threshold * self.options.anneal,
+            threshold=state.threshold * (0.0 if still else self.options.anneal),
             noise=moments.noise,
             reference=moments.mean_weights,
             eta=eta,

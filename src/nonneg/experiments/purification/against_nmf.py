@@ -52,7 +52,7 @@ def found_parts(
     dict
         Method -> features and facts about the run. NMF goes on until its error settles, and if that is
         earlier than the end of the purification it has had all the time it can use; with the
-        Kullback-Leibler divergence, which is slower, it has as long as the purification, and at least 50
+        Kullback-Leibler divergence, which is slower, it has as long as the purification, and at least 20
         iterations.
     """
     start = features_to_start(as_data_matrix(X), n, init, seed)
@@ -74,7 +74,7 @@ def found_parts(
         began = time.perf_counter()
 
         def late(now: Any, *, name: str = name, began: float = began) -> bool:
-            return name == "nmf-kl" and now.n_iter >= 50 and time.perf_counter() - began > taken
+            return name == "nmf-kl" and now.n_iter >= 20 and time.perf_counter() - began > taken
 
         fitted = factorize(
             positive,

@@ -38,7 +38,7 @@ for them.
 
 Purification and NMF of the same rank begin at the same features, fifty passes of NMF on the noisy data (NMF
 has zeros where the noisy data are negative); NMF may go on until it settles, with the Kullback-Leibler
-divergence for as long as the purification takes and at least 50 iterations. Cosines with the known
+divergence for as long as the purification takes and at least 20 iterations. Cosines with the known
 features, best one-to-one pairing, {N_DRAWS} draws.
 """
 

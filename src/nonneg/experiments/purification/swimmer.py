@@ -49,7 +49,7 @@ negative.
 Purification and NMF of the same rank begin at the same features, fifty passes of NMF (`init="nmf"`), and
 are compared with the known parts by the cosines of the best one-to-one pairing. NMF may go on until it
 settles; with the Kullback-Leibler divergence, which fits photons best, it has the time of the purification
-and at least 50 iterations. {N_DRAWS} draws.
+and at least 20 iterations. {N_DRAWS} draws.
 """
 
 
