@@ -9,7 +9,6 @@ float64, the lowest index first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
