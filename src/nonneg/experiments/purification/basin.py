@@ -15,7 +15,7 @@ from nonneg.experiments.registry import TITLES
 
 NAME = "purification/basin"
 N_DRAWS = 5
-LEVELS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 4.0)
+LEVELS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 0.95, 2.0, 4.0)
 SUCCESS = 1e-6
 CASES: dict[str, dict[str, Any]] = {
     "binary": {"weights": "binary"},
