@@ -47,6 +47,7 @@ def recording(method, unseen, seconds):
             [
                 mixture("tl", 37.0),
                 mixture("jd", 36.0),
+                mixture("jd", 35.0) | {"init": "dct"},
                 mixture("dct", 14.0),
                 mixture("dct", 20.0, window="sine"),
                 mixture("tl", 37.0, 10),
@@ -60,6 +61,7 @@ def recording(method, unseen, seconds):
             [
                 mixture("tl", 29.0, residual=1e-3),
                 mixture("jd", 36.0),
+                mixture("jd", 35.0) | {"init": "dct"},
                 mixture("dct", 14.0),
                 mixture("dct", 20.0, window="sine"),
                 mixture("tl", 37.0, 10),

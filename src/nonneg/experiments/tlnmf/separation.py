@@ -46,6 +46,12 @@ so can be compared; the same on the {TEST:g} s behind, which no method has seen 
 learnt, activations of each frame fitted); and the time.
 
 Times are those of all iterations of all starts, and of the whole fit.
+
+*What was chosen on these very mixtures*: the share of eps0, the Tukey window, and TL-NMF's start. The first
+full run started TL-NMF from a joint diagonalizer and gave, for single takes and the Tukey window, 27.6 +- 14
+dB (least 9.0), below JD+NMF; the cosine transform was then taken for TL-NMF. So that the comparison is fair,
+JD+NMF is shown from that start too, and the better of its two starts counts: from the same start the methods
+separate these notes equally well, and what mattered was the start.
 """
 
 
@@ -85,7 +91,13 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         | {"test": TEST, "iterations": 100, "starts": 1, "threads": 1}
         for method in METHODS
     ]
-    return [*mixtures, *real]
+    # JD+NMF from the start that TL-NMF has.
+    same_start = [
+        setting | {"init": "dct"}
+        for setting in mixtures
+        if setting["method"] == "jd" and setting["window"] == "tukey" and len(setting["takes"]) == 1
+    ]
+    return [*mixtures, *real, *same_start]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -111,7 +123,7 @@ def _separation(setting: Setting, n_sources: int, frame_length: int) -> SourceSe
         window=WINDOWS[setting["window"]],
         method=setting["method"],
         n_starts=setting["starts"],
-        init=STARTS[setting["method"]],
+        init=setting.get("init", STARTS[setting["method"]]),
         max_iter=setting["iterations"],
         tol=0.0,
         random_state=0,
