@@ -158,7 +158,7 @@ def test_unbiased_noise_averages_out(quick):
 def test_general_weights(quick):
     for record in quick("weights"):
         if record["update"] == "regression":
-            assert record["e_norm"] < 1e-9
+            assert record["e_norm"] <= (1e-6 if record["weights"] == "uniform" else 1e-12)
         else:
             assert 0.12 < record["e_norm"] < 0.5
         assert record["c2"] <= record["C2"] <= 2 * record["c2"]
