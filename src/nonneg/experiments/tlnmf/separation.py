@@ -77,7 +77,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
             for name in METHODS
         ]
     common = {"iterations": 100, "starts": 3, "threads": 1}
-    mixtures = [
+    mixtures: list[dict[str, Any]] = [
         {"part": "mixtures", "set": "nonstationary440", "simulation": simulation, "window": window}
         | {"takes": takes, "method": method}
         | common
