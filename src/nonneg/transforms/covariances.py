@@ -80,7 +80,7 @@ class FrameCovariances:
         Returns
         -------
         array of shape (n_frames, frame_length)
-            The paper's E_S(|Phi Y|^2), transposed.
+            The paper's ``E_S(|Phi Y|^2)``, transposed.
         """
         X = self.virtual @ transform.T
         return array_namespace(X).sum(X * X, axis=0)
