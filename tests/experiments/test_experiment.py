@@ -62,5 +62,6 @@ def test_every_name_leads_to_its_experiment(name):
     assert (experiment.name, experiment.title) == (name, TITLES[name])
     for quick in (True, False):
         keys = [setting_key(setting) for setting in experiment.trials(quick)]
-        assert keys
+        # Some experiments list only what the data sets at hand allow.
+        assert keys or experiment.missing_data_sets(quick)
         assert len(set(keys)) == len(keys)

@@ -20,7 +20,8 @@ FOLDER = Path(__file__).parent / "data"
 
 def checked(name):
     """A case with one point a row and the weight of (18), which is half of the one without the 1/2."""
-    case = np.load(FOLDER / f"merit_case_{name}.npz")
+    with np.load(FOLDER / f"merit_case_{name}.npz") as stored:
+        case = {key: stored[key] for key in stored.files}
     return case, np.ascontiguousarray(case["X"].T), float(case["lam"]) / 2, float(case["mu"])
 
 
