@@ -34,7 +34,8 @@ def home(tmp_path, monkeypatch):
 
 def test_faces_are_upright_and_scaled(home):
     faces = datasets.load_olivetti(home, dtype=np.float32)
-    stored = np.load(home / "olivetti_64x64/data.npz")["X"][1].reshape(64, 64)
+    with np.load(home / "olivetti_64x64/data.npz") as file:
+        stored = file["X"][1].reshape(64, 64)
     assert faces.X.dtype == np.float32
     np.testing.assert_allclose(faces.X[1].reshape(faces.feature_shape), stored.T / 255, rtol=1e-6)
     np.testing.assert_array_equal(faces.y, [0, 0, 1])

@@ -13,7 +13,8 @@ CASES = ("S1", "S10")
 
 def checked_case(name: str) -> SimpleNamespace:
     """Return one of the checked cases; matrices that need turning are turned."""
-    stored = np.load(DATA / f"vec_gcm_{name}.npz")
+    with np.load(DATA / f"vec_gcm_{name}.npz") as file:
+        stored = {key: file[key] for key in file.files}
     case = SimpleNamespace(stored=stored, Y=np.swapaxes(stored["Y"], 1, 2), eps0=float(stored["eps0"]))
     case.init = (stored["Phi0"], stored["W0"].T, stored["H0"].T)
     return case
