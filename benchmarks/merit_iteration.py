@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,6 +21,7 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.contender import stopwatch
 from benchmarks.memory import peak_beyond
+from benchmarks.processes import measured_apart
 from benchmarks.race import Settings
 from benchmarks.records import latest
 from benchmarks.tables import markdown, number
@@ -220,20 +219,14 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     sizes = SIZES[:2] if settings.quick else SIZES
     for n_points in sizes:
         head = {"claim": NAME, "case": f"N={n_points}", "n_points": n_points, "threads": settings.threads}
-        yield head | {"contender": "speed"} | _in_a_process("speed", n_points, settings.threads)
+        yield (
+            head
+            | {"contender": "speed"}
+            | measured_apart("merit_iteration", "speed", n_points, settings.threads)
+        )
         if settings.threads == 1:
             how = "whole" if n_points <= 10_000 or settings.repeats >= 5 else "end"
-            yield head | {"contender": "memory"} | _in_a_process("memory", n_points, how)
-
-
-def _in_a_process(what: str, n_points: int, how: Any) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.merit_iteration", what, str(n_points), str(how)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parent.parent
-    )
-    if done.returncode:
-        return {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-    return json.loads(done.stdout)
+            yield head | {"contender": "memory"} | measured_apart("merit_iteration", "memory", n_points, how)
 
 
 def table(records: list[dict[str, Any]]) -> str:

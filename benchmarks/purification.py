@@ -12,11 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.contender import stopwatch
 from benchmarks.memory import peak_beyond
+from benchmarks.processes import measured_apart
 from benchmarks.race import Settings
 from benchmarks.records import latest
 from benchmarks.tables import markdown, number
@@ -231,21 +230,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     n_samples = STREAM_SAMPLES // 20 if settings.quick else STREAM_SAMPLES
     for what in WHAT:
         head = {"claim": NAME, "case": what, "threads": settings.threads}
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.purification",
-            what,
-            str(settings.threads),
-            str(n_samples),
-        ]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parent.parent
-        )
-        if done.returncode:
-            yield head | {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-        else:
-            yield head | json.loads(done.stdout)
+        yield head | measured_apart("purification", what, settings.threads, n_samples)
 
 
 def table(records: list[dict[str, Any]]) -> str:

@@ -13,16 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import machine
 from benchmarks.contender import stopwatch
+from benchmarks.processes import measured_apart
 from benchmarks.race import Settings
 from benchmarks.records import latest
 from benchmarks.tables import markdown, number
@@ -301,14 +300,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
             continue
         head = {"claim": NAME, "case": name, "threads": settings.threads}
         turns = 5 if settings.quick else 21
-        command = [sys.executable, "-m", "benchmarks.transforms", name, str(settings.threads), str(turns)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parent.parent
-        )
-        if done.returncode:
-            yield head | {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-        else:
-            yield head | json.loads(done.stdout)
+        yield head | measured_apart("transforms", name, settings.threads, turns)
 
 
 def table(records: list[dict[str, Any]]) -> str:

@@ -24,7 +24,8 @@ from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
-# What NumPy, zip and JSON raise at files that are truncated, spoiled or of another kind.
+# What NumPy, zip and JSON raise at files that are truncated, spoiled or of another kind
+# (NotImplementedError: a way to compress that zipfile does not know).
 UNREADABLE = (
     OSError,
     EOFError,

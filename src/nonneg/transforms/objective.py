@@ -6,6 +6,7 @@ realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from nonneg.transforms.likelihoods import sum_of_logs, variances, weighted_rows
 
 
 @dataclass(frozen=True)
-class VarianceObjective:
+class VarianceObjective(ABC):
     """An objective of rotations; points are (P, X, V): transform, transformed frames and their variances.
 
     Attributes
@@ -31,6 +32,7 @@ class VarianceObjective:
     data: Any
     eps0: float
 
+    @abstractmethod
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance.
 
@@ -44,7 +46,6 @@ class VarianceObjective:
         array of shape (batch, n_frames, m)
             F'(v).
         """
-        raise NotImplementedError
 
     def at(self, P: Array) -> Point:
         """Return the point of given transforms.
