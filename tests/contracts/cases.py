@@ -24,6 +24,8 @@ MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 MISSING_CASES = [case for case in CASES if SOLVERS[case.values[0]].takes_missing(case.values[1])]
 PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
 K = 3
+SETTLED = 25
+"""Iterations in which the loss of a run that has ended does not fall."""
 
 
 def with_forms(cases, forms):
@@ -56,6 +58,16 @@ def start(shape=(24, 15), seed=1, k=K):
 def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, **options):
     """Run a solver for so many iterations."""
     return factorize(X, k, solver=name, loss=beta, max_iter=max_iter, tol=tol, **options)
+
+
+def run_until_settled(X, name, beta, *, max_iter, **options):
+    """Run a solver until its loss no longer falls, or for so many iterations: quick ones end early."""
+
+    def settled(progress):
+        losses = progress.history.loss
+        return len(losses) > SETTLED and losses[-SETTLED] - losses[-1] <= 1e-12 * losses[-1]
+
+    return run(X, name, beta, max_iter=max_iter, callback=settled, **options)
 
 
 def close(found, expected, rel):

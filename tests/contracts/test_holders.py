@@ -57,9 +57,10 @@ def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", "strict", "dask"]))
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
-    options = {"max_iter": 60, "tol": 1e-3, "init": "random", "rng": 0}
+    options = {"max_iter": 60, "tol": 1e-2, "init": "random", "rng": 0}
     expected = run(X, name, beta, **options)
     result = run(bring(X, form), name, beta, **options)
+    assert result.n_iter == expected.n_iter < 60
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
 
 

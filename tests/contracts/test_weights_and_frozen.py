@@ -9,7 +9,16 @@ import pytest
 import scipy.optimize
 from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
-from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, run, start
+from tests.contracts.cases import (
+    CASES,
+    MISSING_CASES,
+    PENALTIES,
+    close,
+    entries,
+    run,
+    run_until_settled,
+    start,
+)
 from tests.references.objectives import objective
 
 COUNTS = np.random.default_rng(3).integers(0, 4, size=24)
@@ -118,7 +127,9 @@ def test_a_stronger_l1_penalty_gives_smaller_factors(name, beta):
 @pytest.mark.parametrize(("name", "beta"), [case for case in CASES if 1 <= case.values[1] <= 2])
 def test_with_all_of_h_frozen_the_convex_optimum_is_found(name, beta):
     X, given = entries(beta), start()
-    result = run(X, name, beta, H=given["H"], frozen_components=[0, 1, 2], max_iter=400, alpha_W=0.002)
+    result = run_until_settled(
+        X, name, beta, H=given["H"], frozen_components=[0, 1, 2], max_iter=400, alpha_W=0.002
+    )
 
     def loss(w, row):
         return objective(X[row : row + 1], w[None], given["H"], beta=beta, alpha_W=0.002, alpha_H=0.0)
