@@ -12,7 +12,8 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
-    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF, load
+    from nonneg.applications.saved_models import load
+    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF
     from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
@@ -36,7 +37,7 @@ _HOME = {
     "factorize": "nonneg.solvers",
     "joint_diagonalize": "nonneg.transforms",
     "learn_transform": "nonneg.transforms",
-    "load": "nonneg.estimators",
+    "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
     "purify": "nonneg.purification",
     "select_anchors": "nonneg.separable",

@@ -102,7 +102,7 @@ def write_separation_results(
         with warnings.catch_warnings():
             # It says that the checkpoint folder is not part of a saved model.
             warnings.simplefilter("ignore", NonnegWarning)
-            separated.model.model_.save(fresh / MODEL)
+            separated.model.save(fresh / MODEL)
         (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
         try:
             page = build_separation_page(_shown(separated, record, players))

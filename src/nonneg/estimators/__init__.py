@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface, and the reader of saved models."""
+"""Estimators with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.nmf import NMF
     from nonneg.estimators.purification_nmf import PurificationNMF
-    from nonneg.estimators.saving import load
     from nonneg.estimators.separable_nmf import SeparableNMF
     from nonneg.estimators.transform_nmf import TransformNMF
 
-__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "TransformNMF", "load"]
+__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "TransformNMF"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -24,6 +23,5 @@ __getattr__ = lazy_names(
         "PurificationNMF": "nonneg.estimators.purification_nmf",
         "SeparableNMF": "nonneg.estimators.separable_nmf",
         "TransformNMF": "nonneg.estimators.transform_nmf",
-        "load": "nonneg.estimators.saving",
     },
 )

@@ -1,16 +1,14 @@
-"""What the estimators share: reading the input, scikit-learn's conventions, saving."""
+"""What the factorizing estimators share: reading the input, scikit-learn's conventions, saving."""
 
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._typing import Array, LeftArray
@@ -18,24 +16,18 @@ from nonneg.certificates.error_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
 from nonneg.data.checks import checked_data
 from nonneg.data.spectral import to_numpy
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, ShapeError
+from nonneg.estimators.stored import StoredEstimator
+from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError
 from nonneg.losses.penalties import Penalties
 
 
-class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """An estimator whose `components_` are the rows of H in X ~ W H."""
 
     components_: Array
     missing: str
     # Whether components may have negative entries, as data points of signed data do.
     signed_components = False
-
-    def _validate_params(self) -> None:
-        # scikit-learn's words, in an error that is also one of ours.
-        try:
-            super()._validate_params()
-        except RejectedParameterError as error:
-            raise InvalidParameterError(str(error)) from None
 
     @property
     def _n_features_out(self) -> int:
@@ -74,18 +66,15 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return X @ beside(self.components_, X)
         return X @ on_host(self.components_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file: arrays and JSON, no pickle.
+    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        from nonneg.estimators.saved_factors import factor_parts
 
-        Parameters
-        ----------
-        path : str or path
-            The file; `nonneg.load` reads it. One that exists is replaced when the new one is whole.
-        """
-        check_is_fitted(self)
-        from nonneg.estimators.saving import save_model
+        return factor_parts(self)
 
-        save_model(self, path)
+    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
+        from nonneg.estimators.saved_factors import restore_factors
+
+        restore_factors(self, header, arrays, path)
 
     def _fitted_arrays(self) -> dict[str, Any]:
         """Return what a saved model holds beside the components: NumPy arrays by name."""

@@ -18,7 +18,7 @@ from nonneg.data.spectral import to_numpy
 from nonneg.estimators._base import FactorizingEstimator, input_data, on_host
 from nonneg.estimators.cone_encoding import cones_of, sums_by_cone
 from nonneg.estimators.cone_stream import SKETCH_ROWS, ConeStream, take_in
-from nonneg.exceptions import FileFormatError
+from nonneg.estimators.stored import check_arrays
 from nonneg.geometry import angles_between
 from nonneg.initializers.cone_rank_one import ConeResult
 from nonneg.rank_selection import estimate_rank
@@ -171,14 +171,10 @@ class OnlineConeEstimator(FactorizingEstimator):
             "stream_widest_join": (),
             "stream_n_seen": (),
         }
-        whole = {"labels_", "centroid_indices_", "stream_numbers", "stream_counts"}
+        kinds = dict.fromkeys(shapes, "if")
+        kinds |= dict.fromkeys(("labels_", "centroid_indices_", "stream_numbers", "stream_counts"), "i")
+        check_arrays(arrays, shapes, kinds, path)
         for name, array in arrays.items():
-            kinds = "i" if name in whole else "if"
-            if name not in shapes or array.shape != shapes[name] or array.dtype.kind not in kinds:
-                raise FileFormatError(
-                    f"{path}: expected {name} of shape {shapes.get(name)}, got {array.dtype} of shape "
-                    f"{array.shape}. The file is damaged."
-                )
             if not name.startswith("stream_"):
                 setattr(self, name, array)
         memory = {name[7:]: array for name, array in arrays.items() if name.startswith("stream_")}

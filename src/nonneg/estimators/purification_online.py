@@ -13,6 +13,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.purification_start import features_to_start, number_of_features
+from nonneg.estimators.stored import check_arrays
 from nonneg.exceptions import FileFormatError
 from nonneg.iteration.loop import Stalled
 from nonneg.purification.decode import Decoder
@@ -181,14 +182,7 @@ class OnlinePurification(FactorizingEstimator):
         shapes = {"inverse": wide, "threshold": vector, "rule": number}
         shapes |= {f"state_{name}": shape for name, shape in state.items()}
         shapes |= {f"{part}_{name}": shape for part in ("past", "pending") for name, shape in moments.items()}
-        whole = {"rule", "state_iteration", "state_supports"}
-        for name, array in arrays.items():
-            kinds = "i" if name in whole else "f"
-            if name not in shapes or array.shape != shapes[name] or array.dtype.kind not in kinds:
-                raise FileFormatError(
-                    f"{path}: expected {name} of shape {shapes.get(name)}, got {array.dtype} of shape "
-                    f"{array.shape}. The file is damaged."
-                )
+        check_arrays(arrays, shapes, dict.fromkeys(("rule", "state_iteration", "state_supports"), "i"), path)
         rules = ("unshifted", "shifted", "linear")
         if not 0 <= int(arrays["rule"]) < len(rules):
             raise FileFormatError(f"{path}: there is no rule of decoding {int(arrays['rule'])}.")

@@ -8,45 +8,30 @@ import os
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nonneg._version import __version__
-from nonneg.certificates.certificate import Certificate
-from nonneg.estimators._base import on_host
+from nonneg.estimators.stored import names_array
 from nonneg.exceptions import (
     FileFormatError,
-    InvalidParameterError,
     NonnegError,
     NonnegWarning,
     OutputError,
     UnsafeFileError,
 )
-from nonneg.iteration import History
-from nonneg.rank_selection import RankResult
 
-FORMAT, FORMAT_VERSION = "nonneg-model", 1
-NUMBERS = ("n_components_", "n_iter_", "n_steps_", "reconstruction_err_", "n_features_in_")
+FORMAT, FORMAT_VERSION = "nonneg-model", 2
 # Parameters that belong to a process or a machine rather than to the model.
 NOT_STORED = ("callback", "checkpoint")
+# Arrays that were given as parameters, beside those that a fit found.
+PARAM = "param."
 
-
-def _classes() -> dict[str, Any]:
-    from nonneg.estimators.cone_nmf import ConeNMF
-    from nonneg.estimators.nmf import NMF
-    from nonneg.estimators.purification_nmf import PurificationNMF
-    from nonneg.estimators.separable_nmf import SeparableNMF
-    from nonneg.estimators.transform_nmf import TransformNMF
-
-    return {
-        "NMF": NMF,
-        "ConeNMF": ConeNMF,
-        "PurificationNMF": PurificationNMF,
-        "SeparableNMF": SeparableNMF,
-        "TransformNMF": TransformNMF,
-    }
+Classes = Mapping[str, Callable[[], Any]]
+"""The classes that a file may name: for each a function that imports it, because they load one by one."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -54,7 +39,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : estimator
+    model : StoredEstimator
         Fitted; not changed.
     path : str or path
         The file.
@@ -64,7 +49,42 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     OutputError
         If it cannot be written; a file that was there stays.
     """
-    params, notes = _stored_params(model)
+    header, arrays = packed(model)
+    stored = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
+    _write(Path(path), stored)
+    if header["notes"]:
+        warnings.warn(" ".join(header["notes"]), NonnegWarning, stacklevel=3)
+
+
+def packed(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all that a file holds of an estimator.
+
+    Parameters
+    ----------
+    model : StoredEstimator
+        Fitted; not changed.
+
+    Returns
+    -------
+    tuple of dict
+        Plain values for JSON, and NumPy arrays, by name. An estimator within another one is a part of its
+        values and arrays.
+    """
+    params: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    notes = []
+    for name, value in model.get_params(deep=False).items():
+        array = _given_array(value)
+        try:
+            if name in NOT_STORED and value is not None:
+                raise _NotPlain
+            if array is None:
+                params[name] = _to_plain(value)
+            else:
+                arrays[PARAM + name] = array
+        except _NotPlain:
+            notes.append(f"{name} was not stored: a saved model holds names and numbers only.")
+    parts, found = model._saved_parts()
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -72,40 +92,46 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
         "class": type(model).__name__,
         "params": params,
         "notes": notes,
-        "numbers": {name: getattr(model, name) for name in NUMBERS if hasattr(model, name)},
     }
-    if hasattr(model, "feature_names_in_"):
-        header["feature_names_in_"] = [str(name) for name in model.feature_names_in_]
-    if hasattr(model, "history_"):
-        header["history"] = model.history_.as_dict()
-    if hasattr(model, "certificate_"):
-        header["certificate"] = model.certificate_.as_dict()
-    if hasattr(model, "rank_estimate_"):
-        header["rank_estimate"] = model.rank_estimate_.as_dict()
-    arrays = {"components_": on_host(model.components_)}
-    if (online := getattr(model, "_online", None)) is not None:
-        header["online"] = {"n_samples": online.n_samples, "decay": online.decay}
-        if online.numerator is not None:
-            arrays["numerator"], arrays["denominator"] = (
-                on_host(online.numerator),
-                on_host(online.denominator),
-            )
-    arrays |= {f"fitted.{name}": array for name, array in model._fitted_arrays().items()}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    _write(Path(path), arrays)
-    if notes:
-        warnings.warn(" ".join(notes), NonnegWarning, stacklevel=3)
+    return header | parts, arrays | found
 
 
-def _stored_params(model: Any) -> tuple[dict[str, Any], list[str]]:
-    params, notes = {}, []
-    for name, value in model.get_params(deep=False).items():
-        value = value.item() if isinstance(value, np.generic) else value
-        if name not in NOT_STORED and (value is None or isinstance(value, bool | int | float | str)):
-            params[name] = value
-        elif value is not None:
-            notes.append(f"{name} was not stored: a saved model holds names and numbers only.")
-    return params, notes
+class _NotPlain(Exception):
+    """A value that JSON cannot hold."""
+
+
+def _given_array(value: Any) -> Any:
+    if not isinstance(value, np.ndarray) or value.dtype.kind in "biufU":
+        return value if isinstance(value, np.ndarray) else None
+    words = value.dtype == object and all(isinstance(word, str) for word in value.ravel())
+    return names_array(value) if words and value.ndim == 1 else None
+
+
+def _to_plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    # JSON knows lists alone; what else holds values says what it is.
+    if isinstance(value, list):
+        return [_to_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_to_plain(item) for item in value]}
+    if isinstance(value, set | frozenset):
+        return {"set": sorted((_to_plain(item) for item in value), key=repr)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _to_plain(item) for key, item in value.items()}}
+    raise _NotPlain
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "dict":
+        return {str(key): _from_plain(item) for key, item in content.items()}
+    return {"tuple": tuple, "set": frozenset}[kind](_from_plain(item) for item in content)
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
@@ -131,31 +157,25 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         ) from error
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote.
+def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
+    """Read a model that `save_model` wrote.
 
     Parameters
     ----------
     path : str or path
         The file. It may come from anywhere: no code in it is run.
+    classes : mapping of str to callable
+        The classes that it may name.
 
     Returns
     -------
     estimator
-        Fitted, ready for `transform`. `result_` is not stored: `transform` gives W again.
+        Fitted.
 
     Raises
     ------
     FileFormatError
-        If the file is not a saved model, is damaged, or names a class that nonneg does not have.
-
-    Examples
-    --------
-    >>> import numpy as np, nonneg, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
-    >>> nonneg.NMF(n_components=2).fit(np.eye(4)[:, :3] + 1).save(path)
-    >>> nonneg.load(path).components_.shape
-    (2, 3)
+        If the file is not a saved model, is damaged, or names another class.
     """
     content = Path(path).read_bytes()
     if not zipfile.is_zipfile(io.BytesIO(content)):
@@ -166,7 +186,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
-        return _restored(header, arrays, path)
+        return unpacked(header, arrays, classes, path)
     except NonnegError:
         raise
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same
@@ -181,7 +201,28 @@ def load(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any], path: Any) -> Any:
+def unpacked(header: dict[str, Any], arrays: dict[str, Any], classes: Classes, path: Any) -> Any:
+    """Return the estimator that `packed` was given.
+
+    Parameters
+    ----------
+    header, arrays : dict
+        From the file.
+    classes : mapping of str to callable
+        The classes that may be named.
+    path : path
+        Named in messages.
+
+    Returns
+    -------
+    estimator
+        Fitted.
+
+    Raises
+    ------
+    FileFormatError
+        If something in it is not as `packed` writes it.
+    """
     if header["format"] != FORMAT:
         raise FileFormatError(f"{path} is not a saved model: its format is {header['format']!r}.")
     if header["format_version"] > FORMAT_VERSION:
@@ -189,71 +230,43 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], path: Any) -> Any:
             f"{path} was written by a newer nonneg ({header['nonneg_version']}; this is {__version__}). "
             "Upgrade nonneg to read it."
         )
-    classes = _classes()
     if header["class"] not in classes:
         raise FileFormatError(
             f"{path} holds a model of class {header['class']!r}, which nonneg {__version__} does not have. "
             f"It has {sorted(classes)}."
         )
-    unknown = sorted(set(header["params"]) - set(classes[header["class"]]._get_param_names()))
-    if unknown:
+    kind = classes[header["class"]]()
+    params = {name: _from_plain(value) for name, value in header["params"].items()}
+    params |= {name.removeprefix(PARAM): arrays[name] for name in arrays if name.startswith(PARAM)}
+    if unknown := sorted(set(params) - set(kind._get_param_names())):
         raise FileFormatError(f"{path} sets parameters that {header['class']} does not have: {unknown}.")
-    model = classes[header["class"]](**header["params"])
+    model = kind(**params)
+    found = {name: array for name, array in arrays.items() if not name.startswith(PARAM)}
     try:
-        model._validate_params()
-    except InvalidParameterError as error:
+        if hasattr(model, "_parameter_constraints"):
+            model._validate_params()
+        model._restore_parts(header, found, path)
+    except FileFormatError:
+        raise
+    except NonnegError as error:
         raise FileFormatError(f"{path}: {error}") from error
-    _restore_fit(model, header, arrays, path)
     return model
 
 
-def _restore_fit(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    components = arrays["components_"]
-    numbers = {name: value for name, value in header["numbers"].items() if name in NUMBERS}
-    expected = (numbers["n_components_"], numbers["n_features_in_"])
-    good = components.dtype in (np.float32, np.float64) and components.shape == expected
-    good = good and bool(np.isfinite(components).all())
-    if not good or not (model.signed_components or (components >= 0).all()):
-        what = "components" if model.signed_components else "nonnegative components"
-        raise FileFormatError(
-            f"{path}: expected {what} of shape {expected}, got {components.dtype} of shape "
-            f"{components.shape}. The file is damaged."
-        )
-    model.components_ = components
-    for name, value in numbers.items():
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise FileFormatError(f"{path}: expected a number for {name}, got {value!r}.")
-        setattr(model, name, value)
-    if "feature_names_in_" in header:
-        names = np.asarray([str(name) for name in header["feature_names_in_"]], dtype=object)
-        if len(names) != model.n_features_in_:
-            raise FileFormatError(f"{path}: {len(names)} names for {model.n_features_in_} features.")
-        model.feature_names_in_ = names
-    if "history" in header:
-        model.history_ = History(header["history"])
-    if "certificate" in header:
-        model.certificate_ = Certificate.from_dict(header["certificate"])
-    if "rank_estimate" in header:
-        model.rank_estimate_ = RankResult.from_dict(header["rank_estimate"])
-    fitted = {name.removeprefix("fitted."): arrays[name] for name in arrays if name.startswith("fitted.")}
-    model._restore_arrays(fitted, path)
-    if "online" in header:
-        model._online = _online_state(header["online"], arrays, components.shape, path)
+def nested(arrays: Mapping[str, Any], within: str) -> dict[str, Any]:
+    """Return the arrays of an estimator, or of another part, that is within another one.
 
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        Of the whole.
+    within : str
+        The name of the part; its arrays are called ``<within>.<name>``.
 
-def _online_state(numbers: dict[str, Any], arrays: dict[str, Any], shape: tuple[int, int], path: Any) -> Any:
-    from nonneg.estimators.online import OnlineState
-
-    k, n_features = shape
-    decay = numbers["decay"]
-    state = OnlineState(
-        arrays.get("numerator"),
-        arrays.get("denominator"),
-        float(numbers["n_samples"]),
-        None if decay is None else float(decay),
-    )
-    if state.numerator is not None and (
-        state.numerator.shape != (n_features, k) or state.denominator.shape not in ((k, k), (n_features, k))
-    ):
-        raise FileFormatError(f"{path}: the sums of past batches do not fit the components.")
-    return state
+    Returns
+    -------
+    dict of str to array
+        Under their own names.
+    """
+    start = within + "."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -7,7 +7,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
@@ -15,7 +14,9 @@ from nonneg._typing import FloatArray
 from nonneg.applications.audio.frames import Framing, as_takes
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
+from nonneg.applications.audio.saved_separation import restore_separation, separation_parts
 from nonneg.estimators import TransformNMF
+from nonneg.estimators.stored import StoredEstimator
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -28,7 +29,7 @@ from nonneg.iteration import Progress
 TAKES = ("aligned", "consecutive")
 
 
-class SourceSeparation(BaseEstimator):
+class SourceSeparation(StoredEstimator):
     """Separate a recording into sources by NMF with a learnt transform.
 
     Parameters
@@ -230,6 +231,12 @@ class SourceSeparation(BaseEstimator):
         check_is_fitted(self)
         power = self.model_.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
+
+    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return separation_parts(self)
+
+    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
+        restore_separation(self, header, arrays, path)
 
     def _checked_number(self) -> int:
         n_components = self.n_sources if self.n_components is None else self.n_components

@@ -8,9 +8,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
@@ -21,14 +20,16 @@ from nonneg.applications.communities.eigenvectors import SPECTRA, leading_eigenv
 from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
 from nonneg.applications.communities.methods import CHOICES, SearchOptions, find_community_method
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
+from nonneg.applications.communities.saved_communities import community_parts, restore_communities
 from nonneg.applications.communities.spoc import connectivity
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
+from nonneg.estimators.stored import StoredEstimator
+from nonneg.exceptions import NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class MixedMembership(BaseEstimator):
+class MixedMembership(StoredEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
     Under the mixed membership stochastic blockmodel the rows of the leading eigenvectors of the adjacency
@@ -202,13 +203,6 @@ class MixedMembership(BaseEstimator):
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def _validate_params(self) -> None:
-        # scikit-learn's words, in an error that is also one of ours.
-        try:
-            super()._validate_params()
-        except RejectedParameterError as error:
-            raise InvalidParameterError(str(error)) from None
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> MixedMembership:
         """Find the communities of a graph.
@@ -324,6 +318,12 @@ class MixedMembership(BaseEstimator):
             rng=self.random_state,
             n_jobs=self.n_jobs,
         )
+
+    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return community_parts(self)
+
+    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
+        restore_communities(self, header, arrays, path)
 
     def node_table(self) -> dict[str, Any]:
         """Return all that is known about every node, as columns.

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
@@ -17,8 +16,10 @@ from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.pixels import Block, ScenePixels
+from nonneg.applications.hyperspectral.saved_unmixing import restore_unmixing, unmixing_parts
 from nonneg.applications.hyperspectral.statements import scene_statements
 from nonneg.data.files.cube import as_cube
+from nonneg.estimators.stored import StoredEstimator
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
@@ -28,7 +29,7 @@ ROWS = 1 << 14
 """So many pixels are unmixed at a time."""
 
 
-class Unmixing(BaseEstimator):
+class Unmixing(StoredEstimator):
     """Find the pure spectra of a scene and map them.
 
     Parameters
@@ -251,6 +252,12 @@ class Unmixing(BaseEstimator):
         """
         check_is_fitted(self)
         return match_library(self.endmembers_, library, wavelengths=self.wavelengths_)
+
+    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return unmixing_parts(self)
+
+    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
+        restore_unmixing(self, header, arrays, path)
 
     def _check_parameters(self) -> None:
         if self.reduce is not None and not find_method(method_name(self.method)).signed:

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
@@ -22,8 +21,10 @@ from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.memberships import shares_of, telling_documents
 from nonneg.applications.topics.methods import Task, run_method, topic_method
 from nonneg.applications.topics.reading import read_documents
+from nonneg.applications.topics.saved_topics import restore_topics, topic_parts
 from nonneg.applications.topics.term_weights import inverse_frequencies
 from nonneg.applications.topics.topic_recovery import rows_of_sum_one
+from nonneg.estimators.stored import StoredEstimator
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.metrics.topics import npmi_coherence, top_words, umass_coherence
 
@@ -31,7 +32,7 @@ N_TOP_WORDS = 20
 MEASURES = {"umass": umass_coherence, "npmi": npmi_coherence}
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """Topics of documents: distributions over words, and how much of each is in every document.
 
     Parameters
@@ -180,13 +181,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.string = True
         tags.input_tags.positive_only = True
         return tags
-
-    def _validate_params(self) -> None:
-        # scikit-learn's words, in an error that is also one of ours.
-        try:
-            super()._validate_params()
-        except RejectedParameterError as error:
-            raise InvalidParameterError(str(error)) from None
 
     @property
     def _n_features_out(self) -> int:
@@ -377,6 +371,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise UnknownNameError.of("measure", measure, MEASURES)
         counts = self._read(X, reset=False)[:, self.word_indices_]
         return MEASURES[measure](counts, top_words(self.components_[:, self.word_indices_], n_words))
+
+    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return topic_parts(self)
+
+    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
+        restore_topics(self, header, arrays, path)
 
     def _names(self, columns: IntArray) -> list[Any]:
         if self.vocabulary_ is None:
