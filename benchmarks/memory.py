@@ -14,7 +14,6 @@ import contextlib
 import ctypes
 import gc
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ import scipy.sparse
 
 from benchmarks import cases, machine
 from benchmarks.contender import quiet
+from benchmarks.processes import measured_apart
 from benchmarks.race import Settings
 from benchmarks.records import latest
 from benchmarks.tables import markdown, number
@@ -176,12 +176,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
                 words = [case.name, loss, dtype, str(settings.threads)]
                 head = {"claim": NAME} | dict(zip(("case", "loss", "dtype"), words, strict=False))
                 head["threads"] = settings.threads
-                command = [sys.executable, "-m", "benchmarks.memory", *words]
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode:
-                    yield head | {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-                else:
-                    yield head | json.loads(done.stdout)
+                yield head | measured_apart("memory", *words)
 
 
 def table(records: list[dict[str, Any]]) -> str:

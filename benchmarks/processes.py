@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 
-def measured_apart(module: str, *words: object) -> dict[str, Any]:
+def measured_apart(module: str, *words: object, show: bool = False) -> dict[str, Any]:
     """Run a benchmark's module, which prints one record.
 
     Parameters
@@ -18,20 +19,29 @@ def measured_apart(module: str, *words: object) -> dict[str, Any]:
         Its name inside this package.
     *words : object
         Its arguments.
+    show : bool
+        Whether what it says on standard error, such as the progress of a long run, is passed on as it comes.
 
     Returns
     -------
     dict
         The record; where the process failed, the last line of what it said as ``failure``.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).resolve().parent.parent,
-    )
-    if done.returncode:
-        return {"failure": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-    found: dict[str, Any] = json.loads(done.stdout)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+        with subprocess.Popen(
+            [sys.executable, "-m", f"benchmarks.{module}", *map(str, words)],
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).resolve().parent.parent,
+        ) as process:
+            last = "no message"
+            for line in process.stderr or ():
+                last = line.strip() or last
+                if show:
+                    sys.stderr.write(line)
+        if process.returncode:
+            return {"failure": last}
+        printed.seek(0)
+        found: dict[str, Any] = json.load(printed)
     return found
