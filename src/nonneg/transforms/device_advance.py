@@ -1,9 +1,9 @@
 """Iterations on a GPU without waiting for it: few trials of the search, recorded once and replayed.
 
 A program that asks after every trial of a search whether all have ended waits for the device each time. Here
-every run of a batch makes a fixed number of trials. If the search of some has not ended by then, the
-iteration is made again with more; what is still open after the most is done in the way that reads. The
-numbers are the same.
+every run of a batch makes a fixed number of trials. Where the search of a few has not ended by then, these
+few make the iteration again with more; where that of many has not, all do. What is still open after the most
+is done in the way that reads. The numbers are the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from nonneg._typing import Array
+from nonneg._typing import FloatArray, IntArray
 from nonneg.data.spectral import to_numpy
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import RENEWAL
@@ -24,12 +24,18 @@ from nonneg.transforms.transform_learning import Measures
 
 # Numbers of trials of every run that are recorded.
 TRIALS = (1, 2, 3, 5, 8)
+# Up to this share of a batch are few.
+FEW = 0.25
+# Few runs are made up to one of so many, so that as many numbers of runs are recorded.
+LEAST_PART, PART_FACTOR = 32, 4
 # After so many iterations that more trials than needed may have been made in, fewer are tried again.
 PATIENCE = 10
 # Calls before the operations are recorded, so that libraries have set up what they need.
-WARM_UP = 3
+WARM_UP = 2
 
 Step = Callable[[Any, Any, TransformOptions], tuple[Any, Measures]]
+Values = dict[str, FloatArray]
+"""One array of shape (batch,) by name, at home."""
 ARRAYS = ("transform", "frames", "activations", "components")
 
 
@@ -61,7 +67,7 @@ class DeviceAdvance:
         self._recorded: dict[tuple[int, int], _Recorded] = {}
         self._failed: set[int] = set()
 
-    def __call__(self, state: Any) -> tuple[Any, Measures]:
+    def __call__(self, state: Any) -> tuple[Any, Values]:
         """Make an iteration.
 
         Parameters
@@ -73,63 +79,71 @@ class DeviceAdvance:
         -------
         state : TransformState or FactorState
             The next one.
-        measures : mapping
-            Arrays of shape (batch,).
+        measures : dict
+            Arrays of shape (batch,), at home.
         """
         if state.n_done % RENEWAL == 0:
             self._failed = set()
         if self._idle >= PATIENCE and self.level:
             self.level, self._idle = self.level - 1, 0
+        most = len(self.trials) - 1
         while True:
             new, measures = self.quick_step(state)
             open_ends = self._open_ends(state, measures)
-            if not len(open_ends) or self.level == len(self.trials) - 1:
+            if len(open_ends) <= FEW * state.batch or self.level == most:
                 break
             self.level, self._idle = self.level + 1, 0
         self._idle += 1
-        if not len(open_ends):
-            return new, measures
-        again, found = self.step(state.part(open_ends), self.data, self.options)
-        if self.stays:
-            failed = open_ends[to_numpy(found["searched"]) == 0]
-            self._failed |= {int(lane) for lane in state.lanes[failed]}
-        return _put(new, again, open_ends), {
-            name: _put_rows(values, found[name], open_ends) for name, values in measures.items()
-        }
+        if len(open_ends) and self.level < most:
+            part = state.part(_filled(open_ends, state.batch))
+            again, found = self.quick_step(part, most)
+            new, measures = _put(new, measures, again, found, open_ends)
+            open_ends = open_ends[found["searched"][: len(open_ends)] == 0]
+        if len(open_ends):
+            again, found = _at_home(*self.step(state.part(open_ends), self.data, self.options))
+            if self.stays:
+                failed = open_ends[found["searched"] == 0]
+                self._failed |= {int(lane) for lane in state.lanes[failed]}
+            new, measures = _put(new, measures, again, found, open_ends)
+        return new, measures
 
-    def _open_ends(self, state: Any, measures: Measures) -> Any:
+    def _open_ends(self, state: Any, measures: Values) -> IntArray:
         """Return the runs whose search has not ended and may still succeed."""
         if not self.searches:
-            return np.empty(0, int)
-        found = np.flatnonzero(to_numpy(measures["searched"]) == 0)
+            return np.empty(0, np.int64)
+        found = np.flatnonzero(measures["searched"] == 0)
         if self.stays and len(found) and self._failed:
-            found = np.array([at for at in found if int(state.lanes[at]) not in self._failed], int)
+            found = np.array([at for at in found if int(state.lanes[at]) not in self._failed], np.int64)
         return found
 
-    def quick_step(self, state: Any) -> tuple[Any, Measures]:
-        """Make an iteration with the present number of trials.
+    def quick_step(self, state: Any, level: int | None = None) -> tuple[Any, Values]:
+        """Make an iteration with a fixed number of trials.
 
         Parameters
         ----------
         state : TransformState or FactorState
             Where the batch stands.
+        level : int, optional
+            Which of the numbers of trials; the present one by default.
 
         Returns
         -------
         state : TransformState or FactorState
             The next one.
-        measures : mapping
+        measures : dict
             `searched` is 0 for runs whose search has not ended.
         """
-        options = replace(self.options, reads=False, max_trials=self.trials[self.level])
+        level = self.level if level is None else level
+        options = replace(self.options, reads=False, max_trials=self.trials[level])
         held = state.activations if state.activations is not None else state.transform
         if not getattr(held, "is_cuda", False):
-            return self.step(state, self.data, options)
-        key = (state.batch, self.level)
+            return _at_home(*self.step(state, self.data, options))
+        key = (state.batch, level)
         if key not in self._recorded:
-            # Batches shrink when starts are given up: what was recorded for others is let go.
-            kept = {other: what for other, what in self._recorded.items() if other[0] == state.batch}
-            self._recorded = kept | {key: _Recorded(self.step, self.data, options, state)}
+            if level == self.level:
+                # Batches shrink when starts are given up: what was recorded for larger ones is let go.
+                self._recorded = {at: what for at, what in self._recorded.items() if at[0] <= state.batch}
+            self._recorded[key] = _Recorded(self.step, self.data, options, state)
         return self._recorded[key](state)
 
 
@@ -154,27 +168,46 @@ class _Recorded:
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            self._new, self._measures = step(self._state, data, options)
+            self._new, measures = step(self._state, data, options)
+            # One table, so that the device is waited for once.
+            self._names = list(measures)
+            self._table = torch.stack([measures[name] for name in self._names])
 
-    def __call__(self, state: Any) -> tuple[Any, Measures]:
+    def __call__(self, state: Any) -> tuple[Any, Values]:
         for name, place in self._places.items():
             place.copy_(getattr(state, name))
         self._graph.replay()
         # Copies: the next replay writes to the same places.
         new = {name: getattr(self._new, name).clone() for name in self._places}
-        measures = {name: values.clone() for name, values in self._measures.items()}
+        rows = self._table.cpu().numpy()
+        measures = dict(zip(self._names, rows, strict=True))
         return replace(state, **new, n_done=state.n_done + 1), measures
 
 
-def _put(state: Any, part: Any, rows: Any) -> Any:
-    """Return a batch with some runs replaced."""
-    names = [name for name in ARRAYS if getattr(state, name, None) is not None]
-    changed = {name: _put_rows(getattr(state, name), getattr(part, name), rows) for name in names}
-    return replace(state, **changed)
+def _at_home(state: Any, measures: Measures) -> tuple[Any, Values]:
+    """Bring measures home."""
+    return state, {name: to_numpy(values) for name, values in measures.items()}
 
 
-def _put_rows(whole: Array, part: Array, rows: Any) -> Array:
-    xp = array_namespace(whole)
-    changed = xp.asarray(whole, copy=True)
-    changed[xp.asarray(rows, device=device_of(whole))] = part
-    return changed
+def _filled(rows: IntArray, batch: int) -> IntArray:
+    """Return rows, the last one repeated until there are one of a few numbers of them."""
+    size = LEAST_PART
+    while size < len(rows):
+        size *= PART_FACTOR
+    return rows[np.minimum(np.arange(min(size, batch)), len(rows) - 1)]
+
+
+def _put(state: Any, measures: Values, part: Any, found: Values, rows: IntArray) -> tuple[Any, Values]:
+    """Replace some runs of a batch, and their measures, by the first ones of another batch."""
+    n = len(rows)
+    changed = {}
+    for name in ARRAYS:
+        whole = getattr(state, name, None)
+        if whole is not None:
+            xp = array_namespace(whole)
+            changed[name] = xp.asarray(whole, copy=True)
+            changed[name][xp.asarray(rows, device=device_of(whole))] = getattr(part, name)[:n, ...]
+    values = {name: column.copy() for name, column in measures.items()}
+    for name, column in values.items():
+        column[rows] = found[name][:n]
+    return replace(state, **changed), values
