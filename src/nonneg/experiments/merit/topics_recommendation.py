@@ -20,7 +20,7 @@ from nonneg.experiments.registry import TITLES
 NAME = "merit/topics-recommendation"
 RECOMMENDED = ("nmf balanced plain", "argmax")
 """The candidate and the way to sort documents that `TopicModel` has as its default."""
-N_DRAWS = 20
+N_DRAWS = 10
 CLUTO = ("tr11", "tr12", "tr23", "tr41", "re0", "fbis", "k1a", "classic", "la1")
 OTHERS = ("bbc", "hitech")
 PARTS = {"factorizations": FACTORIZATIONS, "after MERIT": AFTER_MERIT, "converged": CONVERGED}
