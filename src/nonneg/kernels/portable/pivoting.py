@@ -1,0 +1,145 @@
+"""Block principal pivoting over rows that each have a support of their own, whatever they are solved for.
+
+What is solved for a support, and which components violate a condition then, is the business of the kind of
+rows: `block_pivoting` for nonnegative weights, `simplex` for weights that sum to one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# All wrong components are exchanged while that makes progress, and so often when it makes none.
+PATIENCE = 3
+
+
+class PivotedRows:
+    """The rows that are not solved yet, with their guesses of the support.
+
+    Parameters
+    ----------
+    xp : namespace
+        Of the arrays.
+    gram : array of shape (k, k) or (n_rows, k, k)
+        The systems, float64.
+    cross : array of shape (n_rows, k)
+        The right-hand sides.
+    passive : bool array of shape (n_rows, k)
+        The first guess of the supports.
+    """
+
+    def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
+        self.xp, self.gram, self.cross, self.passive = xp, gram, cross, passive
+        n_rows, k = cross.shape
+        device = cross.device
+        self.eye = xp.eye(k, dtype=xp.float64, device=device)
+        self.diagonal = xp.sum(gram * self.eye, axis=-1)
+        self.fewest = xp.full((n_rows,), k + 1, device=device)
+        self.patience = xp.full((n_rows,), PATIENCE, device=device)
+        self.position = xp.arange(k, device=device)
+
+    def solve(self) -> tuple[Any, Any, Any]:
+        """Solve for the present supports.
+
+        Returns
+        -------
+        x : array of shape (n_rows, k)
+            The solutions.
+        n_wrong : array of int of shape (n_rows,)
+            How many components violate a condition.
+        wrong : bool array of shape (n_rows, k)
+            Which.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to say what is solved.")
+
+    def exchange(self, n_wrong: Any, wrong: Any) -> None:
+        """Exchange all wrong components while that makes progress, else only the last one.
+
+        Parameters
+        ----------
+        n_wrong, wrong : array
+            From `solve`.
+        """
+        xp = self.xp
+        better = n_wrong < self.fewest
+        self.fewest = xp.where(better, n_wrong, self.fewest)
+        out_of_patience = xp.logical_and(xp.logical_not(better), self.patience <= 0)
+        self.patience = xp.where(better, xp.full_like(self.patience, PATIENCE), self.patience - 1)
+        last = xp.max(xp.where(wrong, self.position, xp.full_like(self.position, -1)), axis=1)
+        wrong = xp.where(out_of_patience[:, None], self.position == last[:, None], wrong)
+        self.passive = xp.where(wrong, xp.logical_not(self.passive), self.passive)
+
+    def keep(self, rows: Any) -> None:
+        """Drop all other rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            The rows that stay.
+        """
+        take = self.xp.take
+        if self.gram.ndim == 3:
+            self.gram = take(self.gram, rows, axis=0)
+            self.diagonal = take(self.diagonal, rows, axis=0)
+        self.cross, self.passive = take(self.cross, rows, axis=0), take(self.passive, rows, axis=0)
+        self.fewest, self.patience = take(self.fewest, rows), take(self.patience, rows)
+
+
+def pivot_in_batches(
+    kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, *, max_pivots: int, size: int
+) -> tuple[Any, Any]:
+    """Solve all rows, so many at a time.
+
+    Parameters
+    ----------
+    kind : type
+        The rows: what they are solved for.
+    xp : namespace
+        Of the arrays.
+    factor : array of shape (n_rows, k)
+        The start, whose positive entries are the first guess.
+    gram : array of shape (k, k) or (n_rows, k, k)
+        The systems.
+    cross : array of shape (n_rows, k)
+        The right-hand sides.
+    max_pivots : int
+        Rows that need more exchanges are flagged.
+    size : int
+        Rows a batch, which holds a matrix for each.
+
+    Returns
+    -------
+    factor : array of shape (n_rows, k)
+        The solutions; flagged rows are as they came.
+    unsolved : array of bool of shape (n_rows,)
+        The flags.
+    """
+    parts, flags = [], []
+    for start in range(0, max(factor.shape[0], 1), size):
+        rows = slice(start, min(factor.shape[0], start + size))
+        own = gram[rows, :, :] if gram.ndim == 3 else gram
+        part, flag = _pivot(kind, xp, factor[rows, :], own, cross[rows, :], max_pivots)
+        parts.append(part)
+        flags.append(flag)
+    return xp.concat(parts, axis=0), xp.concat(flags, axis=0)
+
+
+def _pivot(
+    kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, max_pivots: int
+) -> tuple[Any, Any]:
+    dtype, wide = factor.dtype, xp.float64
+    solution, gram, cross = xp.astype(factor, wide), xp.astype(gram, wide), xp.astype(cross, wide)
+    todo = kind(xp, gram, cross, solution > 0)
+    unsolved = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
+    for _ in range(max_pivots):
+        x, n_wrong, wrong = todo.solve()
+        right = n_wrong == 0
+        # Each unsolved row of the whole takes the next one of the batch.
+        turn = xp.clip(xp.cumulative_sum(xp.astype(unsolved, xp.int64)) - 1, min=0)
+        fresh = xp.logical_and(unsolved, xp.take(right, turn))
+        solution = xp.where(fresh[:, None], xp.take(x, turn, axis=0), solution)
+        unsolved = xp.logical_and(unsolved, xp.logical_not(fresh))
+        if not bool(xp.any(unsolved)):
+            break
+        todo.exchange(n_wrong, wrong)
+        todo.keep(xp.nonzero(xp.logical_not(right))[0])
+    return xp.astype(solution, dtype), unsolved
