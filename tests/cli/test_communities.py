@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from tests.report.test_browser import CHECK, CHROMIUM, shown
 
+from nonneg import load
 from nonneg.cli import main
 
 
@@ -25,6 +26,7 @@ def test_les_miserables_from_names_to_report(tmp_path, capsys):
         "memberships.csv",
         "result.json",
         "graph.svg",
+        "model.npz",
         "report.html",
     }
     with (out / "memberships.csv").open(encoding="utf-8") as stream:
@@ -34,6 +36,7 @@ def test_les_miserables_from_names_to_report(tmp_path, capsys):
     assert all(sum(row) == pytest.approx(1.0) for row in shares.values())
     # The students of the barricade and the friends of Fantine's youth are apart.
     assert table["Enjolras"]["label"] == table["Combeferre"]["label"] != table["Favourite"]["label"]
+    assert load(out / "model.npz").node_names_ == list(table)
     record = json.loads((out / "result.json").read_text())
     assert {entry["pure_node"] for entry in record["communities"]} >= {"Valjean", "Fantine"}
     assert record["data"]["n_edges"] == 254

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg import load
 from nonneg.applications.topics.files import read_documents
 from nonneg.cli import main
 from nonneg.exceptions import FileFormatError, InvalidParameterError
@@ -35,7 +36,7 @@ def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
     assert main(["topics", str(folder), "-k", "2", "--method", method, "--quiet", "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("2 topics in 8 documents; the largest, ")
-    names = {"topics.csv", "documents.csv", "topics.npy", "result.json", "report.html"}
+    names = {"topics.csv", "documents.csv", "topics.npy", "result.json", "model.npz", "report.html"}
     assert {path.name for path in out.iterdir()} == names
     record = json.loads((out / "result.json").read_text())
     words = [{word for word, _ in topic["words"][:3]} for topic in record["topics"]]
@@ -46,6 +47,7 @@ def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
     assert rows["animal0.txt"] == animals
     assert rows["money/1.md"] == 1 - animals
     np.testing.assert_allclose(np.load(out / "topics.npy").sum(axis=1), 1.0)
+    assert load(out / "model.npz").predict(["a dog is a pet"]) == [animals]
     page = (out / "report.html").read_text()
     assert "<b>dog</b>" not in page
     assert "&lt;b&gt;dog&lt;/b&gt;" in page

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from nonneg import load
 from nonneg.applications.hyperspectral import read_cube, read_library
 from nonneg.cli import main
 from nonneg.datasets import separable_dirichlet, store
@@ -49,10 +50,11 @@ def test_writes_maps_spectra_numbers_and_a_report(cube_file, planted, tmp_path, 
     assert "field.npy: 9 x 12 pixels, 15 bands" in said.err
     assert "pixels mapped" in said.err
     assert {path.name for path in out.iterdir()} == {
-        "abundances.npy", "residuals.npy", "endmembers.csv", "result.json", "report.html",
+        "abundances.npy", "residuals.npy", "endmembers.csv", "result.json", "model.npz", "report.html",
     }  # fmt: skip
     maps = np.load(out / "abundances.npy")
     assert maps.shape == (ROWS, COLUMNS, K)
+    np.testing.assert_allclose(load(out / "model.npz").transform(np.load(cube_file)), maps, atol=1e-12)
     np.testing.assert_allclose(maps.sum(axis=2), 1)
     record = json.loads((out / "result.json").read_text())
     places = {entry["row"] * COLUMNS + entry["column"] for entry in record["endmembers"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
-from nonneg.cli import terminal
-from nonneg.cli.results import versions
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.data.files import Table
-from nonneg.exceptions import MissingDependencyError, NonnegWarning
 from nonneg.report.anchor_page import build_anchor_page
 from nonneg.report.folder import replaced_folder
 from nonneg.report.quality import observed_relative_error
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
 
-ANCHORS, RESULT, MODEL, REPORT = "anchors.csv", "result.json", "model.npz", "report.html"
+ANCHORS = "anchors.csv"
 FILES = frozenset({ANCHORS, "W.npy", "H.npy", RESULT, MODEL, REPORT})
 """All names a search may write."""
 
@@ -70,18 +67,10 @@ def write_anchor_results(
             writer = csv.DictWriter(stream, columns, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(record["anchors"])
-        with warnings.catch_warnings():
-            # It says that the checkpoint folder is not part of a saved model.
-            warnings.simplefilter("ignore", NonnegWarning)
-            model.save(fresh / MODEL)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
-            page = build_anchor_page(record, values, W, table.row_names)
-            (fresh / REPORT).write_text(page, encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(
+            folder, fresh, record, lambda: build_anchor_page(record, values, W, table.row_names), model=model
+        )
+    return record, written
 
 
 def anchor_table(record: dict[str, Any]) -> str:

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.cli import terminal
-from nonneg.cli.results import versions
-from nonneg.exceptions import MissingDependencyError
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.report.community_page import build_community_page, draw_graph, mostly_one
 from nonneg.report.folder import replaced_folder
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
 
-MEMBERSHIPS, RESULT, GRAPH, REPORT = "memberships.csv", "result.json", "graph.svg", "report.html"
-FILES = frozenset({MEMBERSHIPS, RESULT, GRAPH, REPORT})
+MEMBERSHIPS, GRAPH = "memberships.csv", "graph.svg"
+FILES = frozenset({MEMBERSHIPS, GRAPH, RESULT, MODEL, REPORT})
 """All names a search may write."""
 
 _N_TOP = 8
@@ -60,14 +58,11 @@ def write_community_results(
             writer.writerow(table)
             columns = [_plain_column(column) for column in table.values()]
             writer.writerows(zip(*columns, strict=True))
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
         (fresh / GRAPH).write_text(draw_graph(model), encoding="utf-8")
-        try:
-            (fresh / REPORT).write_text(build_community_page(record, model), encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(
+            folder, fresh, record, lambda: build_community_page(record, model), model=model
+        )
+    return record, written
 
 
 def community_table(record: dict[str, Any]) -> str:

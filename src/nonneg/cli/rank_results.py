@@ -10,16 +10,14 @@ from typing import Any
 
 from scipy import sparse
 
-from nonneg.cli import terminal
-from nonneg.cli.results import versions
+from nonneg.cli.result_files import REPORT, RESULT, versions, write_answer
 from nonneg.data.files import Table
-from nonneg.exceptions import MissingDependencyError
 from nonneg.report.folder import replaced_folder
 from nonneg.report.rank_page import HEADINGS, build_rank_page, rank_figure, rank_rows
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
 
-RANKS, FIGURE, RESULT, REPORT = "rank.csv", "rank.svg", "result.json", "report.html"
+RANKS, FIGURE = "rank.csv", "rank.svg"
 FILES = frozenset({RANKS, FIGURE, RESULT, REPORT})
 """All names an estimate may write."""
 
@@ -76,15 +74,14 @@ def write_rank_results(
             writer = csv.DictWriter(stream, list(rows[0]) if rows else ["k"])
             writer.writeheader()
             writer.writerows(rows)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
+
+        def page() -> str:
             if drawing := rank_figure(record):
                 (fresh / FIGURE).write_text(drawing, encoding="utf-8")
-            (fresh / REPORT).write_text(build_rank_page(record), encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+            return build_rank_page(record)
+
+        written = write_answer(folder, fresh, record, page)
+    return record, written
 
 
 def rank_table(record: Mapping[str, Any]) -> str:

@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
     int
         0.
     """
-    from nonneg.cli.results import REPORT, read_results
+    from nonneg.cli.result_files import REPORT
+    from nonneg.cli.results import read_results
     from nonneg.report.folder import replaced_folder
     from nonneg.report.page import build_page
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.metadata
-import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,16 +13,15 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
-from nonneg._version import __version__
-from nonneg.cli import terminal
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.data.files import Table, read_table
-from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegWarning
+from nonneg.exceptions import FileFormatError
 from nonneg.report.folder import replaced_folder
 from nonneg.report.page import Fit, build_page
 from nonneg.report.quality import observed_relative_error
 from nonneg.report.records import as_json, plain, read_record
 
-RESULT, NAMES, MODEL, REPORT = "result.json", "names.json", "model.npz", "report.html"
+NAMES = "names.json"
 FILES = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES, MODEL, REPORT, RESULT})
 """All names a fit may write."""
 
@@ -103,17 +99,8 @@ def write_results(
         if named:
             names = {"rows": fit.row_names, "columns": fit.column_names}
             (fresh / NAMES).write_text(as_json(names), encoding="utf-8")
-        with warnings.catch_warnings():
-            # It says that the checkpoint folder is not part of a saved model.
-            warnings.simplefilter("ignore", NonnegWarning)
-            fitted.model.save(fresh / MODEL)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
-            (fresh / REPORT).write_text(build_page(fit), encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(folder, fresh, record, lambda: build_page(fit), model=fitted.model)
+    return record, written
 
 
 def read_results(folder: Path) -> Fit:
@@ -203,19 +190,6 @@ def fit_record(fitted: FittedModel) -> dict[str, Any]:
         "versions": versions(),
     }
     return dict(plain(record))
-
-
-def versions() -> dict[str, str]:
-    """Name the versions of what took part.
-
-    Returns
-    -------
-    dict of str to str
-        Library to version.
-    """
-    libraries = ("numpy", "scipy", "scikit-learn", "numba")
-    found = {name: importlib.metadata.version(name) for name in libraries}
-    return {"nonneg": __version__, "python": platform.python_version(), **found}
 
 
 def _statement(entry: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,15 +17,13 @@ from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound, write_sound
 from nonneg.cli import terminal
-from nonneg.cli.results import versions
-from nonneg.exceptions import MissingDependencyError, NonnegWarning
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.metrics import fit_sinusoids
 from nonneg.report.folder import replaced_folder
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.separation_page import SeparationShown, build_separation_page
 from nonneg.report.tables import markdown_table
 
-RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
 _SOUND = re.compile(r"(take-\d+-)?source-\d+\.(wav|flac)")
 N_ATOMS = 8
 """So many atoms are listed and drawn: the strongest."""
@@ -99,18 +96,14 @@ def write_separation_results(
             for at, source in enumerate(sources):
                 name = _file_name(at, take, len(separated.sounds), ending)
                 write_sound(fresh / name, scale * source, separated.sounds[take].rate)
-        with warnings.catch_warnings():
-            # It says that the checkpoint folder is not part of a saved model.
-            warnings.simplefilter("ignore", NonnegWarning)
-            separated.model.save(fresh / MODEL)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
-            page = build_separation_page(_shown(separated, record, players))
-            (fresh / REPORT).write_text(page, encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(
+            folder,
+            fresh,
+            record,
+            lambda: build_separation_page(_shown(separated, record, players)),
+            model=separated.model,
+        )
+    return record, written
 
 
 def source_table(record: dict[str, Any]) -> str:

@@ -11,19 +11,15 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.files import Documents
-from nonneg.cli import terminal
-from nonneg.cli.results import versions
-from nonneg.exceptions import MissingDependencyError
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.metrics.topics import npmi_coherence, shared_words, top_words
 from nonneg.report.folder import replaced_folder
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
 from nonneg.report.topic_page import build_topic_page
 
-TOPICS, DOCUMENTS, WEIGHTS, RESULT, REPORT = (
-    "topics.csv", "documents.csv", "topics.npy", "result.json", "report.html",
-)  # fmt: skip
-FILES = frozenset({TOPICS, DOCUMENTS, WEIGHTS, RESULT, REPORT})
+TOPICS, DOCUMENTS, WEIGHTS = "topics.csv", "documents.csv", "topics.npy"
+FILES = frozenset({TOPICS, DOCUMENTS, WEIGHTS, RESULT, MODEL, REPORT})
 """All names a search may write."""
 N_WORDS, N_EXAMPLES, N_LETTERS = 20, 3, 400
 
@@ -71,13 +67,8 @@ def write_topic_results(
             for name, topic, row in zip(documents.names, best, memberships, strict=True):
                 writer.writerow([name, int(topic), *(f"{share:.6g}" for share in row)])
         np.save(fresh / WEIGHTS, model.topics_, allow_pickle=False)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
-            (fresh / REPORT).write_text(build_topic_page(record), encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(folder, fresh, record, lambda: build_topic_page(record), model=model)
+    return record, written
 
 
 def topic_table(record: dict[str, Any]) -> str:

@@ -11,18 +11,16 @@ import numpy as np
 
 from nonneg.applications.hyperspectral import LibraryMatch, rgb_preview, write_maps
 from nonneg.applications.hyperspectral.preview import preview_bands
-from nonneg.cli import terminal
-from nonneg.cli.results import versions
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.cli.unmix_scenes import Scene
-from nonneg.exceptions import MissingDependencyError
 from nonneg.report.folder import replaced_folder
-from nonneg.report.records import as_json, plain
+from nonneg.report.records import plain
 from nonneg.report.scene_page import ScenePictures, build_scene_page
 from nonneg.report.tables import markdown_table
 
-MAPS, SPECTRA, RESULT, REPORT = "abundances", "endmembers.csv", "result.json", "report.html"
+MAPS, SPECTRA = "abundances", "endmembers.csv"
 FILES = frozenset(
-    {f"{MAPS}.npy", f"{MAPS}.hdr", f"{MAPS}.img", "residuals.npy", "mask.npy", SPECTRA, RESULT, REPORT}
+    {f"{MAPS}.npy", f"{MAPS}.hdr", f"{MAPS}.img", "residuals.npy", "mask.npy", SPECTRA, RESULT, MODEL, REPORT}
 )
 """All names an unmixing may write."""
 
@@ -59,14 +57,14 @@ def write_scene_results(
         if not model.mask_.all():
             np.save(fresh / "mask.npy", model.mask_, allow_pickle=False)
         _write_spectra(fresh / SPECTRA, model, names)
-        (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
-        try:
-            page = build_scene_page(record, _pictures(model, scene, match, names))
-            (fresh / REPORT).write_text(page, encoding="utf-8")
-        except MissingDependencyError as error:
-            terminal.note(f"note: no report was written. {error}")
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return record, [folder / name for name in written]
+        written = write_answer(
+            folder,
+            fresh,
+            record,
+            lambda: build_scene_page(record, _pictures(model, scene, match, names)),
+            model=model,
+        )
+    return record, written
 
 
 def endmember_table(record: dict[str, Any]) -> str:
