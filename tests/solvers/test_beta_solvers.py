@@ -103,7 +103,7 @@ def test_solvers_reach_one_optimum(penalties, counts, rng):
         losses(solver(data, W, B, **options))[-1]
         for solver, data in [(multiplicative, dense), (kl_coordinate_descent, sparse)]
     ]
-    found.append(losses(scaled_newton(dense, W, B, **options))[-1])
+    found.append(losses(scaled_newton(dense, W, B, **options | {"max_iter": 100}))[-1])
     np.testing.assert_allclose(found, found[0], rtol=1e-6)
 
 
@@ -129,7 +129,8 @@ def test_solvers_reach_one_optimum_near_the_truth(rng):
 def test_arrays_of_every_namespace_agree_with_numpy(solver, beta, xp, low_rank, rng):
     W, B = start(rng, 60, 40)
     weights = rng.integers(1, 4, 60).astype(float)
-    options = {"penalties": SOME, "beta": beta, "max_iter": 20, "tol": 0, "free": np.array([0, 2, 3])}
+    # Twenty iterations, without held components, are compared with the other contracts of the solvers.
+    options = {"penalties": SOME, "beta": beta, "max_iter": 8, "tol": 0, "free": np.array([0, 2, 3])}
     expected = solver(as_data_matrix(low_rank, weights=weights), W, B, **options)
     data = as_data_matrix(xp.asarray(low_rank), weights=xp.asarray(weights))
     run = solver(data, xp.asarray(W), xp.asarray(B), **options)
