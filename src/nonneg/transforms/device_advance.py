@@ -94,9 +94,11 @@ class DeviceAdvance:
                 break
             self.level, self._idle = self.level + 1, 0
         self._idle += 1
-        if len(open_ends) and self.level < most:
+        level = self.level
+        while len(open_ends) and level < most:
+            level = min(level + 2, most)
             part = state.part(_filled(open_ends, state.batch))
-            again, found = self.quick_step(part, most)
+            again, found = self.quick_step(part, level)
             new, measures = _put(new, measures, again, found, open_ends)
             open_ends = open_ends[found["searched"][: len(open_ends)] == 0]
         if len(open_ends):
