@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 from tests.references.cones import (
     smallest_cone_by_enumeration,
+    smallest_cone_by_least_distance,
     smallest_cone_by_programming,
     unit_rows,
 )
@@ -15,7 +16,6 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.exceptions import InvalidParameterError, ShapeError
 from nonneg.geometry import size_angles, smallest_cone
-from nonneg.leastsquares import least_distance
 
 
 def angles_to(points, axis):
@@ -65,11 +65,12 @@ def test_all_pairs_and_triples_find_none_smaller(seed):
 def test_three_ways_one_answer(rng):
     points = rng.random((30, 8)) ** 2
     axis, angle = smallest_cone_by_programming(points)
-    cone, shortest = smallest_cone(points), least_distance(unit_rows(points))
+    cone, (shortest, narrow, boundary) = smallest_cone(points), smallest_cone_by_least_distance(points)
     assert cone.angle == pytest.approx(angle, abs=1e-8)
     np.testing.assert_allclose(cone.axis, axis, atol=1e-6)
-    np.testing.assert_allclose(cone.axis, shortest.u / np.linalg.norm(shortest.u), atol=1e-10)
-    np.testing.assert_array_equal(cone.boundary, shortest.active)
+    assert cone.angle == pytest.approx(narrow, abs=1e-12)
+    np.testing.assert_allclose(cone.axis, shortest, atol=1e-10)
+    np.testing.assert_array_equal(cone.boundary, boundary)
 
 
 @pytest.mark.parametrize(("n_points", "n_features"), [(20_000, 40), (300, 800), (4000, 3)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
 
 def unit_rows(points):
@@ -60,3 +60,20 @@ def smallest_cone_by_programming(points):
     )
     length = np.linalg.norm(found.x)
     return found.x / length, np.arccos(1 / length)
+
+
+def smallest_cone_by_least_distance(points):
+    """Return axis, angle and the points on the boundary, by Lawson and Hanson's algorithm LDP for (16).
+
+    The shortest u with units @ u >= 1 is a residual of the nonnegative least-squares problem with the points
+    as columns, above a row of ones.
+    """
+    units = unit_rows(points)
+    system = np.vstack([units.T, np.ones(len(units))])
+    target = np.zeros(len(system))
+    target[-1] = 1.0
+    weights, _ = nnls(system, target)
+    left = system @ weights - target
+    u = -left[:-1] / left[-1]
+    length = np.linalg.norm(u)
+    return u / length, np.arccos(1 / length), np.flatnonzero(weights)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nonneg.leastsquares.coordinate import CoordinatePasses
-from nonneg.leastsquares.least_distance import LeastDistance, least_distance
 from nonneg.leastsquares.nonnegative import ExactRows, nonnegative_least_squares
 
-__all__ = ["CoordinatePasses", "ExactRows", "LeastDistance", "least_distance", "nonnegative_least_squares"]
+__all__ = ["CoordinatePasses", "ExactRows", "nonnegative_least_squares"]
