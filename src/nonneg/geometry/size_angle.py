@@ -1,12 +1,12 @@
 """The smallest circular cones that contain the clusters of a data set (Liu & Tan, equations 14 to 16).
 
-The smallest cone about unit vectors has its axis along the point of their convex hull that is nearest to the
-origin (the least-distance program (16), whose dual is nonnegative least squares in the weights of the points),
-which is the centre of the smallest ball about them. Both are the same program in the weights of the few points
-that lie on the cone's boundary. The ball's form is solved, in differences to a point amid the cluster, because
-it does not lose small angles; the points come in by column generation: one pass over the data finds those
-farthest from the axes, the small program of these and the points on the boundary is solved exactly, and so on
-until no point lies outside.
+The smallest cone about unit vectors has its axis along the point of their convex hull that is nearest to
+the origin (the least-distance program (16), whose dual is nonnegative least squares in weights of the
+points), and that is the centre of the smallest ball about them. Both are the same program in the weights of
+the few points that lie on the cone's boundary. The ball's form is solved, in differences to a point amid
+the cluster: it does not lose small angles. The points come in by column generation: one pass over the data
+finds those farthest from the axes, the small program of these and the points on the boundary is solved
+exactly, and so on until no point lies outside.
 """
 
 from __future__ import annotations
