@@ -2,44 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-CHROMIUM = Path("/usr/bin/chromium")
-QUIET = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-    *("--enable-logging=stderr", "--virtual-time-budget=5000"),
-]
-CHECK = """<script>
-addEventListener("load", () => {
-  const images = [...document.images];
-  const drawn = images.filter(image => image.complete && image.naturalWidth > 0).length;
-  const tall = svg => svg.getBoundingClientRect().height > 50;
-  const drawings = [...document.querySelectorAll("svg")].filter(tall).length;
-  const root = document.documentElement;
-  const wide = root.scrollWidth - root.clientWidth;
-  root.dataset.seen = `${drawn} of ${images.length}, ${drawings} drawings, too wide by ${wide}`;
-});
-</script></body>"""
-
-
-def shown(page: str, folder: Path, *options: str) -> tuple[str, str]:
-    """Load a page and return what the browser made of it, and what it complained about."""
-    path = folder / "page.html"
-    path.write_text(page, encoding="utf-8")
-    run = subprocess.run(
-        [CHROMIUM, *QUIET, f"--user-data-dir={folder / 'profile'}", *options, "--dump-dom", path.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return run.stdout, "\n".join(line for line in run.stderr.splitlines() if "CONSOLE" in line)
+from tests.report.browser import CHROMIUM, Shown, shown
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
@@ -49,33 +14,22 @@ def test_the_page_loads_without_errors_and_shows_all_pictures(make_fit, tmp_path
     from nonneg.report.page import build_page
 
     page = build_page(make_fit(names=True, image_shape=[2, 3], examples=[0, 11]))
-    _, complaints = shown(page, tmp_path)
-    assert complaints == ""
-    # The page forbids itself scripts; for the check alone that rule is taken out.
-    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", CHECK)
-    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
-    assert complaints == ""
-    seen = re.search(r'data-seen="(\d+) of (\d+), (\d+) drawings, too wide by (-?\d+)"', document)
-    assert seen is not None
-    assert seen.groups() == ("7", "7", "4", "0")
+    assert shown(page, tmp_path) == Shown("", pictures=(7, 7), drawings=4, too_wide_by=0, sounds=(0, 0))
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
 def test_the_check_sees_a_broken_picture_and_a_complaint(tmp_path):
-    broken = f"<body><img src='data:image/png;base64,AAAA'><script>console.error('ouch')</script>{CHECK}"
-    document, complaints = shown(broken, tmp_path)
-    assert "ouch" in complaints
-    assert "0 of 1" in document
-
-
-# Sounds are read in real time, which the browser does not wait for: whether it is able to is asked instead.
-PLAYABLE = """<script>
-addEventListener("load", () => {
-  const sounds = [...document.querySelectorAll("audio")];
-  const good = sounds.filter(sound => sound.canPlayType(sound.src.match(/^data:([^;]+);base64,/)[1]));
-  document.documentElement.dataset.playable = `${good.length} of ${sounds.length}`;
-});
-</script>"""
+    broken = (
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\"><body>"
+        "<img src='data:image/png;base64,AAAA'><script>console.error('ouch')</script>"
+        "<p style='width: 900px'>wide</p></body>"
+    )
+    seen = shown(broken, tmp_path)
+    # The page as it is forbids itself what is in it; the one that is looked at does not.
+    assert "Content Security Policy" in seen.complaints
+    assert seen.complaints.count("ouch") == 1
+    assert seen.pictures == (0, 1)
+    assert seen.too_wide_by >= 400
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
@@ -93,13 +47,8 @@ def test_the_report_of_a_separation_shows_and_plays(tmp_path):
     separated = Separated(model, [Sound(signal, 1000, 1, "x.wav")], [sources], 0.1)
     write_separation_results(tmp_path / "out", separated)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    _, complaints = shown(page, tmp_path)
-    assert complaints == ""  # such as that the page forbids itself to play
-    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", PLAYABLE + CHECK)
-    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
-    assert complaints == ""
-    assert 'data-playable="3 of 3"' in document
-    assert 'data-seen="0 of 0, 8 drawings, too wide by 0"' in document
+    # It would complain if the page forbade itself to play.
+    assert shown(page, tmp_path) == Shown("", pictures=(0, 0), drawings=8, too_wide_by=0, sounds=(3, 3))
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
@@ -123,14 +72,9 @@ def test_the_report_of_topics_shows(tmp_path):
     documents = Documents(texts, [f"text {at}" for at in range(6)], None, "six texts")
     write_topic_results(tmp_path / "out", model, memberships, documents, seconds=0.1)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    _, complaints = shown(page, tmp_path)
-    assert complaints == ""
-    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", CHECK)
-    document, complaints = shown(watched, tmp_path, "--window-size=500,800")
-    assert complaints == ""
-    seen = re.search(r'data-seen="(\d+) of (\d+), (\d+) drawings, too wide by (-?\d+)"', document)
-    assert seen is not None
-    assert seen.groups()[0] == seen.groups()[1]
+    seen = shown(page, tmp_path)
+    assert seen.complaints == ""
+    assert seen.pictures[0] == seen.pictures[1]
     # Shares, and what topics have in common.
-    assert seen.groups()[2:] == ("2", "0")
-    assert document.count("<article") >= 2
+    assert (seen.drawings, seen.too_wide_by) == (2, 0)
+    assert page.count("<article") >= 2
