@@ -60,7 +60,7 @@ class UnknownNameError(InvalidParameterError):
     """A name is in no registry."""
 
     @classmethod
-    def of(cls, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    def of(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> UnknownNameError:
         """Build the error, naming the near entries of the registry.
 
         Parameters
@@ -71,6 +71,8 @@ class UnknownNameError(InvalidParameterError):
             The value that was given.
         known : iterable of str
             The names that exist.
+        other : str
+            What may be given in place of a name.
 
         Returns
         -------
@@ -80,7 +82,8 @@ class UnknownNameError(InvalidParameterError):
         names = sorted(known)
         near = difflib.get_close_matches(str(name), names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return cls(f"{what}={name!r} is not known. Expected one of {names}.{hint}")
+        expected = f"{names}, or {other}" if other else f"{names}"
+        return cls(f"{what}={name!r} is not known. Expected one of {expected}.{hint}")
 
 
 class ShapeError(InvalidParameterError):

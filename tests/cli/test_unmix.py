@@ -160,6 +160,7 @@ def test_samson(tmp_path, capsys):
         (["-k", "3"], "Give a file with a cube, the name of a real scene"),
         (["x.npy", "--example"], "one of them"),
         (["none.npy", "-k", "3"], r"none\.npy does not exist"),
+        (["samsun"], r"CUBE='samsun' is not known.*or the path of a cube. Did you mean 'samson'"),
         (["CUBE"], "Say how many pure spectra"),
         (["CUBE", "-k", "3", "--constraint", "sum"], "constraint='sum' is not known"),
         (["CUBE", "-k", "auto"], "needs n_anchors"),

@@ -143,6 +143,7 @@ def test_names_with_delimiters_and_quotes_are_kept(tmp_path):
         (lines(",a,b", "r,1,2", "s,3,4", "t,five,6"), r"line 4, column 2 \('a'\)"),
         (lines("a,b", "1,2", "", "3,1_000"), "line 4, column 2"),
         (lines("1,2,3", "4,5,6", "7,8"), "line 3: 3 cells were expected, 2 came"),
+        (lines("1,2,3", "4,5", "6,7,8"), "line 2: 3 cells were expected, 2 came"),
         (
             lines("a,b,c,d,e", "1,2,3", "4,5,6"),
             "line 1: the header names 5 columns, but the rows below hold 3",

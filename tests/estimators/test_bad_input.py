@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from nonneg import NMF
+from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF
 from nonneg.exceptions import NonnegError
 
 
@@ -39,6 +39,13 @@ def test_wrong_entries_are_named_in_other_holders(xp, low_rank):
     for value, said in ((-1.0, r"entry \[2, 3\] is -1"), (np.nan, r"entry \[2, 3\].*missing='mask'")):
         with pytest.raises(ValueError, match=said):
             NMF(3).fit(xp.asarray(changed(low_rank, value)))
+
+
+def test_what_an_estimator_cannot_do_is_not_advised(low_rank):
+    for estimator in (ConeNMF(3), SeparableNMF(3, method="spa"), PurificationNMF(3)):
+        with pytest.raises(ValueError, match=r"entry \[2, 3\].*leave that sample or feature out") as caught:
+            estimator.fit(changed(low_rank, np.nan))
+        assert "missing" not in str(caught.value)
 
 
 def test_infinity_is_not_missing(low_rank):
@@ -84,9 +91,10 @@ def test_forms_that_are_refused(X, error, said):
         ({"random_state": -1}, "'random_state' parameter of NMF"),
         ({"callback": 3}, "'callback' parameter of NMF must be a callable"),
         ({"solver": "hal"}, "solver='hal' is not known.*Did you mean 'hals'"),
-        ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*Did you mean 'frobenius'"),
+        ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*, or a number. Did you mean 'frob"),
         ({"beta_loss": float("nan")}, "beta must be finite"),
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
+        ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'anchors', 'cone'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),
         ({"solver": "hals", "beta_loss": 1}, "solver='hals' does not minimise.*kullback-leibler.*mu"),
         ({"init": "custom"}, "init='custom' starts from given factors, and neither W nor H is given"),

@@ -62,8 +62,8 @@ def _add_search_arguments(group: Any) -> None:
         help="MERIT: how pure nodes are chosen; spread avoids twins",
     )
     group.add_argument(
-        "--spectrum", choices=["magnitude", "algebraic"], help="which eigenvalues lead; algebraic suits "
-        "bipartite graphs",
+        "--spectrum", choices=["magnitude", "algebraic"], help="which eigenvalues lead; algebraic finds "
+        "groups that span both sides of a bipartite graph",
     )  # fmt: skip
     group.add_argument(
         "--unreached", choices=["auto", "mean", "uniform", "zero", "nan"],

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
-from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 RANGES = {"samson": (401.0, 889.0)}
 """Where the first and the last band of a real scene lie, in nanometres, as its publishers say."""
@@ -81,6 +81,8 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
         scene = _real(options.cube, count)
     else:
         path = Path(options.cube)
+        if not path.suffix and not path.exists():
+            raise UnknownNameError.of("CUBE", options.cube, known, other="the path of a cube")
         cube = read_cube(path, variable=options.variable, no_data=options.no_data)
         scene = Scene(cube, path.name, count)
     if scene.n_endmembers is None and options.endmembers != "auto":

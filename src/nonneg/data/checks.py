@@ -34,6 +34,7 @@ def checked_data(
     positive: bool = False,
     signed: bool = False,
     who: str = "factorize",
+    masks: bool = True,
 ) -> DataMatrix:
     """Wrap the data after checking type, shape and entries.
 
@@ -53,6 +54,8 @@ def checked_data(
         Whether negative entries are allowed.
     who : str
         Named in messages.
+    masks : bool
+        Whether the caller takes `missing`, which messages then advise.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def checked_data(
         mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
-    _check_entries(data, positive=positive, signed=signed, who=who)
+    _check_entries(data, positive=positive, signed=signed, who=who, masks=masks)
     return data
 
 
@@ -178,14 +181,18 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
     return weights
 
 
-def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str) -> None:
+def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str, masks: bool) -> None:
     low, high = data.extremes()
     if not (np.isfinite(low) and np.isfinite(high)):
         i, j, value = locate(data, lambda xp, block: ~xp.isfinite(block))
         what = "NaN" if np.isnan(value) else "infinity"
-        remedy = (
-            "pass missing='mask' to treat NaN as missing" if np.isnan(value) else "replace it by a number"
-        )
+        remedy = "replace it by a number"
+        if np.isnan(value):
+            remedy = (
+                "pass missing='mask' (--missing mask) to treat NaN as missing"
+                if masks
+                else "replace it by a number, or leave that sample or feature out"
+            )
         raise NonFiniteDataError(
             f"Input X contains {what}: entry [{i}, {j}] is {value}. {who} needs finite entries; {remedy}."
         )

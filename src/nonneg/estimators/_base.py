@@ -157,6 +157,7 @@ def input_data(
         positive=positive,
         signed=signed,
         who=name,
+        masks="missing" in estimator.get_params(deep=False),
     )
 
 

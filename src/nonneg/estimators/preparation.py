@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import placed
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.initializers.from_anchors import start_from_anchors
-from nonneg.initializers.registry import find_start
+from nonneg.initializers.registry import STARTS, Start, find_start
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -40,7 +40,7 @@ def beta_loss_of(model: Any) -> float:
         2 for Frobenius.
     """
     if isinstance(model.beta_loss, str) and model.beta_loss not in LOSSES:
-        raise UnknownNameError.of("beta_loss", model.beta_loss, LOSSES)
+        raise UnknownNameError.of("beta_loss", model.beta_loss, LOSSES, other="a number")
     return beta_of(model.beta_loss)
 
 
@@ -83,7 +83,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
         raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
     if model.init is None:
         return W, H
-    takes_factors = model.init != ANCHORS and find_start(model.init).takes_factors
+    takes_factors = model.init != ANCHORS and _start_named(model.init).takes_factors
     if model.solver in SOLVERS and SOLVERS[model.solver].positive_start and model.init == "nndsvd":
         warnings.warn(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
@@ -102,6 +102,13 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             stacklevel=5,
         )
     return None, H if frozen else None
+
+
+def _start_named(name: str) -> Start:
+    try:
+        return find_start(name)
+    except UnknownNameError:
+        raise UnknownNameError.of("init", name, [*STARTS, ANCHORS]) from None
 
 
 def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:

@@ -188,7 +188,7 @@ def cone_rank_one(
     >>> result.labels[0] == result.labels[2], result.labels[1] == result.labels[3]
     (True, True)
     """
-    data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one")
+    data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one", masks=False)
     _check_counts(n_components, n_starts, first, seeding, data.shape[0])
     with threads(n_jobs):
         best: tuple[ConeClusters, ClusterDirections] | None = None

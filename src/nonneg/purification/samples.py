@@ -252,7 +252,7 @@ def samples_of(X: Any, n_samples: int | None, n_features: int, sample_weight: An
         if sample_weight is not None:
             raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
         return BatchStream(X, n_samples, n_features)
-    data = checked_data(X, sample_weight=sample_weight, signed=True, who="purify")
+    data = checked_data(X, sample_weight=sample_weight, signed=True, who="purify", masks=False)
     return WholeSet(data) if n_samples is None else FreshRows(data, n_samples)
 
 
@@ -316,7 +316,7 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
 
 def _check_entries(batch: DataMatrix) -> None:
     held: Any = batch
-    checked_data(held.csr if batch.kind == "sparse" else held.array, signed=True, who="purify")
+    checked_data(held.csr if batch.kind == "sparse" else held.array, signed=True, who="purify", masks=False)
 
 
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
@@ -324,7 +324,7 @@ def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
     if plain and n_columns is not None and len(batch):
         data = as_data_matrix(batch)
     else:
-        data = checked_data(batch, signed=True, who="purify")
+        data = checked_data(batch, signed=True, who="purify", masks=False)
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
             f"A batch of the stream has {data.shape[1]} columns, those before had {n_columns}. All batches "

@@ -154,7 +154,7 @@ def select_anchors(
             f"method={name!r} looks at the points from the origin: it does not take centered=True. {able} do."
         )
     with threads(n_jobs):
-        data = checked_data(X, signed=entry.signed, who=f"select_anchors with method={name!r}")
+        data = checked_data(X, signed=entry.signed, who=f"select_anchors with method={name!r}", masks=False)
         _check_entries(data, name)
         n_anchors = _checked_count(n_anchors, data, name, entry)
         points = prepared(

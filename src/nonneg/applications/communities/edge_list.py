@@ -18,6 +18,8 @@ from nonneg.exceptions import FileFormatError
 
 DUPLICATES = ("sum", "max")
 COMMENTS = ("#", "%")
+# Two names and a weight; further cells, such as times, are not read.
+N_CELLS = 3
 HEADINGS = frozenset(
     {"source", "target", "from", "to", "src", "dst", "node1", "node2", "node_1", "node_2", "u", "v", "weight"}
 )
@@ -35,7 +37,7 @@ class EdgeList(NamedTuple):
     names : tuple of str
         Names of the nodes in the order in which they first appear.
     notes : tuple of str
-        What a person should know: how many pairs came more than once.
+        What a person should know: how many pairs came more than once, and cells that were not read.
     """
 
     adjacency: SparseMatrix
@@ -72,11 +74,13 @@ def read_edge_list(
         If a line has a weight that is no number, or nothing is left.
     """
     places: dict[str, int] = {}
+    most_cells = 0
     sources, targets, weights = array("q"), array("q"), array("d")
     try:
         with _opened(path) as stream:
             for number, cells in _cells(stream, delimiter, header):
                 first = places.setdefault(cells[0], len(places))
+                most_cells = max(most_cells, len(cells))
                 if len(cells) == 1:
                     continue
                 sources.append(first)
@@ -95,6 +99,11 @@ def read_edge_list(
     if n_repeated:
         done = "their weights were added" if duplicates == "sum" else "the largest weight counts"
         notes = (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
+    if most_cells > N_CELLS:
+        notes += (
+            f"lines hold up to {most_cells} cells; the first three were read as two names and a weight. A "
+            "matrix is read from .mtx, .npz, .npy or .mat",
+        )
     return EdgeList(adjacency, tuple(places), notes)
 
 

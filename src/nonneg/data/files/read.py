@@ -158,5 +158,8 @@ def _near_files(path: Path) -> str:
         beside = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, beside, n=3)
+    # Endings are alike anyway: the names before them must be near.
+    stems = {name: name.partition(".")[0] for name in beside}
+    close = difflib.get_close_matches(path.name.partition(".")[0], set(stems.values()), n=3)
+    near = difflib.get_close_matches(path.name, [name for name in beside if stems[name] in close], n=3)
     return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -141,7 +141,7 @@ def find_layout(
     def is_text(cell: str) -> bool:
         return not is_missing(cell) and not is_number(cell, decimal_comma=decimal_comma)
 
-    n_cells = _usual_length(rows[1:] or rows)
+    n_cells = _usual_length(rows[1:] or rows, preferred=len(rows[0]))
     header: list[str] | None = None
     n_skipped = table[0][0] - 1
     if comments and options.header is not False:
@@ -163,8 +163,10 @@ def find_layout(
     return Layout(delimiter, decimal_comma, n_skipped, names, has_index, n_cells)
 
 
-def _usual_length(rows: Sequence[Sequence[str]]) -> int:
-    return Counter(map(len, rows)).most_common(1)[0][0]
+def _usual_length(rows: Sequence[Sequence[str]], preferred: int = 0) -> int:
+    """Return the length of most rows; of several that are as frequent the preferred one, or the first."""
+    counts = Counter(map(len, rows))
+    return max(counts, key=lambda length: (counts[length], length == preferred))
 
 
 def _find_delimiter(lines: Sequence[str], suffix_delimiter: str) -> str:
