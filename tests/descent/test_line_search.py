@@ -120,3 +120,26 @@ def test_too_few_trials_keep_the_best_decrease() -> None:
     assert not found.succeeded[0]
     assert found.step[0] == 1.0
     assert found.value[0] == 100.0
+
+
+class Drowned(Lines):
+    """A slope at the rounding of values that are lower only at steps too small to be worth a look."""
+
+    def value(self, point: Any) -> Any:
+        return np.where((point[0] > 0) & (point[0] < 1e-3), 500.0 - 1e-13, 500.0)
+
+    def slope(self, point: Any, step: Any) -> Any:
+        return np.full(1, -1e-13)
+
+
+def test_strong_wolfe_ends_where_only_rounding_is_left() -> None:
+    zero, value = np.zeros(1), np.full(1, 500.0)
+    found = strong_wolfe(Drowned([]), (zero,), value, np.full(1, -1e-13))
+    assert found.n_trials == 1
+    assert found.succeeded[0]
+    assert found.step[0] == 0
+    assert found.value[0] == 500.0
+    # A slope that promises more than rounding is followed.
+    found = strong_wolfe(Drowned([]), (zero,), value, np.full(1, -1e-9))
+    assert found.n_trials > 1
+    assert 0 < found.step[0] < 1e-3

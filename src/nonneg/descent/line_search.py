@@ -19,6 +19,9 @@ from nonneg._typing import Array, Namespace
 Point = tuple[Array, ...]
 """Arrays whose first axis is the batch."""
 
+# Values are compared to so many units of their last place: what sums of a few thousand terms are off by.
+NOISE = 8.0
+
 
 class Line(Protocol):
     """What a search asks about."""
@@ -46,7 +49,7 @@ class SearchOutcome:
     value : array of shape (batch,)
         The values there.
     succeeded : array of bool of shape (batch,)
-        Whether the conditions of the search hold there.
+        Whether the conditions of the search hold there, or nothing beyond rounding was to be gained.
     n_trials : int
         Points looked at.
     """
@@ -123,6 +126,10 @@ def strong_wolfe(
     -----
     The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
     The trials are those of Nocedal & Wright's algorithms 3.5 and 3.6 as SciPy's `line_search` makes them.
+
+    A search ends after a trial that did not decrease the value if the decrease that the slope predicts up to
+    there, ``-t f'(0)``, is within the rounding of the value (`NOISE` times the precision of its type):
+    smaller steps predict less, and what they would find is the rounding. The point stays what it was.
     """
     xp = array_namespace(value)
     zero, infinite = xp.zeros_like(value), xp.full_like(value, float("inf"))
@@ -132,6 +139,7 @@ def strong_wolfe(
     high, high_value = infinite, infinite
     last, last_value = zero, value
     cut = xp.zeros_like(value, dtype=xp.bool)
+    noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)
     active = slope < 0
     succeeded = ~active
     point, n_trials = start, 0
@@ -151,7 +159,8 @@ def strong_wolfe(
             )
             accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
             point = select(lower, trial, point, reads=reads)
-            succeeded = succeeded | accepted
+            drowned = raised & (-slope * step <= noise)
+            succeeded = succeeded | accepted | drowned
             turned = lower & (found_slope * xp.where(cut, high - low, xp.ones_like(low)) >= 0)
             ahead = lower & ~turned
             # The point left behind serves the next cubic; a fresh bracket begins with step 0.
@@ -170,7 +179,7 @@ def strong_wolfe(
                 for new, old in ((step, low), (found, low_value), (found_slope, low_slope))
             )
             cut = cut | first_cut
-            active = active & ~accepted
+            active = active & ~accepted & ~drowned
             if reads and not bool(xp.any(active)):
                 break
             inside = _interpolated(

@@ -166,6 +166,10 @@ def learn_step(
     -------
     Learnt
         New arrays; those given are not changed.
+
+    Notes
+    -----
+    A search ends where only rounding is left to gain, as in `nonneg.descent.line_search.strong_wolfe`.
     """
     from nonneg.kernels.compiled import transforms as compiled
 

@@ -24,6 +24,8 @@ from nonneg.kernels.compiled.transform_objectives import (
 )
 
 C1, C2 = 1e-4, 0.9
+# As in `nonneg.descent.line_search`: a predicted decrease below this, in units of the value, is rounding.
+NOISE = 8.0 * 2.220446049250313e-16
 # A curvature below this, in units of N, is rounding.
 ROUNDING = 2.0 * 8.0 * 2.220446049250313e-16
 
@@ -120,6 +122,8 @@ def search(
             if abs(found_slope) <= -C2 * slope:
                 return best, taken, found, True
             turned = found_slope * ((high - low) if cut else 1.0) >= 0.0
+        elif -step * slope <= NOISE * abs(value):
+            return best, taken, low_value, True  # smaller steps promise even less
         if not cut:
             last, last_value = 0.0, value
             first = turned or not lower
