@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.kernels import grouped_scan, self_dictionary
-from nonneg.kernels.grouped_scan import PointGroups
+from nonneg.kernels.grouped_scan import PointGroups, best_coordinates
 from nonneg.kernels.self_dictionary import PenaltySlope, best_atoms, dictionary_of
 
 
@@ -49,14 +49,40 @@ def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
     assert np.array_equal(best_atoms(dictionary, R, slope, some), expected[some])
 
 
-def test_balls_hold_their_points():
-    rng = np.random.default_rng(0)
-    rounded = rng.standard_normal((400, 5)).astype(np.float32)
+@pytest.mark.parametrize("stretched", [False, True])
+def test_balls_hold_their_points(rng, stretched):
+    rounded = rng.standard_normal((401, 5)).astype(np.float32)
     groups = PointGroups(rounded)
-    assert np.array_equal(np.sort(groups.order), np.arange(400))
+    stretch = rng.standard_normal((4, 4)) if stretched else np.eye(4)
+    radii = groups.radii(rounded, stretch)
+    assert np.array_equal(np.sort(groups.order), np.arange(401))
     for at, (start, stop) in enumerate(zip(groups.starts[:-1], groups.starts[1:], strict=True)):
         members = rounded[groups.order[start:stop], :-1].astype(np.float64)
-        assert np.linalg.norm(members - groups.centres[at], axis=1).max() <= groups.radii[at] * (1 + 1e-6)
+        furthest = np.linalg.norm((members - groups.centres[at]) @ stretch, axis=1).max()
+        assert furthest <= radii[at] <= furthest * (1 + 1e-5)
+        # Filled up with their own points.
+        held = groups.members[groups.places[at] : groups.places[at + 1]]
+        assert np.array_equal(np.unique(held), groups.order[start:stop])
+        assert np.array_equal(groups.points[groups.places[at] : groups.places[at + 1], :5], rounded[held])
+
+
+def test_coordinates_keep_products_and_shorten_bounds(rng):
+    mixing = rng.standard_normal((6, 6))
+    points = rng.standard_normal((300, 6)) * [1, 1, 1, 0.1, 0.1, 0.1] @ mixing
+    columns = rng.standard_normal((300, 6)) * [0.01, 0.01, 0.01, 1, 1, 1] @ np.linalg.inv(mixing).T
+    stretch, shrink = best_coordinates(points.T @ points, columns.T @ columns)
+    assert np.allclose((points @ stretch) @ (columns @ shrink).T, points @ columns.T, rtol=0, atol=1e-12)
+
+    def size(left, right):
+        return np.linalg.norm(left) * np.linalg.norm(right)
+
+    assert size(points @ stretch, columns @ shrink) < 0.5 * size(points, columns)
+
+
+def test_coordinates_of_nothing_are_those_there_are(rng):
+    for points, columns in [(np.eye(3), np.zeros((3, 3))), (np.zeros((3, 3)), np.zeros((3, 3)))]:
+        stretch, shrink = best_coordinates(points, columns)
+        assert np.allclose(stretch @ shrink.T, np.eye(3))
 
 
 def test_many_features_and_few_points_are_scanned_whole(rng):

@@ -1,9 +1,10 @@
 """The best data point of every column without a look at all: groups that a bound rules out are skipped.
 
 Points that lie close together form a group with a centre c and a radius. No score of the group is below c'r -
-radius ||r||. A few leaders, the points that were best elsewhere, give every column a score to beat, and
-most groups cannot beat it where points have few features. The answers are those of the whole scan: what is
-left to decide is decided in float64, the lowest index first.
+radius ||r||, in any coordinates: with T'(x - c) for the points and T^-1 r for the columns the bound is
+tighter where the columns lie along few directions. A few leaders, the points that were best elsewhere, give
+every column a score to beat, and most groups cannot beat it where points have few features. The answers are
+those of the whole scan: what is left to decide is decided in float64, the lowest index first.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ FEWEST_POINTS = 1500
 POINTS_A_GROUP = 12
 ROUNDS = 3
 MOST_LEADERS = 256
-# Columns at once: their bounds take 4 bytes times groups each.
-COLUMNS = 4096
+# Columns at once: so many that the bounds of all groups, 4 bytes each, are read again from a near cache.
+BOUNDS = 1 << 19
+MOST_COLUMNS, FEWEST_COLUMNS = 512, 64
+# Columns from which the directions along which they lie are learned.
+SAMPLED = 2048
 # With more left over than this share of the pairs, the plain scan is as fast.
 WORTH_IT = 0.6
 
@@ -39,22 +43,53 @@ class PointGroups:
     """
 
     def __init__(self, rounded: Any) -> None:
-        features = np.ascontiguousarray(rounded[:, :-1])
-        labels = _nearness(features)
+        from nonneg.kernels.compiled.grouped_scan import FEATURES, POINTS
+
+        labels = _nearness(np.ascontiguousarray(rounded[:, :-1]))
         self.order = np.argsort(labels, kind="stable").astype(np.int64)
-        _, self.starts = np.unique(labels[self.order], return_index=True)
-        self.starts = np.append(self.starts, len(labels))
-        self.points = np.ascontiguousarray(rounded[self.order])
-        sums = np.add.reduceat(self.points[:, :-1].astype(np.float64), self.starts[:-1], axis=0)
-        sizes = np.diff(self.starts)
-        self.centres = (sums / sizes[:, None]).astype(np.float32)
-        apart = self.points[:, :-1].astype(np.float64) - np.repeat(self.centres, sizes, axis=0)
-        squares = np.einsum("ij,ij->i", apart, apart)
-        # Rounded up: the radius is part of a lower bound.
-        self.radii = (np.sqrt(np.maximum.reduceat(squares, self.starts[:-1])) * (1.0 + 1e-6)).astype(
-            np.float32
-        )
+        _, starts = np.unique(labels[self.order], return_index=True)
+        self.starts = np.append(starts, len(labels))
+        self.sizes = np.diff(self.starts)
+        features = rounded[self.order, :-1].astype(np.float64)
+        sums = np.add.reduceat(features, starts, axis=0)
+        self.centres = (sums / self.sizes[:, None]).astype(np.float32)
+        features -= np.repeat(self.centres, self.sizes, axis=0)
+        self.spread = features.T @ features
+        # Groups are filled up with their first point, which changes no minimum, and features with zeros.
+        filled = -(-self.sizes // POINTS) * POINTS
+        self.places = np.append(0, np.cumsum(filled))
+        self.members = self.order[starts].repeat(filled)
+        shift = (self.places[:-1] - starts).repeat(self.sizes)
+        self.members[np.arange(len(labels)) + shift] = self.order
+        self.width = rounded.shape[1]
+        self.points = np.zeros((len(self.members), -(-self.width // FEATURES) * FEATURES), dtype=np.float32)
+        self.points[:, : self.width] = rounded[self.members]
         self.leaders: IntArray = np.zeros(0, dtype=np.int64)
+
+    def radii(self, rounded: Any, stretch: FloatArray) -> Any:
+        """Return the radii of the groups in other coordinates.
+
+        Parameters
+        ----------
+        rounded : array of float32 of shape (n_points, n_features + 1)
+            The points.
+        stretch : array of shape (n_features, n_features)
+            The new coordinates of x are x' stretch.
+
+        Returns
+        -------
+        array of float32 of shape (n_groups,)
+            Not below the true ones.
+        """
+        from nonneg.kernels.compiled.grouped_scan import group_radii
+
+        found = np.empty(len(self.sizes), dtype=np.float32)
+
+        def work(first: int, last: int) -> None:
+            group_radii(rounded, self.order, self.starts, self.centres, stretch, found, first, last)
+
+        over_ranges(work, len(found), grain=64, operations=float(len(self.order)) * stretch.size)
+        return found
 
     def follow(self, chosen: IntArray) -> None:
         """Remember the points that were best most often.
@@ -97,6 +132,42 @@ def _nearness(features: Any) -> IntArray:
     return labels
 
 
+def best_coordinates(points: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return coordinates in which the product of the lengths of points and columns is small.
+
+    Parameters
+    ----------
+    points, columns : array of shape (n_features, n_features)
+        Sums of the products x x' and r r'.
+
+    Returns
+    -------
+    stretch, shrink : array of shape (n_features, n_features)
+        The product of x' stretch and r' shrink is that of x and r.
+
+    Notes
+    -----
+    The sum of ||x' T||^2 times that of ||r' T^-1||^2 is least where T T' is the geometric mean of the inverse
+    of the one matrix and of the other. Directions that hardly occur are kept from being scaled so much that
+    rounding could matter.
+    """
+    root, inverse = _roots(points)
+    middle = _roots(root @ columns @ root)[0]
+    values, vectors = np.linalg.eigh(inverse @ middle @ inverse)
+    if not values[-1] > 0:
+        return np.eye(len(points)), np.eye(len(points))
+    scales = np.sqrt(np.maximum(values / values[-1], 1e-4))
+    return np.ascontiguousarray(vectors * scales), np.ascontiguousarray(vectors / scales)
+
+
+def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    values, vectors = np.linalg.eigh(matrix)
+    if not values[-1] > 0:
+        return np.eye(len(matrix)), np.eye(len(matrix))
+    roots = np.sqrt(np.maximum(values / values[-1], 1e-8))
+    return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
+
+
 class GroupedScan:
     """One scan, given what is known of the points and the columns.
 
@@ -104,58 +175,44 @@ class GroupedScan:
     ----------
     groups : PointGroups
         The points in groups.
-    points : array of shape (n_points, n_features)
-        The points themselves.
-    centre : array of shape (n_features,)
-        Taken from them.
-    residual : array of float64 of shape (n_points, n_features)
-        The columns.
-    base : array of float64 of shape (n_points,)
-        The penalty's slope at entries that are not listed.
-    base_share : array of float32 of shape (n_points,)
-        The same, scaled, as the last feature of a rounded point.
-    listed : tuple of array
-        The slope at the listed entries, as `PenaltySlope` has it.
+    rounded : array of float32 of shape (n_points, n_features + 1)
+        The points, centred and scaled, with their share of the penalty.
+    exact_facts : tuple of array
+        The points themselves, what was taken from them, the columns, the penalty's slope at entries that are
+        not listed, and the slope at those that are, as `PenaltySlope` has it.
     tol : float
         The distance within which two float32 scores may be in the wrong order.
+    scaled_columns : callable
+        Returns some columns as float32, one a row, and their scales.
+    plain : callable
+        The whole scan, for columns of which the bounds rule out too little.
     """
 
     def __init__(
         self,
         groups: PointGroups,
-        points: Any,
-        centre: Any,
-        residual: FloatArray,
-        base: FloatArray,
-        base_share: Any,
-        listed: tuple[Any, ...],
+        rounded: Any,
+        exact_facts: tuple[Any, ...],
         tol: float,
-    ) -> None:
-        self.groups, self.tol = groups, np.float32(tol)
-        groups.points[:, -1] = base_share[groups.order]
-        self.leaders = groups.leaders
-        self.exact_facts = (points, centre, residual)
-        self.base, self.listed = base, listed
-        inverse = np.empty_like(groups.order)
-        inverse[groups.order] = np.arange(len(inverse))
-        self.leading_points = groups.points[inverse[self.leaders]]
-
-    def columns(
-        self,
-        wanted: IntArray,
         scaled_columns: Callable[[IntArray], Any],
         plain: Callable[[IntArray], IntArray],
-    ) -> IntArray:
+    ) -> None:
+        self.groups, self.tol = groups, np.float32(tol)
+        self.exact_facts, self.scaled_columns, self.plain = exact_facts, scaled_columns, plain
+        groups.points[:, groups.width - 1] = rounded[groups.members, -1]
+        self.leaders, self.leading_points = groups.leaders, rounded[groups.leaders]
+        sample = scaled_columns(np.arange(0, len(rounded), max(1, len(rounded) // SAMPLED)))[0]
+        columns = sample[:, :-1].astype(np.float64)
+        stretch, self.shrink = best_coordinates(groups.spread, columns.T @ columns)
+        self.radii = groups.radii(rounded, stretch)
+
+    def columns(self, wanted: IntArray) -> IntArray:
         """Return the best points of some columns.
 
         Parameters
         ----------
         wanted : array of int
             The columns.
-        scaled_columns : callable
-            Returns some columns as float32, one a row, and their scales.
-        plain : callable
-            The whole scan, for columns of which the bounds rule out too little.
 
         Returns
         -------
@@ -163,35 +220,30 @@ class GroupedScan:
             Indices of points.
         """
         found = np.empty(len(wanted), dtype=np.int64)
-        for start in range(0, len(wanted), COLUMNS):
-            part = wanted[start : start + COLUMNS]
-            rows, sizes = scaled_columns(part)
-            found[start : start + COLUMNS] = self._chunk(part, rows, sizes, plain)
+        step = min(MOST_COLUMNS, max(FEWEST_COLUMNS, BOUNDS // len(self.radii) // 8 * 8))
+        for start in range(0, len(wanted), step):
+            found[start : start + step] = self._chunk(wanted[start : start + step])
         return found
 
-    def _chunk(self, wanted: IntArray, rows: Any, sizes: FloatArray, plain: Any) -> IntArray:
+    def _chunk(self, wanted: IntArray) -> IntArray:
         from nonneg.kernels.compiled import grouped_scan as compiled
 
         groups, n = self.groups, len(wanted)
+        rows, sizes = self.scaled_columns(wanted)
+        points, centre, residual, base, *listed = self.exact_facts
         exact, index = np.empty(n), np.empty(n, dtype=np.int64)
         threshold = np.empty(n, dtype=np.float32)
-        facts = (*self.exact_facts, wanted, self.base, *self.listed, exact, index, threshold)
-        compiled.settle_leaders(self.leading_points @ rows.T, self.leaders, self.tol, sizes, *facts)
-        bounds = groups.centres @ rows[:, :-1].T
-        norms = np.sqrt(np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1]))
-        counts = np.empty(len(groups.radii), dtype=np.int64)
+        facts = (self.tol, sizes, points, centre, residual, wanted, base, *listed, exact, index, threshold)
+        compiled.settle_leaders(rows @ self.leading_points.T, self.leaders, *facts)
+        along = groups.centres @ rows[:, :-1].T
+        norms = np.linalg.norm(rows[:, :-1] @ self.shrink, axis=1).astype(np.float32)
+        bounds = (along, self.radii, norms)
+        # Read eight at a time.
+        marks = np.zeros((len(self.radii), -(-n // 8) * 8), dtype=np.uint8)
         # Bounds are off by roundings as scores are.
-        compiled.count_alive(bounds, groups.radii, norms, threshold, self.tol, counts)
-        if counts @ np.diff(groups.starts) > WORTH_IT * n * len(groups.order):
-            return plain(wanted)
-        places, room = (
-            np.empty(n, dtype=np.int64),
-            np.empty((counts.max(initial=0), rows.shape[1]), dtype=np.float32),
-        )
-        for group in np.flatnonzero(counts):
-            some, members = places[: counts[group]], slice(groups.starts[group], groups.starts[group + 1])
-            compiled.list_alive(bounds, group, some)
-            chosen = np.take(rows, some, axis=0, out=room[: len(some)])
-            scores = groups.points[members] @ chosen.T
-            compiled.settle_group(scores, groups.order[members], some, self.tol, sizes, *facts)
+        if compiled.mark_alive(*bounds, threshold, self.tol, marks) > WORTH_IT * along.size:
+            return self.plain(wanted)
+        filled = np.zeros((n, groups.points.shape[1]), dtype=np.float32)
+        filled[:, : groups.width] = rows
+        compiled.settle_groups(marks, *bounds, groups.places, groups.points, groups.members, filled, *facts)
         return index

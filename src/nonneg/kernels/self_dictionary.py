@@ -289,10 +289,8 @@ class _HostScan:
 
     def grouped(self, groups: PointGroups) -> Callable[[IntArray], IntArray]:
         """Return the same search with groups of points that a bound rules out left out."""
-        assert self.rounded is not None
-        share, facts = self.rounded[:, -1], (self.points, self.centre, self.residual, self.slope.base)
-        scan = GroupedScan(groups, *facts, share, self.listed, self.tol)
-        return lambda wanted: scan.columns(wanted, self._scaled, self.columns)
+        facts = (self.points, self.centre, self.residual, self.slope.base, *self.listed)
+        return GroupedScan(groups, self.rounded, facts, self.tol, self._scaled, self.columns).columns
 
     def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:
         right, sizes = self._scaled(wanted)
