@@ -40,6 +40,9 @@ def damage(folder: Path, how: str) -> None:
         np.save(folder / "W.npy", np.ones((3, 2)))
     elif how == "no factor":
         (folder / "H.npy").unlink()
+    elif how == "another command":
+        (folder / "W.npy").unlink()
+        (folder / "H.npy").unlink()
     elif how == "objects":
         np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)
     elif how == "bare":
@@ -53,6 +56,7 @@ def damage(folder: Path, how: str) -> None:
         ("broken result", "JSON was expected"),
         ("other factors", "do not belong to the data"),
         ("no factor", "H.npy does not exist"),
+        ("another command", "the report of `nonneg fit` alone can be made again"),
         ("objects", "refused"),
         ("bare", "do not belong to the data"),
     ],

@@ -126,6 +126,11 @@ def read_results(folder: Path) -> Fit:
     if not (folder / RESULT).is_file():
         raise FileFormatError(f"{folder} holds no {RESULT}. Give the folder that `nonneg fit -o` wrote.")
     record = read_record(folder / RESULT)
+    if not any((folder / name).exists() for name in ("W.npy", "H.npy")):
+        raise FileFormatError(
+            f"{folder} holds no factors: the report of `nonneg fit` alone can be made again from its files. "
+            "Run another command again with its data."
+        )
     W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))
     expected = record.get("data", {}).get("shape")
     if [W.shape[0], H.shape[1]] != expected or W.shape[1] != H.shape[0]:
