@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.datasets import gaussian_composite
+from nonneg.descent import line_search
 from nonneg.transforms import device_advance
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.covariances import frame_covariances
@@ -47,6 +48,8 @@ def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, trials
 
 def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
     monkeypatch.setattr(device_advance, "TRIALS", (1,))
+    # As if rounding were not known: searches at the end then fail after the most trials.
+    monkeypatch.setattr(line_search, "NOISE", 0.0)
     data, state = problem(300, n_starts=2)
     calls = []
 
@@ -80,3 +83,23 @@ def test_more_trials_are_made_where_needed_and_fewer_again_later(monkeypatch):
     for _ in range(12):
         state, measures = advance(state)
     assert advance.level < len(advance.trials) - 1
+
+
+def test_a_few_that_need_more_trials_make_them_alone(monkeypatch):
+    monkeypatch.setattr(device_advance, "LEAST_PART", 2)
+    data, state = problem(1, n_starts=12)
+    sizes = []
+
+    def counted(part, *rest):
+        sizes.append(part.batch)
+        return PORTABLE["tl"](part, *rest)
+
+    options = method_options("tl", eps0=1e-8, n_nmf_updates=2)
+    advance = DeviceAdvance(counted, data, options, searches=True, stays=False)
+    for _ in range(15):
+        new, measures = advance(state)
+        expected, values = PORTABLE["tl"](state, data, options)
+        np.testing.assert_allclose(new.transform, expected.transform, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(measures["loss"], values["loss"], rtol=1e-9)
+        state = new
+    assert {12, 2} <= set(sizes)

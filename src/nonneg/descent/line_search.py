@@ -246,9 +246,14 @@ def halving(
     -------
     SearchOutcome
         Step 0 where no decrease was found.
+
+    Notes
+    -----
+    As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
     """
     xp = array_namespace(value)
     step, taken, best = xp.ones_like(value), xp.zeros_like(value), value
+    noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)
     active = slope < 0
     succeeded = ~active
     point, n_trials = start, 0
@@ -261,8 +266,9 @@ def halving(
         lower = active & (found < value)
         point = select(lower, trial, point, reads=reads)
         taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
-        succeeded = succeeded | lower
-        active = active & ~lower
+        ended = lower | (active & (-slope * step <= noise))
+        succeeded = succeeded | ended
+        active = active & ~ended
         step = xp.where(active, 0.5 * step, step)
     return SearchOutcome(point, taken, best, succeeded, n_trials)
 

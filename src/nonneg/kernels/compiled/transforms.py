@@ -108,6 +108,8 @@ def search(
             found = sum_of_logs(powers[slot], eps0)
             if found < value:
                 return slot, step, found, True
+            if -step * slope <= NOISE * abs(value):
+                return best, taken, value, True  # smaller steps promise even less
             step *= 0.5
             continue
         found = inner(powers[slot], inverse)
