@@ -87,6 +87,7 @@ def test_more_trials_are_made_where_needed_and_fewer_again_later(monkeypatch):
 
 def test_a_few_that_need_more_trials_make_them_alone(monkeypatch):
     monkeypatch.setattr(device_advance, "LEAST_PART", 2)
+    monkeypatch.setattr(device_advance, "FEW", 1.0)
     data, state = problem(1, n_starts=12)
     sizes = []
 
@@ -96,10 +97,11 @@ def test_a_few_that_need_more_trials_make_them_alone(monkeypatch):
 
     options = method_options("tl", eps0=1e-8, n_nmf_updates=2)
     advance = DeviceAdvance(counted, data, options, searches=True, stays=False)
+    advance.level = 0
     for _ in range(15):
         new, measures = advance(state)
         expected, values = PORTABLE["tl"](state, data, options)
         np.testing.assert_allclose(new.transform, expected.transform, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(measures["loss"], values["loss"], rtol=1e-9)
         state = new
-    assert {12, 2} <= set(sizes)
+    assert set(sizes) > {12} and advance.level == 0
