@@ -178,7 +178,7 @@ def gcm() -> Iterator[dict[str, Any]]:
     """
     for method in ("tl", "jd"):
         for S in (10, 100):
-            record = timed(method, "gcm", S, N_STARTS, 200)
+            record = timed(method, "gcm", S, N_STARTS, 1000)
             micro = {name: record[name] * 1e6 / N_STARTS for name in ("operations", "step", "loop")}
             yield {"what": "gcm"} | record | {"microseconds": micro, "bar": BAR, "met": micro["loop"] <= BAR}
 
