@@ -125,3 +125,30 @@ def test_a_resumed_run_equals_an_uninterrupted_one(rng, tmp_path):
         parts = problem.run("open", max_iter=n_iter, checkpoint=Checkpoint(tmp_path, "key", interval=0))
     assert np.array_equal(whole.state.x, parts.state.x)
     assert whole.history["gap"] == parts.history["gap"]
+
+
+class Said:
+    """A line that remembers its end."""
+
+    def update(self, progress, max_iter):
+        """Not looked at."""
+
+    def close(self, sentence):
+        self.sentence = sentence
+
+
+def test_the_line_says_what_ended_the_run():
+    def ended(**options):
+        said = Said()
+        run = LeastSquares(np.random.default_rng(0)).run("exact", progress=said, **options)
+        return run, said.sentence
+
+    run, sentence = ended(max_iter=5)
+    assert sentence == StopReason.MAX_ITER.value
+    # A gap that is met at a start, on the way, and by the very last step that is allowed.
+    for gap, most in [(np.inf, 5), (run.history["gap"][2], 5), (run.state.gap, 5)]:
+        again, sentence = ended(max_iter=most, enough=lambda point, gap=gap: point.gap <= gap)
+        assert again.stop_reason is StopReason.CONVERGED
+        assert sentence == "the duality gap is small enough"
+    # A further rule tells its own sentence, or that a rule was met.
+    assert ended(max_iter=5, stop=lambda history: len(history) == 2)[1] == StopReason.CONVERGED.value

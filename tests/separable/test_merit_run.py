@@ -211,6 +211,21 @@ def test_progress_is_shown(data, capsys):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"tol": 0.5}, "the duality gap is at most `tol`"),
+        ({"residual_tol": 0.5, "tol": 0.0}, "no residual is longer than `residual_tol`"),
+        ({"change_tol": 0.5}, "the objective changed by at most the share `change_tol`"),
+        ({"anchor_window": 2}, "the anchors were the same for `anchor_window` iterations"),
+        ({"tol": 0.0, "max_iter": 2}, "`max_iter` iterations were done"),
+    ],
+)
+def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said):
+    select_anchors(data.X, 6, lam=0.0, verbose=1, **({"max_iter": 500} | options))
+    assert f"stopped because {said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
         ({"lam": -0.1}, "lam must be 'auto' or a finite number not below 0, got -0.1"),
         ({"lam": float("inf")}, "not below 0, got inf"),
         ({"mu": 0.0}, "mu must be a finite number above 0, for example 1e-5. Got 0.0"),

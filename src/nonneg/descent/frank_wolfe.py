@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from nonneg.iteration import Checkpoint, Progress, Run, StopReason, iterate
-from nonneg.iteration.loop import Stalled
+from nonneg.iteration import Checkpoint, FirstOf, History, Progress, Run, StopReason, iterate
+from nonneg.iteration.loop import Finished
 from nonneg.iteration.progress import Reporter
 from nonneg.iteration.stopping import StoppingRule
 
@@ -30,6 +30,16 @@ def open_loop_step(t: int) -> float:
     return 2.0 / (t + 2)
 
 
+@dataclass
+class _GoodEnough:
+    # What the last state's measure said, which the history need not contain.
+    sentence: str
+    met: bool = False
+
+    def __call__(self, history: History) -> bool:
+        return self.met
+
+
 def frank_wolfe(
     start: State,
     *,
@@ -39,6 +49,7 @@ def frank_wolfe(
     answered: Callable[[State], bool],
     max_iter: int,
     enough: Callable[[State], bool] | None = None,
+    enough_sentence: str = "the duality gap is small enough",
     stop: StoppingRule | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
@@ -65,6 +76,8 @@ def frank_wolfe(
     enough : callable, optional
         ``enough(state)`` says of an answered state whether it is good enough: the run ends there, before
         another step is taken.
+    enough_sentence : str
+        What `progress` shows then as the reason.
     stop : callable, optional
         A rule over the history.
     callback, progress, checkpoint : optional
@@ -77,12 +90,17 @@ def frank_wolfe(
         returned. `n_iter` steps took `n_iter + 1` calls of the oracle.
     """
 
+    good = _GoodEnough(enough_sentence)
+
     def step(state: State) -> tuple[State, Mapping[str, Any]]:
         if not answered(state):
             state, _ = oracle(state)
+        # A start, or a run that is taken up again where it had ended.
         if enough is not None and enough(state):
-            raise Stalled
-        return oracle(move(state, step_rule(state)))
+            raise Finished(enough_sentence)
+        new, measures = oracle(move(state, step_rule(state)))
+        good.met = enough is not None and enough(new)
+        return new, measures
 
     # The loop alone holds the start, which may be large and is not needed once the first step is done.
     held = [start]
@@ -91,7 +109,7 @@ def frank_wolfe(
         step,
         held.pop(),
         max_iter=max_iter,
-        stop=stop,
+        stop=good if stop is None else FirstOf((good, stop)),
         callback=callback,
         progress=progress,
         checkpoint=checkpoint,

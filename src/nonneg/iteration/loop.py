@@ -14,13 +14,17 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
-from nonneg.iteration.stopping import Never, StoppingRule, StopReason
+from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
 
 State = TypeVar("State")
 
 
 class Stalled(Exception):
     """Raised by a step that can make no further progress; the last state is the answer."""
+
+
+class Finished(Exception):
+    """Raised by a step whose state is good enough as it is; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,13 @@ def iterate(
     ----------
     step : callable
         Takes a state and returns the next one with its measures; a measure that is callable is
-        evaluated off the clock. It may raise `Stalled`. It must not change its argument.
+        evaluated off the clock. It may raise `Stalled` or `Finished`. It must not change its argument.
     state : Any
         The start; a dataclass where a checkpoint is wanted.
     max_iter : int
         At most so many iterations.
     stop : callable, optional
-        Takes the history and says whether to stop.
+        Takes the history and says whether to stop; its ``sentence``, if it has one, is shown then.
     callback : callable, optional
         Takes a `Progress`; True stops.
     progress : Reporter, optional
@@ -90,7 +94,7 @@ def iterate(
     history, seconds, done = History(), 0.0, 0
     if checkpoint is not None and (found := checkpoint.load(state)) is not None:
         state, done, seconds, history = found
-    reason = StopReason.MAX_ITER
+    reason, sentence = StopReason.MAX_ITER, ""
     n_iter = done
     # A run that had ended by its rule is not continued.
     finished = done > 0 and stop(history)
@@ -113,6 +117,8 @@ def iterate(
                 checkpoint.save(state, n_iter, seconds, history)
     except Stalled:
         reason = StopReason.STALLED
+    except Finished as found_enough:
+        reason, sentence = StopReason.CONVERGED, str(found_enough)
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
         warnings.warn(
@@ -121,8 +127,8 @@ def iterate(
             stacklevel=2,
         )
     if finished:
-        reason = StopReason.CONVERGED
+        reason, sentence = StopReason.CONVERGED, sentence_of(stop, history)
     if checkpoint is not None and not finished and n_iter > done:
         checkpoint.save(state, n_iter, seconds, history)
-    shown.close(reason.value)
+    shown.close(sentence or reason.value)
     return Run(state, n_iter, reason, history)

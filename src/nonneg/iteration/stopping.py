@@ -102,3 +102,23 @@ class FirstOf:
 
     def __call__(self, history: History) -> bool:
         return any(rule(history) for rule in self.rules)
+
+
+def sentence_of(rule: StoppingRule, history: History) -> str:
+    """Say which rule ended a run.
+
+    Parameters
+    ----------
+    rule : callable
+        A rule that says so. One that has a ``sentence`` is told by it.
+    history : History
+        What was measured.
+
+    Returns
+    -------
+    str
+        That of the first rule of several that says so.
+    """
+    if isinstance(rule, FirstOf):
+        return next((sentence_of(part, history) for part in rule.rules if part(history)), "")
+    return str(getattr(rule, "sentence", StopReason.CONVERGED.value))

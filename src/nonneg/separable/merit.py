@@ -197,6 +197,7 @@ def merit(
         move=moved,
         answered=lambda state: state.answered,
         enough=(lambda state: state.gap <= tol) if tol > 0 else None,
+        enough_sentence="the duality gap is at most `tol`",
         max_iter=max_iter,
         stop=_rules(residual_tol, change_tol, anchor_window),
         callback=callback,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from nonneg.iteration import History
 
@@ -18,6 +19,7 @@ class ResidualBelow:
     """
 
     limit: float
+    sentence: ClassVar[str] = "no residual is longer than `residual_tol`"
 
     def __call__(self, history: History) -> bool:
         return bool(history["largest_residual"][-1] <= self.limit) if len(history) else False
@@ -34,6 +36,7 @@ class RelativeChange:
     """
 
     tol: float
+    sentence: ClassVar[str] = "the objective changed by at most the share `change_tol`"
 
     def __call__(self, history: History) -> bool:
         losses = history.loss
@@ -51,6 +54,7 @@ class AnchorsUnchanged:
     """
 
     window: int
+    sentence: ClassVar[str] = "the anchors were the same for `anchor_window` iterations"
 
     def __call__(self, history: History) -> bool:
         if len(history) < self.window:
