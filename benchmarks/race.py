@@ -10,7 +10,7 @@ doubling and bisection, and the time of that one run counts.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,25 @@ class Settings:
             if (case.quick or not self.quick)
             and (not self.only_cases or any(part in case.name for part in self.only_cases))
         ]
+
+    def named(self, names: Iterable[str]) -> list[str]:
+        """Return the cases of a measurement to run, in their order.
+
+        Parameters
+        ----------
+        names : iterable of str
+            All of them.
+
+        Returns
+        -------
+        list of str
+            A whole name on the command line means this case alone, also where others contain it.
+        """
+        known = list(names)
+        wanted = [
+            [part] if part in known else [name for name in known if part in name] for part in self.only_cases
+        ]
+        return [name for name in known if not self.only_cases or any(name in some for some in wanted)]
 
 
 def run_claim(

@@ -30,6 +30,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     records,
     start_up,
     tables,
+    topics,
     transforms,
 )
 from benchmarks.race import Settings, run_claim  # noqa: E402
@@ -40,7 +41,16 @@ RACES = {
 }
 MEASUREMENTS: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (cone_start, anchor_peers, merit_iteration, purification, transforms, memory, start_up)
+    for module in (
+        cone_start,
+        anchor_peers,
+        merit_iteration,
+        topics,
+        purification,
+        transforms,
+        memory,
+        start_up,
+    )
 }
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"
