@@ -113,7 +113,8 @@ def test_communities(communities, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("method", "options"), [("nmf", {"max_iter": 50}), ("kl", None), ("lda", {"max_iter": 5}), ("spa", {})]
+    ("method", "options"),
+    [("nmf", {"max_iter": 50}), ("kl", None), ("lda", {"max_iter": np.int64(5)}), ("spa", {})],
 )
 def test_topics_of_texts(method, options, tmp_path):
     model = TopicModel(

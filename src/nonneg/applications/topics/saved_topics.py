@@ -57,7 +57,11 @@ def _encoder_parts(encode: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(encode.model, NMF):
         header, arrays = packed(encode.model)
         return {"kind": "nmf", "model": header}, scale | {f"model.{name}": a for name, a in arrays.items()}
-    params = {name: value for name, value in encode.model.get_params().items() if name != "random_state"}
+    params = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in encode.model.get_params().items()
+        if name != "random_state"
+    }
     numbers = {"n_batch_iter_": int(encode.model.n_batch_iter_), "n_iter_": int(encode.model.n_iter_)}
     arrays = {name: np.asarray(getattr(encode.model, name)) for name in ALLOCATION}
     return {"kind": "allocation", "params": params, "numbers": numbers}, scale | arrays
