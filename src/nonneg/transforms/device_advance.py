@@ -25,11 +25,12 @@ from nonneg.transforms.transform_learning import Measures
 # Numbers of trials of every run that are recorded.
 TRIALS = (1, 2, 3, 5, 8)
 # Up to this share of a batch are few.
-FEW = 0.25
+FEW = 1.0 / 16.0
 # Few runs are made up to one of so many, so that as many numbers of runs are recorded.
-LEAST_PART, PART_FACTOR = 32, 4
-# After so many iterations that more trials than needed may have been made in, fewer are tried again.
-PATIENCE = 10
+LEAST_PART, PART_FACTOR = 64, 4
+# After so many iterations in which few runs had to search alone, which takes about as long as an iteration of
+# all, all make more trials; after so many in which none had to, fewer are tried again.
+LATE, PATIENCE = 3, 25
 # Calls before the operations are recorded, so that libraries have set up what they need.
 WARM_UP = 2
 
@@ -63,7 +64,7 @@ class DeviceAdvance:
         self.searches, self.stays = searches, stays
         self.trials = sorted({min(count, options.max_trials) for count in TRIALS}) if searches else [1]
         self.level = min(1, len(self.trials) - 1)
-        self._idle = 0
+        self._idle, self._late = 0, 0
         self._recorded: dict[tuple[int, int], _Recorded] = {}
         self._failed: set[int] = set()
 
@@ -84,16 +85,18 @@ class DeviceAdvance:
         """
         if state.n_done % RENEWAL == 0:
             self._failed = set()
-        if self._idle >= PATIENCE and self.level:
-            self.level, self._idle = self.level - 1, 0
         most = len(self.trials) - 1
+        if self._idle >= PATIENCE:
+            self._go_to(max(0, self.level - 1))
+        elif self._late >= LATE and self.level < most:
+            self._go_to(self.level + 1)
         while True:
             new, measures = self.quick_step(state)
             open_ends = self._open_ends(state, measures)
             if len(open_ends) <= FEW * state.batch or self.level == most:
                 break
-            self.level, self._idle = self.level + 1, 0
-        self._idle += 1
+            self._go_to(self.level + 1)
+        self._late, self._idle = (self._late + 1, 0) if len(open_ends) else (self._late, self._idle + 1)
         level = self.level
         while len(open_ends) and level < most:
             level = min(level + 2, most)
@@ -108,6 +111,9 @@ class DeviceAdvance:
                 self._failed |= {int(lane) for lane in state.lanes[failed]}
             new, measures = _put(new, measures, again, found, open_ends)
         return new, measures
+
+    def _go_to(self, level: int) -> None:
+        self.level, self._idle, self._late = level, 0, 0
 
     def _open_ends(self, state: Any, measures: Values) -> IntArray:
         """Return the runs whose search has not ended and may still succeed."""
