@@ -64,7 +64,8 @@ class DeviceAdvance:
         self.searches, self.stays = searches, stays
         self.trials = sorted({min(count, options.max_trials) for count in TRIALS}) if searches else [1]
         self.level = min(1, len(self.trials) - 1)
-        self._idle, self._late = 0, 0
+        self._options = [replace(options, reads=False, max_trials=count) for count in self.trials]
+        self._idle, self._late, self._patience = 0, 0, PATIENCE
         self._recorded: dict[tuple[int, int], _Recorded] = {}
         self._failed: set[int] = set()
 
@@ -86,9 +87,11 @@ class DeviceAdvance:
         if state.n_done % RENEWAL == 0:
             self._failed = set()
         most = len(self.trials) - 1
-        if self._idle >= PATIENCE:
+        if self._idle >= self._patience:
             self._go_to(max(0, self.level - 1))
         elif self._late >= LATE and self.level < most:
+            # Fewer were too few: they are tried again later than last time.
+            self._patience = min(2 * self._patience, 8 * PATIENCE)
             self._go_to(self.level + 1)
         while True:
             new, measures = self.quick_step(state)
@@ -142,7 +145,7 @@ class DeviceAdvance:
             `searched` is 0 for runs whose search has not ended.
         """
         level = self.level if level is None else level
-        options = replace(self.options, reads=False, max_trials=self.trials[level])
+        options = self._options[level]
         held = state.activations if state.activations is not None else state.transform
         if not getattr(held, "is_cuda", False):
             return _at_home(*self.step(state, self.data, options))

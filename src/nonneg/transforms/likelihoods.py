@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.kernels import frame_rows
+from nonneg.kernels import frame_rows, triton_transforms
 
 
 def variances(X: Array, data: Any) -> Array:
@@ -34,6 +34,8 @@ def variances(X: Array, data: Any) -> Array:
         if frame_rows.serves(X):
             return frame_rows.sums_of_squares(X, starts, data.counts)
         return np.add.reduceat(X * X, starts, axis=1)
+    if triton_transforms.adds(X):
+        return triton_transforms.sums_of_squares(X, n_frames)
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
     return xp.sum(parts * parts, axis=1)

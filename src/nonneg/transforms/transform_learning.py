@@ -9,7 +9,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.kernels import frame_rows, triton_factors
+from nonneg.kernels import frame_rows, triton_transforms
 from nonneg.orthogonal.quasi_newton import rotation_step
 from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
@@ -102,8 +102,8 @@ def factors_and_inverse(
     few = components.shape[1] <= frame_rows.MOST_COMPONENTS and eps0 >= frame_rows.LEAST_EPS0
     if few and not options.l1 and frame_rows.serves(V):
         return frame_rows.equalized_factors(V, eps0, activations, components, n_updates)
-    if not options.l1 and triton_factors.serves(V, components.shape[1]):
-        return triton_factors.equalized_factors(V, eps0, activations, components, n_updates)
+    if not options.l1 and triton_transforms.serves(V, components.shape[1]):
+        return triton_transforms.equalized_factors(V, eps0, activations, components, n_updates)
     activations, components = update_factors(V, activations, components, eps0, n_updates, l1=options.l1)
     return activations, components, 1.0 / (activations @ components + eps0)
 
