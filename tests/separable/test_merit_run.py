@@ -20,7 +20,7 @@ from nonneg.iteration import StopReason
 from nonneg.kernels.sparse_columns import columns_of
 from nonneg.separable.merit import merit
 from nonneg.separable.penalty_weight import balanced_weight, guessed_number
-from nonneg.separable.warm_start import first_iteration, start_condition
+from nonneg.separable.warm_start import first_iteration, from_anchors, start_condition
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +130,19 @@ def test_warm_starts(init, data):
     assert found.facts["t_init"] >= 1
     same = select_anchors(data.X, 6, init=spa.anchors, lam=0.2, max_iter=10, tol=0.0)
     assert abs(found.coefficients - same.coefficients).max() <= 1e-12
+
+
+@pytest.mark.parametrize("as_held", [np.asarray, sp.csr_array])
+def test_a_start_writes_an_anchor_as_itself_without_rounding(as_held, rng):
+    X = rng.standard_normal((40, 6))
+    # Equal to an anchor, and two anchors that are equal.
+    X[30], X[8] = X[3], X[7]
+    anchors = np.array([3, 11, 7, 8])
+    C = from_anchors(as_data_matrix(as_held(X)), anchors).coefficients.toarray()
+    assert np.array_equal(C[:, anchors], np.eye(40)[:, anchors])
+    assert np.array_equal(C[:, 30], np.eye(40)[:, 3])
+    np.testing.assert_allclose(C.sum(axis=0), 1.0, atol=1e-12)
+    assert np.all((X.T @ C - X.T)[:, [*anchors, 30]] == 0.0)
 
 
 def test_both_rules_of_the_first_iteration(rng):

@@ -17,6 +17,8 @@ from nonneg.separable.weights import anchor_weights
 
 T_RULES = ("paper", "authors")
 SUM_TOL = 1e-6
+# A point with such a weight on one anchor may be equal to it; so many entries are compared at a time.
+NEAR_ONE, ENTRIES = 1e-3, 1 << 20
 # Whole weights are kept in 32 bits up to here.
 LONGEST_EXACT = 60_000
 
@@ -88,14 +90,37 @@ def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
     Returns
     -------
     Start
-        Zero in all other rows.
+        Zero in all other rows. An anchor, and a point equal to one, is that anchor with weight one.
+
+    Notes
+    -----
+    Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
+    error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
+    differ from there on.
     """
-    mixtures = to_numpy(_home(anchor_weights(data, to_numpy(data.take_rows(anchors)), sum_to_one=True)))
+    corners = to_numpy(data.take_rows(anchors))
+    mixtures = to_numpy(_home(anchor_weights(data, corners, sum_to_one=True)))
     mixtures = mixtures.astype(np.float64) / mixtures.sum(axis=1, keepdims=True, dtype=np.float64)
+    # The anchors last: of two equal ones each is itself.
+    for rows, which in (_equal_points(data, mixtures, corners), (anchors, np.arange(len(corners)))):
+        mixtures[rows] = 0.0
+        mixtures[rows, which] = 1.0
     kept = sp.csr_array(mixtures)
     n = data.shape[0]
     rows = np.asarray(anchors)[kept.indices]
     return Start(sp.csc_array((kept.data, rows, kept.indptr), shape=(n, n)), np.asarray(anchors))
+
+
+def _equal_points(data: DataMatrix, mixtures: FloatArray, corners: FloatArray) -> tuple[IntArray, IntArray]:
+    # Among the points that are one anchor but for rounding: those with the same entries, and which anchor.
+    near = np.flatnonzero(mixtures.max(axis=1) > 1.0 - NEAR_ONE)
+    which = np.argmax(mixtures[near], axis=1)
+    equal = np.zeros(len(near), dtype=bool)
+    step = max(1, ENTRIES // corners.shape[1])
+    for start in range(0, len(near), step):
+        part = slice(start, start + step)
+        equal[part] = (to_numpy(data.take_rows(near[part])) == corners[which[part]]).all(axis=1)
+    return near[equal], which[equal]
 
 
 def _home(array: Any) -> Any:
