@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
+import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from nonneg._typing import Array
+from nonneg._typing import Array, FloatArray
+from nonneg.kernels.skew_tridiagonal import serves, skew_tridiagonal
 from nonneg.orthogonal.group import (
     exponential,
     negligible,
@@ -25,13 +27,18 @@ from nonneg.orthogonal.group import (
     taylor_terms,
     transposed,
 )
+from nonneg.orthogonal.inverse_root import LARGEST_RATIO, inverse_root_nodes
 
 # The degree-18 polynomial is exact to rounding up to this norm.
 LARGEST_TAYLOR = 1.09
 # Rotations that are larger lose digits, which are brought back.
 LARGEST_UNPOLISHED = 8.0
+# The error of an inverse root.
+ROUNDING = 1e-16
 # Products of full size that eigenvectors cost about as much as.
 EIGENVECTOR_PRODUCTS = 6
+# The same of a tridiagonal form and what is done with it.
+TRIDIAGONAL_PRODUCTS = 4
 
 
 class SlopedObjective(Protocol):
@@ -65,12 +72,14 @@ class ExponentialCurve:
         Columns are orthonormal.
     reads : bool
         Whether norms may be read to choose the cheapest way.
+    norm : float, optional
+        A bound of the spectral norms of E, where it is known.
     """
 
-    def __init__(self, E: Array, P: Array, *, reads: bool = True) -> None:
+    def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
-        self._norm = norm_bound(E) if reads else math.inf
+        self._norm = _known_norm(E, reads, norm)
         self._enough = negligible(P.dtype)
         # P, E P, E^2 P and so on, as many as were needed.
         self._products = [P]
@@ -191,14 +200,18 @@ class PolarCurve:
         Columns are orthonormal.
     reads : bool
         Whether norms may be read to choose the cheapest way.
+    norm : float, optional
+        A bound of the spectral norms of E, where it is known.
     """
 
-    def __init__(self, E: Array, P: Array, *, reads: bool = True) -> None:
+    def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
-        self._norm = norm_bound(E) if reads else math.inf
+        self._norm = _known_norm(E, reads, norm)
         self._enough = negligible(P.dtype)
         self._eigen: Any = None
+        self._tridiagonal: Any = None
+        self._affordable = TRIDIAGONAL_PRODUCTS if serves(E) else EIGENVECTOR_PRODUCTS
 
     def at(self, step: Array) -> Array:
         """Return the points at given steps.
@@ -218,9 +231,11 @@ class PolarCurve:
             return polar(t * self.E, reads=False) @ self.P
         weights = _binomial_weights(self._norm * float(self.xp.max(self.xp.abs(step))), self._enough)
         m, p = self.P.shape[-2:]
-        if 2 * len(weights) * p <= EIGENVECTOR_PRODUCTS * m:
+        if 2 * len(weights) * p <= self._affordable * m:
             half = self._series(weights, t)
             return half + t * (self.E @ half)
+        if serves(self.E) and (form := self._form()).serves(float(step[0])):
+            return form.at(float(step[0]))
         eigen = self._eigenvectors()
         scale = 1.0 / (1.0 + (t * eigen.roots) ** 2) ** 0.5
         return eigen.combined(scale, None, t)
@@ -245,11 +260,19 @@ class PolarCurve:
         t = step[:, None, None]
         if not self.reads:
             velocity = polar_velocity(self.E, polar(t * self.E, reads=False)) @ point[0]
+        elif serves(self.E):
+            velocity = self._form().velocity(point[0], float(step[0]))
         else:
             vectors, roots = self._eigenvectors().vectors, self._eigenvectors().roots
             turned = (transposed(vectors) @ point[0]) / (1.0 + (t * roots) ** 2)
             velocity = self.E @ (vectors @ turned)
         return objective.slope(point, velocity)
+
+    def _form(self) -> _PolarForm:
+        if self._tridiagonal is None:
+            self._tridiagonal = _PolarForm(self.E[0, ...], self.P[0, ...])
+        found: _PolarForm = self._tridiagonal
+        return found
 
     def _eigenvectors(self) -> _Eigenvectors:
         if self._eigen is None:
@@ -306,6 +329,38 @@ class _Eigenvectors:
         # Small eigenvalues are known up to the rounding of the largest.
         far = self.largest * float(array_namespace(t).max(t)) > LARGEST_UNPOLISHED
         return polished(found) if far else found
+
+
+class _PolarForm:
+    """Polar factors by a tridiagonal form of E: (I + t T) (I - t^2 T^2)^(-1/2) is a sum of inverses."""
+
+    def __init__(self, E: FloatArray, P: FloatArray) -> None:
+        self.form = skew_tridiagonal(E)
+        self.coordinates = self.form.turned(P, back=False)
+        self.norm = self.form.norm_bound()
+
+    def serves(self, t: float) -> bool:
+        """Tell whether the inverse root at this step is exact to rounding."""
+        return (t * self.norm) ** 2 < LARGEST_RATIO
+
+    def at(self, t: float) -> FloatArray:
+        """Return R(t) P, with an axis of one problem."""
+        shifts, scales = inverse_root_nodes(1.0 + (t * self.norm) ** 2, ROUNDING)
+        half = self.form.solutions(self.coordinates, t, 1.0 + shifts, scales)
+        half += self.form.product(half, t)
+        return self.form.turned(half, back=True)[None, ...]
+
+    def velocity(self, point: FloatArray, t: float) -> FloatArray:
+        """Return E (I - t^2 E^2)^-1 times a point, with an axis of one problem."""
+        one = np.ones(1)
+        turned = self.form.solutions(self.form.turned(point[0, ...], back=False), t, one, one)
+        return self.form.turned(self.form.product(turned, 1.0), back=True)[None, ...]
+
+
+def _known_norm(E: Array, reads: bool, norm: float | None) -> float:
+    if not reads:
+        return math.inf
+    return norm_bound(E) if norm is None else norm
 
 
 def _halvings(norm: float) -> int:

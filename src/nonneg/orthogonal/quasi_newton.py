@@ -16,6 +16,7 @@ from array_api_compat import array_namespace, is_numpy_namespace
 from nonneg._typing import Array
 from nonneg.descent.line_search import SEARCHES, Point, SearchOutcome
 from nonneg.exceptions import UnknownNameError
+from nonneg.kernels import skew_directions
 from nonneg.orthogonal.curves import CURVES, ExponentialCurve, PolarCurve
 from nonneg.orthogonal.group import skew_part
 
@@ -23,7 +24,9 @@ from nonneg.orthogonal.group import skew_part
 class RotationObjective(Protocol):
     """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once.
 
-    A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first.
+    A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
+    may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
+    curvature.
     """
 
     def at(self, P: Array) -> Point:
@@ -138,13 +141,52 @@ def rotation_step(
         raise UnknownNameError.of("search", search, SEARCHES)
     if retraction not in CURVES:
         raise UnknownNameError.of("retraction", retraction, CURVES)
-    gradient = objective.gradient(point)
-    xp = array_namespace(gradient)
-    skew = skew_part(gradient)
-    direction = newton_direction(skew, objective.curvature(point))
-    slope = xp.sum(skew * direction, axis=(1, 2))
-    line = _Line(objective, CURVES[retraction](direction, point[0], reads=reads))
+    direction, slope, norm, bound = _direction(objective, point, reads=reads)
+    line = _Line(objective, CURVES[retraction](direction, point[0], reads=reads, norm=bound))
     options = {} if max_trials is None else {"max_trials": max_trials}
     outcome = SEARCHES[search](line, point, objective.value(point), slope, reads=reads, **options)
-    norm = xp.sqrt(xp.sum(skew * skew, axis=(1, 2)))
     return RotationStep(outcome.point, norm, outcome)
+
+
+def _direction(
+    objective: RotationObjective, point: Point, *, reads: bool
+) -> tuple[Array, Array, Array, float | None]:
+    """Return the direction, its slope, the norm of the skew gradient, and a bound of the direction's norm."""
+    gradient = objective.gradient(point)
+    parts = getattr(objective, "curvature_parts", None)
+    if parts is not None and reads:
+        products, less, least = parts(point)
+        if skew_directions.serves(gradient, products):
+            return skew_directions.skew_direction(gradient, products, less, least)
+        curvature = symmetric_curvature(products, less, least)
+    else:
+        curvature = objective.curvature(point)
+    xp = array_namespace(gradient)
+    skew = skew_part(gradient)
+    direction = newton_direction(skew, curvature)
+    slope = xp.sum(skew * direction, axis=(1, 2))
+    return direction, slope, xp.sqrt(xp.sum(skew * skew, axis=(1, 2))), None
+
+
+def symmetric_curvature(products: Array, less: float, least: float) -> Array:
+    """Return ``products + products' - less`` where it is above a number, else 0.
+
+    Parameters
+    ----------
+    products : array of shape (batch, m, m)
+        Half of the curvature.
+    less : float
+        Taken off.
+    least : float
+        The number.
+
+    Returns
+    -------
+    array of shape (batch, m, m)
+        Symmetric.
+    """
+    xp = array_namespace(products)
+    found = products + xp.matrix_transpose(products)
+    if less:
+        found = found - less
+    return xp.where(found > least, found, xp.zeros_like(found)) if least else found

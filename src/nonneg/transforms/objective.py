@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
+from nonneg.orthogonal.quasi_newton import symmetric_curvature
 from nonneg.transforms.likelihoods import sum_of_logs, variances, weighted_rows
 
 
@@ -62,6 +63,40 @@ class VarianceObjective(ABC):
         """
         X = self.data.rows @ array_namespace(P).matrix_transpose(P)
         return P, X, variances(X, self.data)
+
+    @abstractmethod
+    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
+        """Return what the curvature is made of.
+
+        Parameters
+        ----------
+        point : tuple of array
+            P, X and V.
+
+        Returns
+        -------
+        products : array of shape (batch, m, m)
+            The curvature is the sum of this and its transpose,
+        less : float
+            less this number,
+        least : float
+            and zero where it is not above this one.
+        """
+
+    def curvature(self, point: Point) -> Array:
+        """Return the diagonal of the quadratic model.
+
+        Parameters
+        ----------
+        point : tuple of array
+            P, X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, m)
+            Symmetric, for the same scaling as the gradient.
+        """
+        return symmetric_curvature(*self.curvature_parts(point))
 
     def gradient(self, point: Point) -> Array:
         """Return the relative gradient.
@@ -147,8 +182,8 @@ class FitObjective(VarianceObjective):
         """
         return self.inverse_model
 
-    def curvature(self, point: Point) -> Array:
-        """Return the curvature (44), symmetric.
+    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
+        """Return the parts of the curvature (44).
 
         Parameters
         ----------
@@ -157,10 +192,12 @@ class FitObjective(VarianceObjective):
 
         Returns
         -------
-        array of shape (batch, m, m)
-            For the same scaling as the gradient.
+        products : array of shape (batch, m, m)
+            ``V / (W H + eps0)``, summed over frames.
+        less, least : float
+            None.
         """
-        return symmetric_products(self.inverse_model, point[2])
+        return products_of(self.inverse_model, point[2]), 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -199,8 +236,8 @@ class DivergenceObjective(FitObjective):
         """
         return self.inverse_model - 1.0 / (V + self.eps0)
 
-    def curvature(self, point: Point) -> Array:
-        """Return a positive curvature: that of C, and for the logarithm that of one realization.
+    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
+        """Return those of a positive curvature: that of C, and for the logarithm that of one realization.
 
         Parameters
         ----------
@@ -209,11 +246,13 @@ class DivergenceObjective(FitObjective):
 
         Returns
         -------
-        array of shape (batch, m, m)
-            Symmetric.
+        products : array of shape (batch, m, m)
+            Summed over frames.
+        less, least : float
+            None.
         """
         V = point[2]
-        return symmetric_products(self.inverse_model + 1.0 / (V + self.eps0), V)
+        return products_of(self.inverse_model + 1.0 / (V + self.eps0), V), 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -250,8 +289,8 @@ class DiagonalityObjective(VarianceObjective):
         """
         return 1.0 / (V + self.eps0)
 
-    def curvature(self, point: Point) -> Array:
-        """Return the curvature (49) less one, symmetric; it is zero on the diagonal.
+    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
+        """Return the parts of the curvature (49) less one, which is zero on the diagonal.
 
         Parameters
         ----------
@@ -260,19 +299,18 @@ class DiagonalityObjective(VarianceObjective):
 
         Returns
         -------
-        array of shape (batch, m, m)
-            For the same scaling as the gradient.
+        products : array of shape (batch, m, m)
+            Ratios of variances, summed over frames.
+        less, least : float
+            Rounding is all that is left where two atoms have proportional variances, as each has with itself.
         """
-        xp = array_namespace(point[2])
         V = point[2] + self.eps0
-        found = symmetric_products(1.0 / V, V) - 2.0 * self.data.n_frames
-        # Rounding is all that is left where two atoms have proportional variances, as each has with itself.
-        rounding = 2.0 * self.data.n_frames * 8.0 * xp.finfo(V.dtype).eps
-        return xp.where(found > rounding, found, xp.zeros_like(found))
+        twice = 2.0 * self.data.n_frames
+        return products_of(1.0 / V, V), twice, twice * 8.0 * float(array_namespace(V).finfo(V.dtype).eps)
 
 
-def symmetric_products(weights: Array, V: Array) -> Array:
-    """Return the symmetric part of ``2 weights' V``.
+def products_of(weights: Array, V: Array) -> Array:
+    """Return ``weights' V``.
 
     Parameters
     ----------
@@ -282,8 +320,6 @@ def symmetric_products(weights: Array, V: Array) -> Array:
     Returns
     -------
     array of shape (batch, m, m)
-        Symmetric.
+        The products.
     """
-    xp = array_namespace(V)
-    products = xp.matrix_transpose(weights) @ V
-    return products + xp.matrix_transpose(products)
+    return array_namespace(V).matrix_transpose(weights) @ V
