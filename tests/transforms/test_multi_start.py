@@ -8,6 +8,7 @@ from tests.transforms.cases import composite_frames
 
 from nonneg import joint_diagonalize, learn_transform
 from nonneg._threads import threads
+from nonneg.datasets import gaussian_composite
 from nonneg.orthogonal import orthogonality_error, random_orthogonal
 from nonneg.transforms import LoopOptions, frame_covariances, multi_start
 from nonneg.transforms.advance import PORTABLE, advancer
@@ -127,3 +128,19 @@ def test_theorem_4_is_stated_where_it_says_something() -> None:
     assert bound.holds
     assert bound.number == pytest.approx(many.divergence)
     assert bound.quantities["probability"] == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_tl_goes_on_from_an_answer_of_jd_that_is_better(seed: int) -> None:
+    data = frame_covariances(gaussian_composite(2, 12, 5, 2, rng=seed).Y)
+    both = multi_start(
+        data,
+        2,
+        n_starts=2,
+        tl_options=method_options("tl", eps0=1e-8, n_nmf_updates=2),
+        jd_options=method_options("jd", eps0=1e-8, n_nmf_updates=2),
+        loop=LoopOptions(12),
+        random_state=seed,
+    )
+    assert both.tl.starts.best == 4
+    assert both.tl.objective < both.jd.objective < both.tl.starts.objective[:4].min()

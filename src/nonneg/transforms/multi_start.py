@@ -50,6 +50,8 @@ def multi_start(
 ) -> MultiStart:
     """Run both methods from P starts, then each from the solutions of the other, and keep the best.
 
+    Where the answer of JD+NMF has the smaller C, TL-NMF also goes on from it, so that its own is never worse.
+
     Parameters
     ----------
     data : FrameCovariances
@@ -87,10 +89,15 @@ def multi_start(
         other = replace(tl.run.state, n_done=0, marks=None, lanes=np.arange(tl.run.state.batch))
         jd_batches.append(ended(loop.run("jd", other, work, jd_options, "jd, from tl"), other.batch))
         factor_starts = joined([replace(starts, n_done=0, marks=None), replace(other, lanes=other.lanes)])
-    return MultiStart(
-        best_transform(tl_batches, work, tl_options),
-        best_two_stage(jd_batches, factor_starts, work, jd_options, short),
-    )
+    best_tl = best_transform(tl_batches, work, tl_options)
+    best_jd = best_two_stage(jd_batches, factor_starts, work, jd_options, short)
+    if best_jd.objective < best_tl.objective and best_jd.stop_reason not in STOPPED and not stopped:
+        # JD+NMF ends with more starts of its factors than TL-NMF has seen: its answer is a start too.
+        init = (best_jd.transform, best_jd.H, best_jd.W)
+        last = working_state(first_state(data, n_components, init=init, n_starts=1, random_state=0), work)
+        tl_batches.append(ended(loop.run("tl", last, work, tl_options, "tl, from the best jd"), 1))
+        best_tl = best_transform(tl_batches, work, tl_options)
+    return MultiStart(best_tl, best_jd)
 
 
 def _with_factors(
