@@ -19,8 +19,8 @@ LONGEST = 40
 MOST_COMPONENTS = 40
 # The data and three points of a search stay in the cache of a core.
 LARGEST = 1 << 17
-# One division serves two entries of a model: their product must not underflow.
-LEAST_EPS0 = 1e-100
+# One division serves four entries of a model: their product must not underflow.
+LEAST_EPS0 = 1e-75
 
 FIT_MEASURES = ("C", "L", "I")
 ROTATION_MEASURES = ("gradient", "step", "searched")
@@ -41,6 +41,9 @@ class Learnt(NamedTuple):
         Rows of sum 1.
     measures : dict of str to array of shape (batch,)
         C, L, I, gradient, step and searched.
+    moments : tuple of array
+        Power of the frames, of shape (batch, m, n), and cross power of their samples, of shape (batch, m (m -
+        1) / 2, n): what the next iteration begins with.
     """
 
     transform: FloatArray
@@ -48,6 +51,7 @@ class Learnt(NamedTuple):
     activations: FloatArray
     components: FloatArray
     measures: dict[str, FloatArray]
+    moments: tuple[FloatArray, FloatArray]
 
 
 class Diagonalized(NamedTuple):
@@ -123,10 +127,10 @@ def by_column(virtual: FloatArray) -> FloatArray:
 
     Returns
     -------
-    array of shape (m, rank * n)
+    array of shape (rank, m, n)
         Contiguous.
     """
-    return np.ascontiguousarray(virtual.reshape(-1, virtual.shape[-1]).T)
+    return np.ascontiguousarray(virtual.swapaxes(1, 2))
 
 
 def learn_step(
@@ -140,12 +144,13 @@ def learn_step(
     n_nmf_updates: int = 10,
     n_rotation_updates: int = 1,
     max_trials: int = 20,
+    moments: tuple[FloatArray, FloatArray] | None = None,
 ) -> Learnt:
     """Make an iteration of TL-NMF: majorization-equalization, then quasi-Newton with strong Wolfe conditions.
 
     Parameters
     ----------
-    columns : array of shape (m, rank * n)
+    columns : array of shape (rank, m, n)
         The data, from `by_column`.
     eps0 : float
         Added to variances and model.
@@ -161,6 +166,8 @@ def learn_step(
         Updates of the factors and of the transform in an iteration.
     max_trials : int
         Steps that a search may try.
+    moments : tuple of array, optional
+        Those that came with `frames`; None computes them.
 
     Returns
     -------
@@ -173,32 +180,33 @@ def learn_step(
     """
     from nonneg.kernels.compiled import transforms as compiled
 
-    batch, n, m = activations.shape[0], activations.shape[1], transform.shape[1]
+    batch, m, n = len(transform), columns.shape[1], columns.shape[2]
     transforms, w, h = np.array(transform, order="C"), _turned(components), _turned(activations)
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
-    after, V, inverse = np.empty_like(before), np.empty((batch, m, n)), np.empty((batch, m, n))
-    fits, rotations = np.empty((batch, 3)), np.empty((batch, 3))
-    counts = (n_rotation_updates, max_trials)
+    after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((6, batch))
+    V, cross = _moment_room(batch, m, n) if moments is None else moments
+    new = _moment_room(batch, m, n)
 
     def work(start: int, stop: int) -> None:
-        part = (start, stop)
-        compiled.power_range(before, V, *part)
+        part, rooms = (start, stop), _rooms(columns)
+        if moments is None:
+            compiled.moment_range(before, rooms[2][0], V, cross, *part)
         compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, *part)
         compiled.rotate_range(
             columns,
             eps0,
             True,
             transforms,
-            before,
-            after,
-            V,
+            (before, after),
+            (V, new[0], cross, new[1]),
             inverse,
-            *counts,
-            rotations,
-            *_rooms(columns, n),
+            n_rotation_updates,
+            max_trials,
+            facts[3:],
+            rooms,
             *part,
         )
-        compiled.measure_range(V, eps0, inverse, fits, *part)
+        compiled.measure_range(new[0], eps0, inverse, facts, *part)
 
     cost = 12.0 * h[0].size * m * n_nmf_updates + 4.0 * columns.size * m
     over_ranges(work, batch, grain=1, operations=cost * batch)
@@ -207,13 +215,13 @@ def learn_step(
         after.swapaxes(1, 2),
         h.swapaxes(1, 2),
         w.swapaxes(1, 2),
-        _named(FIT_MEASURES, fits) | _named(ROTATION_MEASURES, rotations),
+        dict(zip(FIT_MEASURES + ROTATION_MEASURES, facts, strict=True)),
+        new,
     )
 
 
 def diagonalize_step(
     columns: FloatArray,
-    n_frames: int,
     eps0: float,
     transform: FloatArray,
     frames: FloatArray,
@@ -225,10 +233,8 @@ def diagonalize_step(
 
     Parameters
     ----------
-    columns : array of shape (m, rank * n_frames)
+    columns : array of shape (rank, m, n_frames)
         The data, from `by_column`.
-    n_frames : int
-        The number of frames.
     eps0 : float
         Added to the variances.
     transform : array of shape (batch, m, m)
@@ -247,35 +253,33 @@ def diagonalize_step(
     """
     from nonneg.kernels.compiled import transforms as compiled
 
-    batch, m = transform.shape[:2]
+    batch, m, n = len(transform), columns.shape[1], columns.shape[2]
     transforms = np.array(transform, order="C")
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
-    after = np.empty_like(before)
-    V, inverse = np.empty((batch, m, n_frames)), np.empty((batch, m, n_frames))
-    likelihoods, rotations = np.empty(batch), np.empty((batch, 3))
-    counts = (n_rotation_updates, max_trials)
+    after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((4, batch))
+    V, cross = _moment_room(batch, m, n)
 
     def work(start: int, stop: int) -> None:
-        part = (start, stop)
-        compiled.power_range(before, V, *part)
+        part, rooms = (start, stop), _rooms(columns)
+        compiled.moment_range(before, rooms[2][0], V, cross, *part)
         compiled.rotate_range(
             columns,
             eps0,
             False,
             transforms,
-            before,
-            after,
-            V,
+            (before, after),
+            (V, V, cross, cross),
             inverse,
-            *counts,
-            rotations,
-            *_rooms(columns, n_frames),
+            n_rotation_updates,
+            max_trials,
+            facts[1:],
+            rooms,
             *part,
         )
-        compiled.likelihood_range(V, eps0, likelihoods, *part)
+        compiled.likelihood_range(V, eps0, facts[0], *part)
 
     over_ranges(work, batch, grain=1, operations=2.0 * columns.size * m * batch)
-    measures = {"L": likelihoods} | _named(ROTATION_MEASURES, rotations)
+    measures = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
     return Diagonalized(transforms, after.swapaxes(1, 2), measures)
 
 
@@ -311,15 +315,15 @@ def factor_step(
 
     w, h = _turned(components), _turned(activations)
     V = np.ascontiguousarray(variances.swapaxes(1, 2))
-    inverse, fits = np.empty((len(h), *V.shape[1:])), np.empty((len(h), 3))
+    inverse, facts = np.empty((len(h), *V.shape[1:])), np.empty((3, len(h)))
 
     def work(start: int, stop: int) -> None:
         compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, start, stop)
-        compiled.measure_range(V, eps0, inverse, fits, start, stop)
+        compiled.measure_range(V, eps0, inverse, facts, start, stop)
 
     cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
     over_ranges(work, len(h), grain=1, operations=cost * len(h))
-    return Factors(h.swapaxes(1, 2), w.swapaxes(1, 2), _named(FIT_MEASURES, fits))
+    return Factors(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, facts, strict=True)))
 
 
 def _turned(array: FloatArray) -> FloatArray:
@@ -327,11 +331,17 @@ def _turned(array: FloatArray) -> FloatArray:
     return np.array(array.swapaxes(1, 2), order="C")
 
 
-def _rooms(columns: FloatArray, n: int) -> tuple[FloatArray, ...]:
+def _moment_room(batch: int, m: int, n: int) -> tuple[FloatArray, FloatArray]:
+    return np.empty((batch, m, n)), np.empty((batch, m * (m - 1) // 2, n))
+
+
+def _rooms(columns: FloatArray) -> tuple[FloatArray, ...]:
     """Return room for three points of a search and for small matrices."""
-    m = len(columns)
-    return np.empty((3, m, m)), np.empty((10, m, m)), np.empty((3, *columns.shape)), np.empty((4, m, n))
-
-
-def _named(names: tuple[str, ...], table: FloatArray) -> dict[str, FloatArray]:
-    return dict(zip(names, table.T, strict=True))
+    _, m, n = columns.shape
+    return (
+        np.empty((3, m, m)),
+        np.empty((10, m, m)),
+        np.empty((3, *columns.shape)),
+        np.empty((4, m, n)),
+        np.empty((3, m * (m - 1) // 2, n)),
+    )

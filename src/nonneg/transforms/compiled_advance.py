@@ -48,8 +48,12 @@ def compiled_advance(method: str, data: Any, options: TransformOptions) -> Any:
 
 
 class _Learning:
+    """The moments of the frames are kept for the next iteration, if it begins where this one ended."""
+
     def __init__(self, data: Any, options: TransformOptions) -> None:
         self.columns, self.options = by_column(data.virtual), options
+        self._frames: FloatArray | None = None
+        self._moments: tuple[FloatArray, FloatArray] | None = None
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
         options = self.options
@@ -65,7 +69,9 @@ class _Learning:
             n_nmf_updates=options.n_nmf_updates,
             n_rotation_updates=options.n_rotation_updates,
             max_trials=options.max_trials,
+            moments=self._moments if state.frames is self._frames else None,
         )
+        self._frames, self._moments = done.frames, done.moments
         new = replace(
             state,
             transform=done.transform,
@@ -81,7 +87,7 @@ class _Diagonalization:
     """Starts whose search failed are left alone: it would fail again, at the full price of all its trials."""
 
     def __init__(self, data: Any, options: TransformOptions) -> None:
-        self.columns, self.n_frames, self.options = by_column(data.virtual), data.n_frames, options
+        self.columns, self.options = by_column(data.virtual), options
         self._failed: dict[int, dict[str, float]] = {}
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
@@ -95,7 +101,6 @@ class _Diagonalization:
             whole = bool(moving.all())
             done = diagonalize_step(
                 self.columns,
-                self.n_frames,
                 self.options.eps0,
                 transform if whole else transform[moving],
                 frames if whole else frames[moving],

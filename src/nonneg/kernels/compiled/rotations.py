@@ -14,33 +14,46 @@ MATH = {"contract", "nsz", "reassoc"}
 # As in `nonneg.orthogonal.group`.
 TAYLOR_NORM = 0.35
 ENOUGH = 1e-8
+# Below this norm five terms of the exponential are all that is seen.
+SMALL_NORM = 5e-3
+# 1 / j! of the Taylor polynomial: a division takes as long as ten multiplications.
+T2, T3, T4, T5 = 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0
+T8, T9, T10 = 1.0 / 40320.0, 1.0 / 362880.0, 1.0 / 3628800.0
+T11, T12, T13 = 1.0 / 39916800.0, 1.0 / 479001600.0, 1.0 / 6227020800.0
 
 
 @jit(fastmath=MATH, error_model="numpy")
 def multiply(A, B, out):
-    """Put A B into `out`, which is neither of them; four rows of B at once spare loads and stores."""
+    """Put A B into `out`, which is neither of them; five rows of B at once spare loads and stores."""
     m, k = A.shape
     n = B.shape[1]
     for i in range(m):
         row = out[i]
-        for j in range(n):
-            row[j] = 0.0
-        p = 0
-        while p + 4 <= k:
-            a, b, c, d = A[i, p], A[i, p + 1], A[i, p + 2], A[i, p + 3]
-            first, second, third, fourth = B[p], B[p + 1], B[p + 2], B[p + 3]
+        if k >= 5:
+            a, b, c, d, e = A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4]
+            first, second, third, fourth, fifth = B[0], B[1], B[2], B[3], B[4]
             for j in range(n):
-                row[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j])
-            p += 4
-        if p + 2 <= k:
+                row[j] = (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j]) + e * fifth[j]
+            p = 5
+        else:
+            a, first = A[i, 0], B[0]
+            for j in range(n):
+                row[j] = a * first[j]
+            p = 1
+        while p + 5 <= k:
+            a, b, c, d, e = A[i, p], A[i, p + 1], A[i, p + 2], A[i, p + 3], A[i, p + 4]
+            first, second, third, fourth, fifth = B[p], B[p + 1], B[p + 2], B[p + 3], B[p + 4]
+            for j in range(n):
+                row[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j]) + e * fifth[j]
+            p += 5
+        while p + 2 <= k:
             a, b = A[i, p], A[i, p + 1]
             first, second = B[p], B[p + 1]
             for j in range(n):
                 row[j] += a * first[j] + b * second[j]
             p += 2
         if p < k:
-            a = A[i, p]
-            first = B[p]
+            a, first = A[i, p], B[p]
             for j in range(n):
                 row[j] += a * first[j]
 
@@ -81,23 +94,28 @@ def exponential(E, step, work, out):
     for i in range(m):
         for j in range(m):
             A[i, j] = scale * E[i, j]
+    small = norm < SMALL_NORM
     # S = A A, S2 = S S, S3 = S S2: one call, which is compiled into this function once.
-    for power in range(3):
+    for power in range(2 if small else 3):
         multiply(work[min(power, 1)], work[power], work[power + 1])
     # The even and the odd part of the Taylor polynomial beyond S3, the latter less its first factor A.
     for i in range(m):
         for j in range(m):
-            low[i, j] = S[i, j] / 40320.0 + S2[i, j] / 3628800.0 + S3[i, j] / 479001600.0
-            odd[i, j] = S[i, j] / 362880.0 + S2[i, j] / 39916800.0 + S3[i, j] / 6227020800.0
-        low[i, i] += 1.0 / 720.0
-        odd[i, i] += 1.0 / 5040.0
-    for part in range(2):
-        multiply(S3, work[4 + part], work[6])
-        copy(work[6], work[4 + part])
+            low[i, j], odd[i, j] = 0.0, 0.0
+    if not small:
+        for i in range(m):
+            for j in range(m):
+                low[i, j] = T8 * S[i, j] + T10 * S2[i, j] + T12 * S3[i, j]
+                odd[i, j] = T9 * S[i, j] + T11 * S2[i, j] + T13 * S3[i, j]
+            low[i, i] += 1.0 / 720.0
+            odd[i, i] += 1.0 / 5040.0
+        for part in range(2):
+            multiply(S3, work[4 + part], work[6])
+            copy(work[6], work[4 + part])
     for i in range(m):
         for j in range(m):
-            odd[i, j] += S[i, j] / 6.0 + S2[i, j] / 120.0
-            low[i, j] += S[i, j] / 2.0 + S2[i, j] / 24.0
+            odd[i, j] += T3 * S[i, j] + T5 * S2[i, j]
+            low[i, j] += T2 * S[i, j] + T4 * S2[i, j]
         odd[i, i] += 1.0
         low[i, i] += 1.0
     multiply(A, odd, out)

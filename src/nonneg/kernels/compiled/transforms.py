@@ -1,7 +1,7 @@
 """Whole iterations of transform learning and joint diagonalization for one small problem, in place.
 
-Arrays are as in `transform_objectives`, the data v as (M, R N). The searches are those of
-`nonneg.descent.line_search`, for one line at a time.
+Arrays are as in `transform_objectives`, the data v as (R, M, N), but transformed frames that come in and go
+out as (M, R N). The searches are those of `nonneg.descent.line_search`, for one line at a time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numpy as np
 from nonneg.kernels.compiled.jit import jit
 from nonneg.kernels.compiled.rotations import copy, exponential, multiply, polar
 from nonneg.kernels.compiled.transform_objectives import (
+    cross_power_of,
     curvature_of,
     equalize,
     inner,
     inverse_model,
+    measured,
     power_of,
-    put_measures,
     skew_gradient,
     sum_of_logs,
 )
@@ -79,6 +80,7 @@ def search(
     phis,
     xs,
     powers,
+    crosses,
     work,
     gradient,
 ):
@@ -86,7 +88,7 @@ def search(
 
     Learning, the value is the sum of the power times `inverse`, and the step meets the strong Wolfe
     conditions; else the value is the sum of log(power + eps0), and the step is halved until it decreases.
-    Points lie in three slots of `phis`, `xs` and `powers`.
+    Points lie in three slots of `phis`, `xs`, `powers` and, learning, `crosses`.
     """
     best, step, taken = current, 1.0, 0.0
     low, low_value, low_slope = 0.0, value, slope
@@ -102,7 +104,8 @@ def search(
         else:
             polar(E, step, work, work[7])
         multiply(work[7], phis[current], phis[slot])
-        multiply(phis[slot], v, xs[slot])
+        for r in range(v.shape[0]):
+            multiply(phis[slot], v[r], xs[slot, r])
         power_of(xs[slot], powers[slot])
         if not learning:
             found = sum_of_logs(powers[slot], eps0)
@@ -118,7 +121,8 @@ def search(
         found_slope, first = 0.0, False
         turned = False
         if lower:
-            skew_gradient(xs[slot], inverse, gradient)
+            cross_power_of(xs[slot], crosses[slot])
+            skew_gradient(crosses[slot], inverse, gradient)
             found_slope = inner(gradient, E)
             best, taken = slot, step
             if abs(found_slope) <= -C2 * slope:
@@ -153,43 +157,45 @@ def rotate_range(
     eps0,
     learning,
     transforms,
-    before,
-    after,
-    V,
+    frames,
+    moments,
     inverse,
     n_rotations,
     max_trials,
     facts,
-    phis,
-    work,
-    xs,
-    powers,
+    rooms,
     start,
     stop,
 ):
     """Rotate the transforms of some of the starts, in place; see `kernels.transforms`.
 
-    `before` and `after` are the transformed frames, `V` their power, which is brought up to date. `inverse`
-    is that of the model; without learning it is room to work in. More room, which numba would take seconds to
-    compile the making of, is in `phis`, `work`, `xs` and `powers`.
+    `frames` are the transformed ones before and after, and `moments` their power before and after and their
+    cross power before and after, which without learning is not brought up to date. `inverse` is that of the
+    model; without learning it is room to work in. More room, which numba would take seconds to compile the
+    making of, is in `rooms`.
     """
+    before, after = frames
+    V, new_V, cross, new_cross = moments
+    phis, work, xs, powers, crosses = rooms
     m, n = V.shape[1], V.shape[2]
     E, gradient, raised = work[8], work[9], powers[3]
     for p in range(start, stop):
-        current, norm, taken, good = 0, 0.0, 0.0, True
+        current, norm, taken, good, moved = 0, 0.0, 0.0, True, False
         copy(transforms[p], phis[0])
-        copy(before[p], xs[0])
         copy(V[p], powers[0])
+        copy(cross[p], crosses[0])
         for _ in range(n_rotations):
             offset, least, constant = 0.0, 0.0, 0.0
             if not learning:
                 offset, least, constant = eps0, ROUNDING * n, 2.0 * n
+                if moved:
+                    cross_power_of(xs[current], crosses[current])
             for a in range(m):
                 for i in range(n):
                     raised[a, i] = powers[current, a, i] + offset
                     if not learning:
                         inverse[p, a, i] = 1.0 / raised[a, i]
-            skew_gradient(xs[current], inverse[p], gradient)
+            skew_gradient(crosses[current], inverse[p], gradient)
             curvature_of(raised, inverse[p], work[0])
             for a in range(m):
                 for b in range(m):
@@ -210,15 +216,37 @@ def rotate_range(
                 phis,
                 xs,
                 powers,
+                crosses,
                 work,
                 gradient,
             )
+            moved = moved or taken > 0.0
             if not good and taken == 0.0:
                 break  # the same search would fail again
         copy(phis[current], transforms[p])
-        copy(xs[current], after[p])
-        copy(powers[current], V[p])
-        facts[p, 0], facts[p, 1], facts[p, 2] = norm, taken, 1.0 if good else 0.0
+        copy(powers[current], new_V[p])
+        if learning:
+            copy(crosses[current], new_cross[p])
+        if moved:
+            exchange(after[p], xs[current], False)
+        else:
+            copy(before[p], after[p])
+        facts[0, p], facts[1, p], facts[2, p] = norm, taken, 1.0 if good else 0.0
+
+
+@jit(error_model="numpy")
+def exchange(frames, X, inwards):
+    """Put `frames` (M, R N) into `X` (R, M, N), or the other way."""
+    n_realizations, m, n = X.shape
+    for a in range(m):
+        for r in range(n_realizations):
+            row, x = frames[a, r * n : (r + 1) * n], X[r, a]
+            if inwards:
+                for i in range(n):
+                    x[i] = row[i]
+            else:
+                for i in range(n):
+                    row[i] = x[i]
 
 
 @jit(error_model="numpy")
@@ -233,17 +261,20 @@ def equalize_range(V, eps0, w, h, n_updates, inverse, start, stop):
 
 
 @jit(error_model="numpy")
-def power_range(frames, V, start, stop):
-    """Put the power of the transformed frames of some of the starts into `V`."""
+def moment_range(frames, X, V, cross, start, stop):
+    """Put power and cross power of the transformed frames of some of the starts into `V` and `cross`."""
     for p in range(start, stop):
-        power_of(frames[p], V[p])
+        exchange(frames[p], X, True)
+        power_of(X, V[p])
+        cross_power_of(X, cross[p])
 
 
 @jit(error_model="numpy")
 def measure_range(V, eps0, inverse, facts, start, stop):
     """Put C, L and I of some of the starts into `facts`."""
+    ratio = np.empty((V.shape[1], V.shape[2]))
     for p in range(start, stop):
-        put_measures(V[p % V.shape[0]], eps0, inverse[p], facts[p])
+        facts[0, p], facts[1, p], facts[2, p] = measured(V[p % V.shape[0]], eps0, inverse[p], ratio)
 
 
 @jit(error_model="numpy")
