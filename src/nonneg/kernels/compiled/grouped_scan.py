@@ -71,7 +71,7 @@ def mark_alive(along, radii, norms, threshold, tol, marks):
             alive = np.uint8(along[g, c] - radius * norms[c] <= threshold[c] + tol)
             marks[g, c] = alive
             found += np.int32(alive)
-        total += found
+        total += int(found)
     return total
 
 
