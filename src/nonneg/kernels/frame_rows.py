@@ -66,7 +66,7 @@ def sums_of_squares(X: FloatArray, starts: IntArray, counts: IntArray) -> FloatA
 
 
 def weighted_rows(
-    X: FloatArray, weights: FloatArray, factor: float, starts: IntArray, counts: IntArray
+    X: FloatArray, weights: FloatArray, factor: float | np.floating[Any], starts: IntArray, counts: IntArray
 ) -> FloatArray:
     """Multiply the rows of every frame by its weights.
 
@@ -77,7 +77,7 @@ def weighted_rows(
     weights : array of shape (1, n_frames, m)
         Of the frames.
     factor : float
-        Times all.
+        Times all, in the precision that is worked in.
     starts, counts : array of int of shape (n_frames,)
         The first row of each frame, and how many it has.
 

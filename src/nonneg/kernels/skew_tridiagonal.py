@@ -158,7 +158,7 @@ def skew_tridiagonal(E: FloatArray) -> SkewTridiagonal:
     m = len(E)
     reflectors, weights, beside = np.zeros((m, m)), np.empty(m - 1), np.empty(m - 1)
     compiled.tridiagonalize(np.array(E, order="C"), reflectors, weights, beside)
-    factors = []
+    factors: list[FloatArray] = []
     # The last row has nothing to reflect.
     for start in range(0, m - 2, BLOCK):
         stop = min(start + BLOCK, m - 2)

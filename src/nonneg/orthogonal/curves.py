@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
-from array_api_compat import device as device_of
 
 from nonneg._typing import Array, FloatArray
 from nonneg.kernels.skew_tridiagonal import serves, skew_tridiagonal
@@ -24,10 +23,10 @@ from nonneg.orthogonal.group import (
     polar_velocity,
     polished,
     taylor_18,
-    taylor_terms,
     transposed,
 )
 from nonneg.orthogonal.inverse_root import LARGEST_RATIO, inverse_root_nodes
+from nonneg.orthogonal.powers import Powers
 
 # The degree-18 polynomial is exact to rounding up to this norm.
 LARGEST_TAYLOR = 1.09
@@ -80,10 +79,7 @@ class ExponentialCurve:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
         self._norm = _known_norm(E, reads, norm)
-        self._enough = negligible(P.dtype)
-        # P, E P, E^2 P and so on, as many as were needed.
-        self._products = [P]
-        self._stack: Any = None
+        self._terms = Powers(E, P, self._norm)
         self._square: Any = None
         self._powers: Any = None
         self._eigen: Any = None
@@ -105,14 +101,15 @@ class ExponentialCurve:
         if not self.reads:
             return exponential(t * self.E, reads=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
-        n_terms = self._affordable_terms(longest)
+        n_terms = self._terms.n_terms(longest, EIGENVECTOR_PRODUCTS)
         if n_terms is not None:
-            return self._series([1.0 / math.factorial(j) for j in range(n_terms + 1)], t, 0)
+            return self._terms.series([1.0 / math.factorial(j) for j in range(n_terms + 1)], t, 0)
         if self._square is None:
             self._square = self.E @ self.E
             # A better bound of the norm: eigenvalues come in pairs.
             fourth = self.xp.sum(self._square * self._square, axis=(-2, -1))
             self._norm = min(self._norm, float(self.xp.max((0.5 * fourth) ** 0.25)))
+            self._terms.norm = self._norm
         halvings = _halvings(self._norm * longest)
         if halvings <= 1 and self._eigen is None:
             return self._by_powers(t, halvings)
@@ -137,37 +134,11 @@ class ExponentialCurve:
         """
         n_terms = None
         if self.reads and self.P.shape[-1] < self.P.shape[-2]:
-            n_terms = self._affordable_terms(float(self.xp.max(self.xp.abs(step))))
+            n_terms = self._terms.n_terms(float(self.xp.max(self.xp.abs(step))), EIGENVECTOR_PRODUCTS)
         if n_terms is None:
             return self.xp.sum(objective.gradient(point) * self.E, axis=(1, 2))
         weights = [1.0 / math.factorial(j) for j in range(n_terms)]
-        return objective.slope(point, self._series(weights, step[:, None, None], 1))
-
-    def _affordable_terms(self, longest: float) -> int | None:
-        m, p = self.P.shape[-2:]
-        n_terms = taylor_terms(self._norm * longest, self._enough)
-        # Terms that are there already cost nothing.
-        missing = n_terms + 1 - len(self._products)
-        return n_terms if missing * p <= EIGENVECTOR_PRODUCTS * m else None
-
-    def _series(self, weights: list[float], t: Array, first: int) -> Array:
-        """Return the sum of weights times t^j E^(j + first) P."""
-        while len(self._products) < len(weights) + first:
-            self._products.append(self.E @ self._products[-1])
-            self._stack = None
-        if self.P.shape[0] == 1:
-            # One product with the weights instead of two passes a term.
-            if self._stack is None:
-                flat = [self.xp.reshape(product, (1, -1)) for product in self._products]
-                self._stack = self.xp.concat(flat, axis=0)
-            powers = [weight * float(t[0, 0, 0]) ** j for j, weight in enumerate(weights)]
-            row = self.xp.asarray([powers], dtype=self.P.dtype, device=device_of(self.P))
-            return self.xp.reshape(row @ self._stack[first : first + len(weights), :], self.P.shape)
-        found, power = weights[0] * self._products[first], t
-        for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
-            found = found + (weight * power) * term
-            power = power * t
-        return found
+        return objective.slope(point, self._terms.series(weights, step[:, None, None], 1))
 
     def _by_powers(self, t: Array, halvings: int) -> Array:
         if self._powers is None:

@@ -7,7 +7,7 @@ R = exp(t E) or the polar factor of I + t E for a skew direction E.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +26,8 @@ class RotationObjective(Protocol):
 
     A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
     may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
-    curvature.
+    curvature, and ``local(point)``: something that stands for it in one search, or None; the point that the
+    search takes is made anew.
     """
 
     def at(self, P: Array) -> Point:
@@ -141,18 +142,23 @@ def rotation_step(
         raise UnknownNameError.of("search", search, SEARCHES)
     if retraction not in CURVES:
         raise UnknownNameError.of("retraction", retraction, CURVES)
-    direction, slope, norm, bound = _direction(objective, point, reads=reads)
-    line = _Line(objective, CURVES[retraction](direction, point[0], reads=reads, norm=bound))
+    local = objective.local(point) if reads and hasattr(objective, "local") else None
+    gradient = objective.gradient(point) if local is None else local.gradient(local.start)
+    direction, slope, norm, bound = _direction(objective, point, gradient, reads=reads)
+    curve = CURVES[retraction](direction, point[0], reads=reads, norm=bound)
+    line = _Line(objective if local is None else local, curve)
     options = {} if max_trials is None else {"max_trials": max_trials}
-    outcome = SEARCHES[search](line, point, objective.value(point), slope, reads=reads, **options)
+    value = objective.value(point) if local is None else local.value(local.start)
+    outcome = SEARCHES[search](line, point, value, slope, reads=reads, **options)
+    if local is not None and outcome.point is not point:
+        outcome = replace(outcome, point=objective.at(outcome.point[0]))
     return RotationStep(outcome.point, norm, outcome)
 
 
 def _direction(
-    objective: RotationObjective, point: Point, *, reads: bool
+    objective: RotationObjective, point: Point, gradient: Array, *, reads: bool
 ) -> tuple[Array, Array, Array, float | None]:
     """Return the direction, its slope, the norm of the skew gradient, and a bound of the direction's norm."""
-    gradient = objective.gradient(point)
     parts = getattr(objective, "curvature_parts", None)
     if parts is not None and reads:
         products, less, least = parts(point)

@@ -73,6 +73,25 @@ def weighted_rows(X: Array, weights: Array, factor: float, data: Any) -> Array:
     return xp.reshape(parts * weights[:, None, :, :], X.shape)
 
 
+def inner_products(A: Array, B: Array) -> Array:
+    """Return the sums of products of two batches of matrices.
+
+    Parameters
+    ----------
+    A, B : array of shape (batch, n, m)
+        Of the same shape.
+
+    Returns
+    -------
+    array of shape (batch,)
+        One sum a run.
+    """
+    if frame_rows.serves(A) and frame_rows.serves(B):
+        # Without an array of the products.
+        return np.asarray([np.vdot(A, B)])
+    return array_namespace(A).sum(A * B, axis=(1, 2))
+
+
 def likelihood(V: Array, eps0: float) -> Array:
     """Return L, the criterion of joint diagonalization (13).
 

@@ -15,7 +15,8 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
 from nonneg.orthogonal.quasi_newton import symmetric_curvature
-from nonneg.transforms.likelihoods import sum_of_logs, variances, weighted_rows
+from nonneg.transforms.likelihoods import inner_products, sum_of_logs, variances, weighted_rows
+from nonneg.transforms.local_fit import LocalFit, serves
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,27 @@ class VarianceObjective(ABC):
         """
         P, X, V = point
         xp = array_namespace(X)
-        weighted = xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data))
         if P.shape[1] == P.shape[2]:
-            return weighted @ X
+            return xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data)) @ X
         # X = rows P': the sum over rows is shorter this way.
-        return (weighted @ self.data.rows) @ xp.matrix_transpose(P)
+        return self.forces(point) @ xp.matrix_transpose(P)
+
+    def forces(self, point: Point) -> Array:
+        """Return the derivative by P.
+
+        Parameters
+        ----------
+        point : tuple of array
+            P, X and V.
+
+        Returns
+        -------
+        array of shape (batch, m, p)
+            ``2 (X F'(V))' rows``.
+        """
+        _, X, V = point
+        weighted = weighted_rows(X, self.weights(V), 2.0, self.data)
+        return array_namespace(X).matrix_transpose(weighted) @ self.data.rows
 
     def slope(self, point: Point, velocity: Array) -> Array:
         """Return the derivative for a given change of P.
@@ -134,10 +151,7 @@ class VarianceObjective(ABC):
         array of shape (batch,)
             ``2 <(X F'(V))' rows, velocity>``.
         """
-        _, X, V = point
-        xp = array_namespace(X)
-        weighted = xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data))
-        return xp.sum((weighted @ self.data.rows) * velocity, axis=(1, 2))
+        return inner_products(self.forces(point), velocity)
 
 
 @dataclass(frozen=True)
@@ -152,6 +166,24 @@ class FitObjective(VarianceObjective):
 
     inverse_model: Array
 
+    def local(self, point: Point) -> LocalFit | None:
+        """Return C near a point, for a search.
+
+        Parameters
+        ----------
+        point : tuple of array
+            P, X and V.
+
+        Returns
+        -------
+        LocalFit or None
+            None where the objective itself is as quick.
+        """
+        if type(self) is not FitObjective or not serves(self.data, point, self.eps0):
+            return None
+        weights = (2.0 * self.data.largest_entry**2 * self.inverse_model).astype("float32")
+        return LocalFit(self.data, weights, point[0], self.forces(point), self.value(point))
+
     def value(self, point: Point) -> Array:
         """Return C up to what does not depend on the transform.
 
@@ -165,7 +197,7 @@ class FitObjective(VarianceObjective):
         array of shape (batch,)
             ``sum V / (W H + eps0)``.
         """
-        return array_namespace(point[2]).sum(point[2] * self.inverse_model, axis=(1, 2))
+        return inner_products(point[2], self.inverse_model)
 
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance.

@@ -8,6 +8,7 @@ is chosen at the end.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from array_api_compat import is_numpy_array
@@ -50,6 +51,16 @@ class WorkingFrames:
     basis: FloatArray
     rest: FloatArray
     whole: FrameCovariances
+
+    @cached_property
+    def largest_entry(self) -> float:
+        """The largest size of an entry of the rows."""
+        return float(np.abs(self.rows).max())
+
+    @cached_property
+    def single_rows(self) -> FloatArray:
+        """The rows in single precision, with entries up to 1."""
+        return (self.rows / (self.largest_entry or 1.0)).astype(np.float32)
 
     @property
     def virtual(self) -> Array:
