@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from nonneg._threads import threads
 from nonneg.datasets import gaussian_composite
 from nonneg.kernels import transforms as kernels
+from nonneg.kernels.compiled.rotations import exponential
 from nonneg.transforms.advance import PORTABLE, advancer
 from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.covariances import frame_covariances
@@ -117,6 +119,30 @@ def test_starts_that_are_done_are_left_alone_and_say_so():
     np.testing.assert_array_equal(again.transform, state.transform)
     for name in measures:
         np.testing.assert_array_equal(same[name], measures[name])
+
+
+def test_a_run_taken_up_again_goes_on_with_the_same_bits():
+    data, state = problem(6)
+    options = method_options("tl", eps0=1e-8)
+    advance = advancer("tl", data, options)
+    for _ in range(3):
+        state, _ = advance(state)
+    # Another advance knows nothing of the last iteration and makes the moments of the frames anew.
+    again, measures = advancer("tl", data, options)(state)
+    new, expected = advance(state)
+    for name in ("transform", "frames", "activations", "components"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(new, name), err_msg=name)
+    for name in expected:
+        np.testing.assert_array_equal(measures[name], expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("norm", [1e-9, 4.9e-3, 5.1e-3, 0.34, 3.0])
+def test_rotations_of_any_size(norm):
+    E = np.random.default_rng(0).normal(size=(7, 7))
+    E = (E - E.T) * (norm / np.linalg.norm(E - E.T, 2))
+    found, work = np.empty((7, 7)), np.empty((7, 7, 7))
+    exponential(E, 1.0, work, found)
+    np.testing.assert_allclose(found, expm(E), rtol=0, atol=1e-14)
 
 
 def test_threads_and_batches_do_not_change_a_bit():

@@ -7,6 +7,7 @@ without a copy.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ LEAST_EPS0 = 1e-75
 
 FIT_MEASURES = ("C", "L", "I")
 ROTATION_MEASURES = ("gradient", "step", "searched")
+
+# Room to work in, kept from one iteration to the next.
+_kept = threading.local()
 
 
 class Learnt(NamedTuple):
@@ -279,7 +283,7 @@ def diagonalize_step(
         compiled.likelihood_range(V, eps0, facts[0], *part)
 
     over_ranges(work, batch, grain=1, operations=2.0 * columns.size * m * batch)
-    measures = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
+    measures: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
     return Diagonalized(transforms, after.swapaxes(1, 2), measures)
 
 
@@ -336,12 +340,16 @@ def _moment_room(batch: int, m: int, n: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _rooms(columns: FloatArray) -> tuple[FloatArray, ...]:
-    """Return room for three points of a search and for small matrices."""
-    _, m, n = columns.shape
-    return (
-        np.empty((3, m, m)),
-        np.empty((10, m, m)),
-        np.empty((3, *columns.shape)),
-        np.empty((4, m, n)),
-        np.empty((3, m * (m - 1) // 2, n)),
-    )
+    """Return this thread's room for three points of a search and for small matrices."""
+    if getattr(_kept, "shape", None) != columns.shape:
+        _, m, n = columns.shape
+        _kept.shape = columns.shape
+        _kept.rooms = (
+            np.empty((3, m, m)),
+            np.empty((10, m, m)),
+            np.empty((3, *columns.shape)),
+            np.empty((4, m, n)),
+            np.empty((3, m * (m - 1) // 2, n)),
+        )
+    rooms: tuple[FloatArray, ...] = _kept.rooms
+    return rooms

@@ -72,15 +72,19 @@ class _Learning:
             moments=self._moments if state.frames is self._frames else None,
         )
         self._frames, self._moments = done.frames, done.moments
-        new = replace(
-            state,
-            transform=done.transform,
-            frames=done.frames,
-            activations=done.activations,
-            components=done.components,
-            n_done=state.n_done + 1,
+        # Not `replace`, which takes as long as some updates of the factors.
+        new = TransformState(
+            done.transform,
+            done.frames,
+            done.activations,
+            done.components,
+            state.lanes,
+            state.n_done + 1,
+            state.marks,
         )
-        return new, done.measures | {"loss": done.measures["C"]}
+        measures = done.measures
+        measures["loss"] = measures["C"]
+        return new, measures
 
 
 class _Diagonalization:

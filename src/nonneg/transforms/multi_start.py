@@ -20,6 +20,9 @@ from nonneg.transforms.state import TransformState, joined, renewed
 from nonneg.transforms.two_stage import FactorState, advance_factors
 from nonneg.transforms.working import Frames, working_frames, working_state
 
+# Iterations of unwatched factors between which Ctrl-C is heard.
+AT_ONCE = 50
+
 
 @dataclass(frozen=True)
 class MultiStart:
@@ -107,10 +110,14 @@ def _with_factors(
     state = renewed(state, data)
     V = variances(state.frames, data)
     factors = FactorState(state.activations, state.components, np.arange(state.batch))
-    # Every start has variances of its own here.
-    compiled = compiled_advance("factors", V, options)
-    for _ in range(loop.max_iter):
-        factors, _ = advance_factors(factors, V, options) if compiled is None else compiled(factors)
+    # Every start has variances of its own. Nothing is measured on the way, so that many iterations are one.
+    left = loop.max_iter
+    while left > 0:
+        n_iter = min(left, AT_ONCE)
+        several = replace(options, n_nmf_updates=n_iter * options.n_nmf_updates)
+        compiled = compiled_advance("factors", V, several)
+        factors, _ = advance_factors(factors, V, several) if compiled is None else compiled(factors)
+        left -= n_iter
     return replace(
         state,
         activations=factors.activations,

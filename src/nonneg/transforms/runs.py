@@ -123,7 +123,12 @@ class BatchStep:
         state, found = self.advance(state)
         if self.data is not None and state.n_done % RENEWAL == 0:
             state = renewed(state, self.data)
-        columns = {name: to_numpy(values) for name, values in found.items()}
+        columns = {
+            name: values
+            if isinstance(values, np.ndarray) and values.dtype == np.float64
+            else to_numpy(values)
+            for name, values in found.items()
+        }
         self._stuck = self.rotations_only and not bool(np.any(columns["step"]))
         losses = columns["loss"]
         measures: dict[str, Any] = {name: float(values[0]) for name, values in columns.items()}

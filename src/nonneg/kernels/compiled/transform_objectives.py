@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import log
 
 from nonneg.kernels.compiled.jit import jit
-from nonneg.kernels.compiled.rotations import MATH, multiply
+from nonneg.kernels.compiled.rotations import BARE, MATH, multiply
 
 # Between these a product of four has not lost digits to underflow, nor does that of two such products.
 SMALLEST, LARGEST = 1e-145, 1e145
@@ -21,7 +21,7 @@ FLOOR = 2.2250738585072014e-308
 LEAST = 1e-75
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def power_of(X, V):
     """Put the sums of squares over realizations into `V`."""
     m, n = V.shape
@@ -36,7 +36,7 @@ def power_of(X, V):
                     row[i] += x[i] * x[i]
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def cross_power_of(X, out):
     """Put the sums over realizations of X_a X_b, a < b, into the rows of `out`."""
     n_realizations, m, n = X.shape
@@ -63,7 +63,7 @@ def cross_power_of(X, out):
             pair += 1
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def skew_gradient(cross, inverse, out):
     """Put sum X_a X_b (inverse_a - inverse_b) into `out`, which is skew."""
     m, n = inverse.shape
@@ -81,7 +81,7 @@ def skew_gradient(cross, inverse, out):
             pair += 1
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def curvature_of(V, inverse, out):
     """Put sum (V_b inverse_a + V_a inverse_b) into `out`."""
     m, n = V.shape
@@ -94,7 +94,7 @@ def curvature_of(V, inverse, out):
             out[b, a] = total
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def inner(A, B):
     """Return the sum of products."""
     total = 0.0
@@ -105,7 +105,7 @@ def inner(A, B):
     return total
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def sum_of_logs(A, offset):
     """Return the sum of log(A + offset); eight factors share a logarithm."""
     total = 0.0
@@ -132,7 +132,7 @@ def sum_of_logs(A, offset):
     return total
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def invert(out, offset):
     """Put 1 / (out + offset) into `out`: one division for four rows, which takes as long as ten products."""
     m, n = out.shape
@@ -160,14 +160,14 @@ def invert(out, offset):
         a += 2
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def inverse_model(w, h, eps0, out):
     """Put 1 / (w h + eps0) into `out`."""
     multiply(w, h, out)
     invert(out, eps0)
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def weigh(V, eps0, inverse, ratio):
     """Put (V + eps0) times the square of `inverse` into `ratio`."""
     m, n = V.shape
@@ -177,7 +177,7 @@ def weigh(V, eps0, inverse, ratio):
             two[i] = (data[i] + eps0) * (one[i] * one[i])
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def equalize_components(w, h, inverse, ratio):
     """Multiply every w by (ratio h') / (inverse h'); two rows and two components at once spare loads."""
     m, k = w.shape
@@ -212,7 +212,7 @@ def equalize_components(w, h, inverse, ratio):
         a += 2
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
     """Make updates of majorization-equalization for the data V + eps0.
 
@@ -248,7 +248,7 @@ def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
         inverse_model(w, h, eps0, inverse)
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@jit(fastmath=MATH, **BARE)
 def measured(V, eps0, inverse, ratio):
     """Return C, L and I, each from its own definition; `ratio` is room to work in."""
     m, n = V.shape

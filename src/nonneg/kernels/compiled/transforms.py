@@ -11,7 +11,7 @@ from math import inf, isfinite, sqrt
 import numpy as np
 
 from nonneg.kernels.compiled.jit import jit
-from nonneg.kernels.compiled.rotations import copy, exponential, multiply, polar
+from nonneg.kernels.compiled.rotations import BARE, copy, exponential, multiply, polar
 from nonneg.kernels.compiled.transform_objectives import (
     cross_power_of,
     curvature_of,
@@ -31,7 +31,7 @@ NOISE = 8.0 * 2.220446049250313e-16
 ROUNDING = 2.0 * 8.0 * 2.220446049250313e-16
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def next_step(low, low_value, low_slope, high, high_value, last, last_value, first):
     """Return where a bracket is cut: by a cubic, a quadratic, or in half."""
     width = high - low
@@ -57,7 +57,7 @@ def next_step(low, low_value, low_slope, high, high_value, last, last_value, fir
     return low + 0.5 * width
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def free_slot(current, best):
     """Return which of three places neither holds the current point nor the best one."""
     for slot in range(3):
@@ -66,7 +66,7 @@ def free_slot(current, best):
     return -1
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def search(
     v,
     E,
@@ -151,7 +151,7 @@ def search(
     return best, taken, low_value, False
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def rotate_range(
     v,
     eps0,
@@ -234,7 +234,7 @@ def rotate_range(
         facts[0, p], facts[1, p], facts[2, p] = norm, taken, 1.0 if good else 0.0
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def exchange(frames, X, inwards):
     """Put `frames` (M, R N) into `X` (R, M, N), or the other way."""
     n_realizations, m, n = X.shape
@@ -260,7 +260,7 @@ def equalize_range(V, eps0, w, h, n_updates, inverse, start, stop):
         equalize(V[p % V.shape[0]], eps0, w[p], h[p], n_updates, inverse[p], ratio, above, below, turned)
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def moment_range(frames, X, V, cross, start, stop):
     """Put power and cross power of the transformed frames of some of the starts into `V` and `cross`."""
     for p in range(start, stop):
@@ -277,7 +277,7 @@ def measure_range(V, eps0, inverse, facts, start, stop):
         facts[0, p], facts[1, p], facts[2, p] = measured(V[p % V.shape[0]], eps0, inverse[p], ratio)
 
 
-@jit(error_model="numpy")
+@jit(**BARE)
 def likelihood_range(V, eps0, facts, start, stop):
     """Put L of some of the starts into `facts`."""
     for p in range(start, stop):
