@@ -182,6 +182,9 @@ def strong_wolfe(
             active = active & ~accepted & ~drowned
             if reads and not bool(xp.any(active)):
                 break
+            if reads and not bool(xp.any(cut)):
+                step = xp.where(active, 2.0 * step, step)
+                continue
             inside = _interpolated(
                 xp, low, low_value, low_slope, high, high_value, last, last_value, first_cut
             )

@@ -65,9 +65,10 @@ class Powers:
         for j in range(1, limit):
             self._make(j)
             weight *= longest / j
-            # A bound of the term that comes next, by the one that is there; that of P is the root of p.
+            # A bound of the term that comes next, by the one that is there, beside the rounding of P, whose
+            # norm is the root of p.
             following = self._sizes[j - 1] * weight * (self.norm * longest / (j + 1))
-            if following <= self._enough * math.sqrt(p):
+            if following <= 10.0 * self._enough * math.sqrt(p):
                 return j
         return limit
 

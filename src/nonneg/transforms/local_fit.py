@@ -2,13 +2,13 @@
 
 While the factors stand still C = <P, A P> / 2 with A P = 2 (X / (W H + eps0))' rows linear in P. With D the
 change of the transform the change of C is <D, A P0> + <D, A D> / 2. The first part comes with the gradient.
-The second one is made in single precision, far finer than what a search decides about. The point taken
-is then made anew in double precision.
+The second one is made in single precision, far finer than what a search decides about, and only for what
+earlier trials do not tell. The point taken is then made anew in double precision.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from nonneg.kernels import frame_rows
 
 # Operations of a product with the rows from which the change pays.
 LEAST_WORK = 1 << 22
+# What is left out of the change of C is at most this share of it, and mostly a ten-thousandth of that.
+NEGLIGIBLE_SHARE = 1e-4
 # Weights beyond this leave the range of single precision.
 LARGEST_WEIGHT = 1e25
 
@@ -37,6 +39,8 @@ class LocalFit:
         P0 and A P0.
     first : array of shape (1,)
         C there.
+    known : list of tuple
+        Orthonormal directions and A times them, of former trials.
     """
 
     data: Any
@@ -44,6 +48,7 @@ class LocalFit:
     transform: FloatArray
     forces: FloatArray
     first: FloatArray
+    known: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     @property
     def start(self) -> Point:
@@ -64,14 +69,62 @@ class LocalFit:
             P, A P and C.
         """
         change = P - self.transform
+        rest, bent, turned = change, np.zeros_like(P), np.zeros_like(P)
+        # Twice: the directions of former trials are nearly those of this one.
+        for direction, image in 2 * self.known:
+            share = np.vdot(direction, rest)
+            rest = rest - share * direction
+            bent += share * image
+        linear = np.vdot(change, self.forces)
+        quadratic = 0.5 * (np.vdot(change, bent) + np.vdot(rest, bent))
+        if self.known and self.bound(rest) <= NEGLIGIBLE_SHARE * abs(linear + quadratic):
+            # A is symmetric: what is left out is the product of the rest with itself alone.
+            for direction, image in self.known:
+                turned += np.vdot(rest, image) * direction
+            return P, self.forces + bent + turned, self.first + (linear + quadratic)
+        size = float(np.sqrt(np.vdot(rest, rest)))
+        if size > 0.0:
+            direction = rest / size
+            self.known.append((direction, self.image(direction)))
+            bent += size * self.known[-1][1]
+        return P, self.forces + bent, self.first + (linear + 0.5 * np.vdot(change, bent))
+
+    def image(self, direction: FloatArray) -> FloatArray:
+        """Return A times a direction, from single precision.
+
+        Parameters
+        ----------
+        direction : array of shape (1, m, p)
+            Any.
+
+        Returns
+        -------
+        array of shape (1, m, p)
+            The product.
+        """
         rows = self.data.single_rows
-        X = rows @ change[0].astype(np.float32).T
+        X = rows @ direction[0].astype(np.float32).T
         weighted = frame_rows.weighted_rows(
             X[None], self.weights, np.float32(1.0), self.data.starts, self.data.counts
         )
-        bent = (weighted[0].T @ rows)[None].astype(np.float64)
-        value = self.first + (np.vdot(change, self.forces) + 0.5 * np.vdot(change, bent))
-        return P, self.forces + bent, value
+        found: FloatArray = (weighted[0].T @ rows)[None].astype(np.float64)
+        return found
+
+    def bound(self, change: FloatArray) -> float:
+        """Bound <D, A D> / 2.
+
+        Parameters
+        ----------
+        change : array of shape (1, m, p)
+            D.
+
+        Returns
+        -------
+        float
+            With the trace of the part of A that belongs to an atom in place of its norm.
+        """
+        traces = self.data.single_sizes @ self.weights[0]
+        return float(0.5 * (traces @ np.einsum("ab,ab->a", change[0], change[0])))
 
     def value(self, point: Point) -> FloatArray:
         """Return C up to what does not depend on the transform.

@@ -62,6 +62,13 @@ class WorkingFrames:
         """The rows in single precision, with entries up to 1."""
         return (self.rows / (self.largest_entry or 1.0)).astype(np.float32)
 
+    @cached_property
+    def single_sizes(self) -> FloatArray:
+        """Sums of squares of these rows over every frame."""
+        squares = np.einsum("ij,ij->i", self.single_rows, self.single_rows)
+        found: FloatArray = np.add.reduceat(squares, self.starts)
+        return found
+
     @property
     def virtual(self) -> Array:
         """The virtual realizations they were made of."""
