@@ -135,7 +135,11 @@ def test_a_callback_may_end_the_search(points):
 
 
 def test_a_pick_may_be_refined(points):
-    rule = GreedyRule(begin, advance, facts, n_kept=1, refine=lambda data, kept, index: (index + 1) % 40)
+    def next_one(data, kept, index, row):
+        np.testing.assert_allclose(row, points[index])
+        return (index + 1) % 40, points[(index + 1) % 40]
+
+    rule = GreedyRule(begin, advance, facts, n_kept=1, refine=next_one)
     found = greedy_selection(as_data_matrix(points), 3, rule)
     best = int(np.argmax(points.sum(axis=1)))
     assert found.indices[0] == (best + 1) % 40
@@ -173,6 +177,32 @@ def test_near_ties_are_decided_by_a_kept_array():
     X = np.array([[3.0, 0.0], [3.0 - 1e-9, 0.0], [1.0, 0.0]])
     rule = GreedyRule(begin_with_rank, advance, facts, n_kept=2, tie_break=(1, 1e-6))
     assert greedy_selection(as_data_matrix(X), 1, rule, finish=False).indices.tolist() == [1]
+
+
+def test_of_near_ties_that_are_equal_otherwise_the_lowest_index_wins():
+    X = np.array([[3.0 - 2e-9, 0.0], [3.0 - 1e-9, 0.0], [3.0, 0.0], [1.0, 0.0]])
+    rule = GreedyRule(begin, advance, facts, n_kept=1, tie_break=(0, 1e-6))
+    assert greedy_selection(as_data_matrix(X), 1, rule, finish=False).indices.tolist() == [0]
+
+
+@pytest.mark.parametrize("holder", ["dense", "dask"])
+def test_blocks_report_what_else_they_found(holder, points):
+    heard = []
+    rule = GreedyRule(begin_and_report, advance_and_report, facts, n_kept=1, listen=heard.append)
+    found = greedy_selection(as_data_matrix(HOLDERS[holder](points)), 3, rule)
+    sizes = [40] if holder == "dense" else [7, 7, 7, 7, 7, 5]
+    assert heard == [[("begin", size) for size in sizes]] + 3 * [[("advance", size) for size in sizes]]
+    assert found.n_passes == 4
+
+
+def begin_and_report(block):
+    """As `begin`, and tell the size of the block."""
+    return (*begin(block), [("begin", block.shape[0])])
+
+
+def advance_and_report(block, nearest, *, pick):
+    """As `advance`, and tell the size of the block."""
+    return (*advance(block, nearest, pick=pick), [("advance", block.shape[0])])
 
 
 def begin_with_rank(block):

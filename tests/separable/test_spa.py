@@ -100,9 +100,10 @@ def test_entries_of_any_size():
         assert picks(X * factor, 8) == expected
 
 
-@pytest.mark.parametrize(("name", "passes"), [("spa", 8), ("snpa", 8), ("xray", 15)])
+@pytest.mark.parametrize(("name", "passes"), [("spa", 8), ("snpa", 8), ("xray", 9), ("fast-anchor", 11)])
 def test_passes_over_the_data(name, passes, monkeypatch, clean):
-    # One to begin with, and one an anchor; XRAY needs a second one to find each ray.
+    # One to begin with, and one an anchor; XRAY needs another one to find its first ray, FastAnchor
+    # one for each of the three anchors that it replaces.
     data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
     seen = []
     plain_pass = type(data).row_pass
@@ -112,5 +113,5 @@ def test_passes_over_the_data(name, passes, monkeypatch, clean):
         return plain_pass(self, function, *lefts, **options)
 
     monkeypatch.setattr(type(data), "row_pass", counted)
-    METHODS[name].run(data, 7)
+    assert METHODS[name].run(data, 7).n_passes == len(seen)
     assert len(seen) == passes

@@ -2,7 +2,8 @@
 
 Farthest-first centroids, successive projections and their kin share this loop and differ in what they keep
 beside each data point and how they score it. What a rule keeps stays where the data are; a pass brings home
-the best candidate of every block, so that a pick on chunked data is one computation.
+the best candidate of every block, so that a pick on chunked data is one computation. Whatever else a rule
+can learn in that pass it may report home, which saves it a pass of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 
-BlockScore: TypeAlias = Callable[..., tuple[tuple[Array, ...], Array]]
+BlockScore: TypeAlias = Callable[..., tuple[Any, ...]]
+Candidate: TypeAlias = tuple[float, int, int, Any, float]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,11 @@ class GreedyRule:
     n_kept : int
         How many arrays the rule keeps.
     refine : callable, optional
-        ``refine(data, kept, index)`` returns the index to pick instead of the best-scored one.
+        ``refine(data, kept, index, row)`` is called with the data point of the best score and returns the
+        index to pick in its place and that data point.
+    listen : callable, optional
+        With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called at home after
+        every pass with the lists of all blocks joined in their order.
     first_facts : mapping
         The keywords of `begin`.
     tie_break : tuple of (int, float), optional
@@ -54,7 +60,8 @@ class GreedyRule:
     advance: BlockScore
     facts: Callable[[Array, int], Mapping[str, Any]]
     n_kept: int
-    refine: Callable[[DataMatrix, tuple[LeftArray, ...], int], int] | None = None
+    refine: Callable[[DataMatrix, tuple[LeftArray, ...], int, Array], tuple[int, Array]] | None = None
+    listen: Callable[[list[Any]], None] | None = None
     first_facts: Mapping[str, Any] | None = None
     tie_break: tuple[int, float] | None = None
     beside: Callable[[int], tuple[LeftArray, ...]] | None = None
@@ -76,6 +83,8 @@ class GreedySelection:
         The largest score after the last pick; NaN where the last pick was not followed by a pass.
     rows : tuple of arrays
         The picked data points themselves, vectors; missing entries are zeros.
+    n_passes : int
+        How many passes over the data the loop took; what `rule.refine` does is not among them.
     """
 
     indices: IntArray
@@ -83,6 +92,7 @@ class GreedySelection:
     kept: tuple[LeftArray, ...]
     best_left: float
     rows: tuple[Array, ...]
+    n_passes: int
 
 
 def greedy_selection(
@@ -124,11 +134,14 @@ def greedy_selection(
     """
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
     beside = rule.beside or _nothing
-    kept, (candidates,) = data.row_pass(
-        _first, *beside(0), n_out=rule.n_kept, begin=rule.begin, facts=facts, tie=rule.tie_break
+    listen = rule.listen or _nobody
+    kept, (candidates, reports) = data.row_pass(
+        _scored, *beside(0), n_out=rule.n_kept, score=rule.begin, facts=facts, tie=rule.tie_break
     )
+    listen(reports)
+    n_passes = 1
     if relative_floor > 0:
-        floor = max(floor, relative_floor * _best(candidates, None)[1])
+        floor = max(floor, relative_floor * best_candidate(candidates)[1])
     indices: list[int] = []
     scores: list[float] = []
     rows: list[Array] = []
@@ -137,34 +150,34 @@ def greedy_selection(
         if n_pick == 1 and first is not None:
             index, score, row = int(first), float("nan"), data.take_rows([int(first)])[0, :]
         else:
-            index, score, row = _best(candidates, rule.tie_break)
+            index, score, row = best_candidate(candidates, _share(rule))
             if not score > floor:
                 best_left = score
                 break
             if rule.refine is not None:
-                refined = int(rule.refine(data, kept, index))
-                if refined != index:
-                    index, row = refined, data.take_rows([refined])[0, :]
+                index, row = rule.refine(data, kept, index, row)
         indices.append(index)
         scores.append(score)
         rows.append(row)
         best_left = float("nan")
         ended = on_pick is not None and on_pick(index, score)
         if finish or (n_pick < n_picks and not ended):
-            kept, (candidates,) = data.row_pass(
-                _next,
+            kept, (candidates, reports) = data.row_pass(
+                _scored,
                 *kept,
                 *beside(n_pick),
                 n_out=rule.n_kept,
-                advance=rule.advance,
+                score=rule.advance,
                 facts=rule.facts(row, n_pick),
                 tie=rule.tie_break,
             )
-            best_left = _best(candidates, rule.tie_break)[1]
+            listen(reports)
+            n_passes += 1
+            best_left = best_candidate(candidates, _share(rule))[1]
         if ended:
             break
     return GreedySelection(
-        np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left, tuple(rows)
+        np.asarray(indices, dtype=np.intp), np.asarray(scores), kept, best_left, tuple(rows), n_passes
     )
 
 
@@ -172,67 +185,109 @@ def _nothing(n_picks: int) -> tuple[LeftArray, ...]:
     return ()
 
 
-def _first(
-    block: LocalMatrix,
-    *beside: Array,
-    begin: BlockScore,
-    facts: Mapping[str, Any],
-    tie: tuple[int, float] | None,
-) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
-    kept, scores = begin(block, *beside, **facts)
-    return kept, (_candidates(block, kept, scores, tie),)
+def _nobody(reports: list[Any]) -> None:
+    return None
 
 
-def _next(
+def _share(rule: GreedyRule) -> float:
+    return 0.0 if rule.tie_break is None else rule.tie_break[1]
+
+
+def _scored(
     block: LocalMatrix,
     *kept: Array,
-    advance: BlockScore,
+    score: BlockScore,
     facts: Mapping[str, Any],
     tie: tuple[int, float] | None,
-) -> tuple[tuple[Array, ...], tuple[list[tuple[Any, ...]]]]:
-    kept, scores = advance(block, *kept, **facts)
-    return kept, (_candidates(block, kept, scores, tie),)
+) -> tuple[tuple[Array, ...], tuple[list[Candidate], list[Any]]]:
+    rows, scores, *reports = score(block, *kept, **facts)
+    second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
+    return rows, (block_candidates(block, scores, second, share), reports[0] if reports else [])
 
 
-def _candidates(
-    block: LocalMatrix, kept: tuple[Array, ...], scores: Array, tie: tuple[int, float] | None
-) -> list[tuple[Any, ...]]:
+def block_candidates(
+    block: LocalMatrix, scores: Array, second: Array | None = None, share: float = 0.0, *, rows: bool = True
+) -> list[Candidate]:
+    """Return those rows of a block among which its best one is.
+
+    Parameters
+    ----------
+    block : LocalMatrix
+        The rows.
+    scores : array of shape (n_rows,)
+        What is to be large.
+    second : array of shape (n_rows,), optional
+        What decides among scores within a share of the best one; by default the lowest index of equal scores.
+    share : float
+        That share.
+    rows : bool
+        Whether the data points come along.
+
+    Returns
+    -------
+    list of tuple
+        Of score, place in the block, size of the block (0 for all but its last candidate), data point or
+        None, and second score. Such lists of blocks, joined, are what `best_candidate` takes.
+    """
     # A list: the lists of the blocks are joined where small results are summed. The rows come along, so that
     # the pick of a chunked matrix needs no second computation. Each entry also tells the size of its block,
     # all but the last one zero, from which the place in the whole follows.
-    if tie is None:
+    if second is None:
         places = [int(block.xp.argmax(scores))]
         seconds = [0.0]
     else:
-        places, seconds = _front(block, scores, kept[tie[0]], tie[1])
-    rows = block.take_rows(places)
+        places, seconds = _front(block, scores, second, share)
+    points = block.take_rows(places) if rows else None
     sizes = [0] * (len(places) - 1) + [block.shape[0]]
-    return [(float(scores[place]), place, sizes[i], rows[i, :], seconds[i]) for i, place in enumerate(places)]
+    return [
+        (float(scores[place]), place, sizes[i], None if points is None else points[i, :], seconds[i])
+        for i, place in enumerate(places)
+    ]
 
 
 def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tuple[list[int], list[float]]:
     # Which of a block's near ties is the best depends on the best score of all blocks: kept are those that no
-    # other one of the block beats in both respects.
+    # other one of the block with as large a score beats in the second respect or, there equal, by its place.
     xp = block.xp
     best = xp.max(scores)
     near = xp.nonzero(scores >= best - share * xp.abs(best))[0]
     places = to_numpy(near).astype(np.int64)
     by_score = to_numpy(xp.take(scores, near))
-    by_second = to_numpy(xp.take(second[:, 0], near))
+    by_second = to_numpy(xp.take(second, near))
     order = np.lexsort((places, -by_second, -by_score))
-    reached = np.maximum.accumulate(by_second[order])
-    ahead = np.concatenate([[True], by_second[order][1:] > reached[:-1]])
-    chosen = order[ahead]
+    order = order[by_second[order] == np.maximum.accumulate(by_second[order])]
+    # A larger second score is a level of its own, below all places of the level before.
+    level = np.cumsum(np.diff(by_second[order], prepend=by_second[order[:1]]) > 0)
+    ranks = places[order] - level * block.shape[0]
+    chosen = order[np.diff(np.minimum.accumulate(ranks), prepend=block.shape[0]) < 0]
     return [int(place) for place in places[chosen]], [float(value) for value in by_second[chosen]]
 
 
-def _best(candidates: list[tuple[Any, ...]], tie: tuple[int, float] | None) -> tuple[int, float, Array]:
+def best_candidate(candidates: list[Candidate], share: float = 0.0) -> tuple[int, float, Any]:
+    """Return the best of the candidates of all blocks.
+
+    Parameters
+    ----------
+    candidates : list of tuple
+        From `block_candidates`, those of all blocks in their order.
+    share : float
+        Scores within this share of the best one are tied: the second score decides, then the lowest index.
+
+    Returns
+    -------
+    index : int
+        The row of the data.
+    score : float
+        Its score.
+    row : array or None
+        The data point, where it came along.
+    """
     starts, start = [], 0
     for candidate in candidates:
         starts.append(start)
         start += candidate[2]
     best = max(candidate[0] for candidate in candidates)
-    level = best if tie is None else best - tie[1] * abs(best)
+    level = best - share * abs(best) if share > 0 else best
     # Sorted by the second respect, then by place. NaN, which beats nothing, leaves the first candidate.
     fit = [i for i, candidate in enumerate(candidates) if candidate[0] >= level] or [0]
     winner = min(fit, key=lambda i: (-candidates[i][4], starts[i] + candidates[i][1]))

@@ -86,6 +86,7 @@ def pursue(
         n_iter=len(found.indices),
         stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
         best_left=None if np.isnan(found.best_left) else plain(found.best_left),
+        n_passes=found.n_passes,
         facts=dict(facts or {}),
     )
 

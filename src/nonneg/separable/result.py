@@ -50,6 +50,9 @@ class SelectionResult:
         Why the search ended.
     best_left : float or None
         The best score among the points that were not picked, where a greedy method measured it.
+    n_passes : int or None
+        How many times a greedy search went through its points, steps before the search not counted. None for
+        convex methods.
     facts : mapping
         Further quantities that one method reports, by name.
     """
@@ -68,6 +71,7 @@ class SelectionResult:
     n_iter: int = 0
     stop_reason: StopReason = StopReason.CONVERGED
     best_left: float | None = None
+    n_passes: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property

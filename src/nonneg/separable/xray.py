@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,18 +11,29 @@ from array_api_compat import array_namespace
 
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, LeftArray
-from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.descent.greedy import GreedyRule, greedy_selection
+from nonneg.data import DataMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.descent.greedy import GreedyRule, best_candidate
 from nonneg.exceptions import UnknownNameError
-from nonneg.kernels import SharedGram
-from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.separable.greedy import pursue, relative_floor, settled
+from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import squared_row_norms
+from nonneg.separable.xray_pass import Report, Search, advance, begin, look, residuals
 
 VARIANTS = ("max", "rand")
 RANDOM_TRIES = 50
+EXPLAINED = 1e-6
+"""A point whose residual is at most this share of the longest one is not drawn."""
+POOL_SIZE = 32
+"""So many points that may be the next worst ones are kept at hand, fewer where they are very long."""
+POOL_ENTRIES = 1 << 23
+"""About so many entries, at most, of such points."""
+NEW_POINTS = 16
+"""So many of them a pass brings home, from all blocks together."""
+TIED = 1e-9
+"""Guesses whose squared residuals are this close may each be the worst point: all are looked along."""
+MAX_DIRECTIONS = 4
+"""But no more than these."""
 
 
 def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
@@ -47,9 +60,15 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     Notes
     -----
     With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the point
-    x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are negative). Two
-    passes over the data an anchor: one finds the ray, one updates the fits, exactly and in Gram form. The
-    paper's third variant ("dist") compares all pairs of points, and is left out for that reason.
+    x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are negative). The
+    fits are exact, in Gram form. The paper's third variant ("dist") compares all pairs of points, and is left
+    out for that reason.
+
+    One pass over the data an anchor, and two to begin with. The pass that updates the fits after a pick also
+    looks for the next ray, along the residual of the point that will be the worst explained one: of the
+    points that the pass before found hardest to explain with that pick, the worst. Where another point turns
+    out worse, or the variant's draws all fail, a further pass looks along its residual, so that guesses cost
+    time but never change a pick. `n_passes` of the result counts all of them.
 
     References
     ----------
@@ -57,94 +76,133 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     """
     if variant not in VARIANTS:
         raise UnknownNameError.of("variant", variant, VARIANTS)
-    picked: list[Array] = []
-    draws = generator(rng) if variant == "rand" else None
-    heights = _heights(data)
+    hunt = _Hunt(data, n_anchors, generator(rng) if variant == "rand" else None)
+    rule = GreedyRule(
+        begin=begin, advance=advance, facts=hunt.facts, n_kept=4, refine=hunt.refine, listen=hunt.listen
+    )
+    result = pursue(data, n_anchors, rule, method="xray", relative_floor=relative_floor(data))
+    return replace(result, n_passes=(result.n_passes or 0) + hunt.n_passes)
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
-        xp = array_namespace(row)
-        picked.append(xp.astype(row, xp.float64))
-        return {"rays": xp.stack(picked, axis=0)}
 
-    def refine(matrix: DataMatrix, kept: tuple[LeftArray, ...], index: int) -> int:
-        direction = _residual(matrix, index, picked)
-        if draws is not None:
-            longest = _length(direction)
-            for _ in range(RANDOM_TRIES):
-                drawn = _residual(matrix, int(draws.integers(matrix.shape[0])), picked)
-                if _length(drawn) > 1e-6 * longest:
-                    direction = drawn
-                    break
-        return _extreme_ray(matrix, direction, heights)
+class _Hunt:
+    """The side of the search that is at home: picks, points at hand, guesses, and what passes found."""
 
-    rule = GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=3, refine=refine)
-    return pursue(data, n_anchors, rule, method="xray", relative_floor=relative_floor(data))
+    def __init__(self, data: DataMatrix, n_anchors: int, draws: np.random.Generator | None) -> None:
+        self.data = data
+        self.n_anchors = n_anchors
+        self.draws = draws
+        self.drawn: deque[Array] = deque()  # ahead of their turn
+        self.picked: list[Array] = []
+        self.rays: Array = None  # the picks as a matrix
+        self.gram: Array = None
+        self.pool: dict[int, Array] = {}
+        self.guesses: list[tuple[Array, Array]] = []  # points and their residuals
+        self.reports: list[Report] = []
+        self.heights: Any = None
+        self.longest = 0.0
+        self.n_blocks = 1
+        self.n_passes = 0
+
+    def listen(self, reports: list[Any]) -> None:
+        """Take what the blocks found."""
+        if self.heights is None:
+            # Rays are compared where they meet a plane: that of sum one for nonnegative points, else
+            # (projected points) the one across the mean.
+            self.n_blocks = len(reports)
+            signed = min(reports) < 0
+            self.n_passes += signed
+            self.heights = mean_row(self.data) if signed else np.ones(self.data.shape[1])
+            return
+        self.reports = reports
+        start = 0
+        for report in reports:
+            for i, place in enumerate(report.places):
+                self.pool[start + place] = _wide(report.rows[i, :])
+            start += report.size
+
+    def facts(self, row: Array, n_picks: int) -> dict[str, Any]:
+        """Return what the pass after a pick needs."""
+        self.picked.append(_wide(row))
+        self.rays = array_namespace(row).stack(self.picked, axis=0)
+        self.gram = self.rays @ self.rays.T
+        self.guesses = []
+        if n_picks < self.n_anchors:
+            self.guesses = self._worst_at_hand() if self.draws is None else self._drawn_ahead()
+        return {"rays": self.rays, "search": self._search() if self.guesses else None}
+
+    def refine(
+        self, data: DataMatrix, kept: tuple[LeftArray, ...], index: int, row: Array
+    ) -> tuple[int, Array]:
+        """Return the extreme ray in the direction of the worst explained point, or of a drawn one."""
+        point = _wide(row) if self.draws is None else self._drawn_point(_wide(row))
+        which = next((i for i, guess in enumerate(self.guesses) if _same(guess[0], point)), None)
+        if which is None:
+            which, self.guesses = 0, [(point, self._residual(point))]
+            self.n_passes += 1
+            self.listen(data.row_pass(look, *kept, n_out=0, search=self._search())[1][0])
+        ray = best_candidate([entry for report in self.reports for entry in report.rays[which]])[0]
+        if ray == index:
+            return index, row
+        known = self.pool.get(ray)
+        return ray, data.take_rows([ray])[0, :] if known is None else known
+
+    def _residual(self, row: Array) -> Array:
+        return residuals(row[None, :], self.rays, self.gram)[0, :] if self.picked else row
+
+    def _search(self) -> Search:
+        first = self.guesses[0][1]
+        xp = array_namespace(first)
+        directions = xp.stack([residual for _, residual in self.guesses], axis=1)
+        slopes = self.rays @ first if self.picked else first[:0]
+        n_rows = 0 if self.draws is not None else max(1, min(NEW_POINTS, self._room()) // self.n_blocks)
+        return Search(directions, self.heights, slopes, n_rows)
+
+    def _room(self) -> int:
+        return int(min(POOL_SIZE, max(1, POOL_ENTRIES // self.data.shape[1])))
+
+    def _worst_at_hand(self) -> list[tuple[Array, Array]]:
+        if not self.pool:
+            return []
+        indices = sorted(self.pool)
+        xp = array_namespace(self.rays)
+        left = residuals(xp.stack([self.pool[i] for i in indices], axis=0), self.rays, self.gram)
+        squares = to_numpy(xp.sum(left * left, axis=1))
+        order = np.argsort(-squares, kind="stable")
+        self.pool = {indices[i]: self.pool[indices[i]] for i in order[: self._room()]}
+        tied = order[: int(np.sum(squares >= (1.0 - TIED) * squares[order[0]]))]
+        return [(self.pool[indices[i]], left[int(i), :]) for i in tied[: min(MAX_DIRECTIONS, self._room())]]
+
+    def _drawn_ahead(self) -> list[tuple[Array, Array]]:
+        # Residuals only fall: a point that is not explained by the last measure is drawn for certain.
+        for turn in range(RANDOM_TRIES):
+            if turn == len(self.drawn):
+                self.drawn.append(self._draw())
+            residual = self._residual(self.drawn[turn])
+            if _length(residual) > EXPLAINED * self.longest:
+                return [(self.drawn[turn], residual)]
+        return []
+
+    def _drawn_point(self, worst: Array) -> Array:
+        self.longest = _length(self._residual(worst))
+        for _ in range(RANDOM_TRIES):
+            row = self.drawn.popleft() if self.drawn else self._draw()
+            if _length(self._residual(row)) > EXPLAINED * self.longest:
+                return row
+        return worst
+
+    def _draw(self) -> Array:
+        assert self.draws is not None
+        return _wide(self.data.take_rows([int(self.draws.integers(self.data.shape[0]))])[0, :])
+
+
+def _wide(row: Array) -> Array:
+    xp = array_namespace(row)
+    return xp.astype(row, xp.float64)
+
+
+def _same(one: Array, other: Array) -> bool:
+    return bool(array_namespace(one).all(one == other))
 
 
 def _length(vector: Array) -> float:
     return float(array_namespace(vector).linalg.vector_norm(vector))
-
-
-def _residual(data: DataMatrix, index: int, picked: list[Array]) -> Array:
-    point = data.take_rows([index])
-    xp = array_namespace(point)
-    point = xp.astype(point, xp.float64)
-    if picked:
-        rays = xp.stack(picked, axis=0)
-        point = point - nonnegative_least_squares(SharedGram(rays @ rays.T), point @ rays.T) @ rays
-    return point[0, :]
-
-
-def _heights(data: DataMatrix) -> Any:
-    # Rays are compared where they meet a plane: that of sum one for nonnegative points, else (projected
-    # points) the one across the mean.
-    return mean_row(data) if data.extremes()[0] < 0 else np.ones(data.shape[1])
-
-
-def _extreme_ray(data: DataMatrix, direction: Array, heights: Any) -> int:
-    facts = {"direction": direction, "heights": heights}
-    rule = GreedyRule(begin=_ratios, advance=_ratios, facts=_nothing, n_kept=0, first_facts=facts)
-    return int(greedy_selection(data, 1, rule, floor=-np.inf, finish=False).indices[0])
-
-
-def _nothing(row: Array, n_picks: int) -> dict[str, Any]:
-    return {}
-
-
-def _ratios(block: LocalMatrix, *, direction: Array, heights: Any) -> tuple[tuple[()], Array]:
-    xp = block.xp
-    both = xp.stack([xp.astype(direction, block.dtype), block.place(heights)], axis=1)
-    products = xp.astype(block.times(both), xp.float64)
-    sums = products[:, 1]
-    safe = xp.where(sums > 0, sums, xp.ones_like(sums))
-    return (), xp.where(sums > 0, products[:, 0] / safe, xp.full_like(sums, -float("inf")))
-
-
-def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
-    # Kept: squared norm, products with the picks, weights; the latter two start without a column.
-    xp = block.xp
-    squares = squared_row_norms(block)
-    nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
-    return (squares[:, None], nothing, nothing), squares
-
-
-def _advance(
-    block: LocalMatrix, original: Array, products: Array, weights: Array, *, rays: Array
-) -> tuple[tuple[Array, ...], Array]:
-    xp = block.xp
-    k = rays.shape[0]
-    new = block.times(xp.astype(rays[k - 1 :, :], block.dtype).T)
-    products = xp.concat([products, new], axis=1)
-    gram = rays @ rays.T
-    guess = xp.concat([weights, xp.astype(new > 0, weights.dtype)], axis=1)
-    narrow = SharedGram(xp.astype(gram, block.dtype))
-    weights = nonnegative_least_squares(narrow, products, start=guess)
-    wide, cross = xp.astype(weights, xp.float64), xp.astype(products, xp.float64)
-    left = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
-
-    def squares_of(rows: Array, places: Array) -> Array:
-        rows = rows - nonnegative_least_squares(SharedGram(gram), rows @ rays.T) @ rays
-        return xp.sum(rows * rows, axis=1)
-
-    left = settled(block, xp.clip(left, min=0.0), original[:, 0], 0.0, squares_of)
-    return (original, products, weights), left
