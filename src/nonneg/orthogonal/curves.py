@@ -23,6 +23,7 @@ from nonneg.orthogonal.group import (
     polar_velocity,
     polished,
     taylor_18,
+    taylor_terms,
     transposed,
 )
 from nonneg.orthogonal.inverse_root import LARGEST_RATIO, inverse_root_nodes
@@ -79,7 +80,8 @@ class ExponentialCurve:
         self.xp = array_namespace(E)
         self.E, self.P, self.reads = E, P, reads
         self._norm = _known_norm(E, reads, norm)
-        self._terms = Powers(E, P, self._norm)
+        self._terms = Powers(E, P, self._norm, lambda j: 1.0 / math.factorial(j))
+        self._enough = negligible(P.dtype)
         self._square: Any = None
         self._powers: Any = None
         self._eigen: Any = None
@@ -101,9 +103,9 @@ class ExponentialCurve:
         if not self.reads:
             return exponential(t * self.E, reads=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
-        n_terms = self._terms.n_terms(longest, EIGENVECTOR_PRODUCTS)
+        n_terms = self._n_terms(longest)
         if n_terms is not None:
-            return self._terms.series([1.0 / math.factorial(j) for j in range(n_terms + 1)], t, 0)
+            return self._terms.point(t, n_terms)
         if self._square is None:
             self._square = self.E @ self.E
             # A better bound of the norm: eigenvalues come in pairs.
@@ -134,11 +136,14 @@ class ExponentialCurve:
         """
         n_terms = None
         if self.reads and self.P.shape[-1] < self.P.shape[-2]:
-            n_terms = self._terms.n_terms(float(self.xp.max(self.xp.abs(step))), EIGENVECTOR_PRODUCTS)
+            n_terms = self._n_terms(float(self.xp.max(self.xp.abs(step))))
         if n_terms is None:
             return self.xp.sum(objective.gradient(point) * self.E, axis=(1, 2))
-        weights = [1.0 / math.factorial(j) for j in range(n_terms)]
-        return objective.slope(point, self._terms.series(weights, step[:, None, None], 1))
+        return objective.slope(point, self._terms.velocity(step[:, None, None], n_terms))
+
+    def _n_terms(self, longest: float) -> int | None:
+        limit = taylor_terms(self._norm * longest, self._enough)
+        return self._terms.n_terms(longest, limit, EIGENVECTOR_PRODUCTS)
 
     def _by_powers(self, t: Array, halvings: int) -> Array:
         if self._powers is None:
@@ -182,6 +187,8 @@ class PolarCurve:
         self._enough = negligible(P.dtype)
         self._eigen: Any = None
         self._tridiagonal: Any = None
+        # (1 + x) (1 - x^2)^(-1/2): two powers have one coefficient.
+        self._terms = Powers(E, P, self._norm, lambda j: math.comb(2 * (j // 2), j // 2) / 4.0 ** (j // 2))
         self._affordable = TRIDIAGONAL_PRODUCTS if serves(E) else EIGENVECTOR_PRODUCTS
 
     def at(self, step: Array) -> Array:
@@ -200,11 +207,11 @@ class PolarCurve:
         t = step[:, None, None]
         if not self.reads:
             return polar(t * self.E, reads=False) @ self.P
-        weights = _binomial_weights(self._norm * float(self.xp.max(self.xp.abs(step))), self._enough)
-        m, p = self.P.shape[-2:]
-        if 2 * len(weights) * p <= self._affordable * m:
-            half = self._series(weights, t)
-            return half + t * (self.E @ half)
+        longest = float(self.xp.max(self.xp.abs(step)))
+        limit = 2 * _binomial_terms(self._norm * longest, self._enough) + 1
+        n_terms = self._terms.n_terms(longest, limit, self._affordable)
+        if n_terms is not None:
+            return self._terms.point(t, n_terms)
         if serves(self.E) and (form := self._form()).serves(float(step[0])):
             return form.at(float(step[0]))
         eigen = self._eigenvectors()
@@ -253,14 +260,6 @@ class PolarCurve:
             square = transposed(E) @ E
             self._eigen = _Eigenvectors(square[None, ...] if alone else square, self.E, self.P)
         found: _Eigenvectors = self._eigen
-        return found
-
-    def _series(self, weights: list[float], t: Array) -> Array:
-        """Return the sum of weights times (t E)^(2 j) P."""
-        found, term = self.P, self.P
-        for weight in weights:
-            term = self.E @ (self.E @ term) * (t * t)
-            found = found + weight * term
         return found
 
 
@@ -338,13 +337,11 @@ def _halvings(norm: float) -> int:
     return max(0, math.ceil(math.log2(norm / LARGEST_TAYLOR))) if norm > LARGEST_TAYLOR else 0
 
 
-def _binomial_weights(norm: float, enough: float) -> list[float]:
-    """Return those coefficients of (1 - x^2)^(-1/2) after the first that matter up to a norm below 1."""
-    weights: list[float] = []
-    weight, size = 1.0, 1.0
-    while len(weights) < 60 and weight * size > enough:
-        j = len(weights) + 1
-        weight *= (2 * j - 1) / (2 * j)
+def _binomial_terms(norm: float, enough: float) -> int:
+    """Return how many terms of (1 - x^2)^(-1/2) after the first matter up to a norm below 1."""
+    n_terms, weight, size = 0, 1.0, 1.0
+    while n_terms < 60 and weight * size > enough:
+        n_terms += 1
+        weight *= (2 * n_terms - 1) / (2 * n_terms)
         size *= norm * norm
-        weights.append(weight)
-    return weights
+    return n_terms

@@ -1,16 +1,15 @@
-"""Products E^j P, as many as are needed, and Taylor's series of exp(t E) P from them."""
+"""Products E^j P, as many as are needed, and power series of t E times P from them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
-from array_api_compat import device as device_of
 
 from nonneg._typing import Array
-from nonneg.orthogonal.group import negligible, taylor_terms
+from nonneg.orthogonal.group import negligible
 
 # Products that there is room for at first.
 ROOM = 8
@@ -27,11 +26,12 @@ class Powers:
         Columns are orthonormal.
     norm : float
         A bound of the spectral norms of E.
+    weight : callable
+        The coefficient of a power in the series; none is larger than those before it.
     """
 
-    def __init__(self, E: Array, P: Array, norm: float) -> None:
-        self.xp = array_namespace(E)
-        self.E, self.P, self.norm = E, P, norm
+    def __init__(self, E: Array, P: Array, norm: float, weight: Callable[[int], float]) -> None:
+        self.E, self.P, self.norm, self.weight = E, P, norm, weight
         self._enough = negligible(P.dtype)
         self._products = [P]
         # One problem in NumPy: the products stand under each other, one row each, with their norms.
@@ -39,13 +39,15 @@ class Powers:
         self._stack: Any = None
         self._sizes: list[float] = []
 
-    def n_terms(self, longest: float, most: float) -> int | None:
-        """Return how many terms the exponential needs.
+    def n_terms(self, longest: float, limit: int, most: float) -> int | None:
+        """Return how many terms of the series matter.
 
         Parameters
         ----------
         longest : float
             The largest step.
+        limit : int
+            The power of the last term that matters for any P.
         most : float
             Products that may be made, in units of products of full size.
 
@@ -55,51 +57,62 @@ class Powers:
             The power of the last term; None where it would take too many products.
         """
         m, p = self.P.shape[-2:]
-        limit = taylor_terms(self.norm * longest, self._enough)
         # Terms that are there already cost nothing.
         if (limit + 1 - len(self._products)) * p > most * m:
             return None
         if not self._alone:
             return limit
-        weight = 1.0
         for j in range(1, limit):
             self._make(j)
-            weight *= longest / j
             # A bound of the term that comes next, by the one that is there, beside the rounding of P, whose
             # norm is the root of p.
-            following = self._sizes[j - 1] * weight * (self.norm * longest / (j + 1))
+            following = self.weight(j + 1) * self.norm * self._sizes[j - 1] * longest ** (j + 1)
             if following <= 10.0 * self._enough * math.sqrt(p):
                 return j
         return limit
 
-    def series(self, weights: list[float], t: Array, first: int) -> Array:
-        """Return the sum of weights times t^j E^(j + first) P.
+    def point(self, t: Array, n_terms: int) -> Array:
+        """Return the series.
 
         Parameters
         ----------
-        weights : list of float
-            One a term.
         t : array of shape (batch, 1, 1)
             The steps.
-        first : int
-            The power of the first term.
+        n_terms : int
+            The power of the last term.
 
         Returns
         -------
         array of shape (batch, m, p)
-            The sum.
+            The sum of the weights times t^j E^j P.
         """
+        return self._series([self.weight(j) for j in range(n_terms + 1)], t, 0)
+
+    def velocity(self, t: Array, n_terms: int) -> Array:
+        """Return the derivative of the series by t.
+
+        Parameters
+        ----------
+        t : array of shape (batch, 1, 1)
+            The steps.
+        n_terms : int
+            The power of the last term.
+
+        Returns
+        -------
+        array of shape (batch, m, p)
+            The sum of j times the weights times t^(j - 1) E^j P.
+        """
+        return self._series([j * self.weight(j) for j in range(1, n_terms + 1)], t, 1)
+
+    def _series(self, weights: list[float], t: Array, first: int) -> Array:
+        """Return the sum of weights times t^j E^(j + first) P."""
         self._make(len(weights) + first - 1)
         if self._alone:
             # One product with the weights instead of two passes a term.
             step = float(t[0, 0, 0])
             powers = np.asarray([weight * step**j for j, weight in enumerate(weights)], dtype=self.P.dtype)
             return (powers @ self._stack[first : first + len(weights)]).reshape(self.P.shape)
-        if self.P.shape[0] == 1:
-            stack = self.xp.concat([self.xp.reshape(one, (1, -1)) for one in self._products], axis=0)
-            row = [weight * float(t[0, 0, 0]) ** j for j, weight in enumerate(weights)]
-            factors = self.xp.asarray([row], dtype=self.P.dtype, device=device_of(self.P))
-            return self.xp.reshape(factors @ stack[first : first + len(weights), :], self.P.shape)
         found, power = weights[0] * self._products[first], t
         for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
             found = found + (weight * power) * term
