@@ -82,7 +82,8 @@ def learn_transform(
     l1 : float
         Weight of the sum of the activations, for objective "I".
     search : {"wolfe", "halving"}, optional
-        The line search: strong Wolfe for "tl" and halving for "jd" by default.
+        The line search: strong Wolfe, which ends where only rounding is left to gain, for "tl" and halving
+        for "jd" by default.
     retraction : {"exponential", "polar"}, optional
         How a direction becomes a rotation: exponential for "tl" and polar for "jd" by default.
     max_trials : int, optional

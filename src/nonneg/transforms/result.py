@@ -62,7 +62,7 @@ class TransformResult:
     history : History
         After each iteration: `loss` (what was minimised), `C`, `L`, `I`, `gradient` (Frobenius norm of the
         skew gradient before its last rotation, over 2 n_frames), `step` (its length in units of the Newton
-        direction) and `searched` (1 where the line search succeeded).
+        direction) and `searched` (1 where the line search succeeded, or only rounding was left to gain).
     certificate : Certificate
         What is known about the answer.
     n_iter : int
