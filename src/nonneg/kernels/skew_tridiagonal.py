@@ -50,13 +50,13 @@ class SkewTridiagonal:
         What stands over the diagonal of T; its negative stands under it.
     reflectors : array of shape (m, m)
         Row k reflects the entries after the k-th.
-    factors : list of array
-        The triangle of each block of reflections.
+    weighted : list of array
+        Their triangle times V for every block V of reflections, which together are I - V' weighted.
     """
 
     beside: FloatArray
     reflectors: FloatArray
-    factors: list[FloatArray]
+    weighted: list[FloatArray]
 
     def norm_bound(self) -> float:
         """Bound the spectral norm by the largest sum of a row.
@@ -86,12 +86,12 @@ class SkewTridiagonal:
             The product.
         """
         found = np.array(P, order="C")
-        blocks = list(enumerate(self.factors))
-        for number, factor in reversed(blocks) if back else blocks:
+        blocks = list(enumerate(self.weighted))
+        for number, weighted in reversed(blocks) if back else blocks:
             start = number * BLOCK
-            V = self.reflectors[start : start + len(factor), start + 1 :]
+            V = self.reflectors[start : start + len(weighted), start + 1 :]
             part = found[start + 1 :]
-            part -= V.T @ ((factor if back else factor.T) @ (V @ part))
+            part -= V.T @ (weighted @ part) if back else weighted.T @ (V @ part)
         return found
 
     def product(self, Z: FloatArray, t: float) -> FloatArray:
@@ -158,12 +158,12 @@ def skew_tridiagonal(E: FloatArray) -> SkewTridiagonal:
     m = len(E)
     reflectors, weights, beside = np.zeros((m, m)), np.empty(m - 1), np.empty(m - 1)
     compiled.tridiagonalize(np.array(E, order="C"), reflectors, weights, beside)
-    factors: list[FloatArray] = []
+    blocks: list[FloatArray] = []
     # The last row has nothing to reflect.
     for start in range(0, m - 2, BLOCK):
         stop = min(start + BLOCK, m - 2)
         V = reflectors[start:stop, start + 1 :]
         factor = np.zeros((stop - start, stop - start))
         compiled.triangular_factor(V @ V.T, weights[start:stop], factor)
-        factors.append(factor)
-    return SkewTridiagonal(beside, reflectors, factors)
+        blocks.append(factor @ V)
+    return SkewTridiagonal(beside, reflectors, blocks)
