@@ -194,7 +194,7 @@ def serves(data: Any, point: Point, eps0: float) -> bool:
     """
     P, X, V = point
     return (
-        hasattr(data, "single_rows")
+        hasattr(data, "starts")
         and frame_rows.serves(X)
         and frame_rows.serves(V)
         and P.shape[2] < P.shape[1]
