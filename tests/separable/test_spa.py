@@ -104,6 +104,7 @@ def test_entries_of_any_size():
 def test_passes_over_the_data(name, passes, monkeypatch, clean):
     # One to begin with, and one an anchor; XRAY needs another one to find its first ray, FastAnchor
     # one for each of the three anchors that it replaces.
+    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", 0)
     data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
     seen = []
     plain_pass = type(data).row_pass

@@ -9,7 +9,12 @@ from tests.references.holders import FORMS, bring
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
-from nonneg.separable.xray import _Hunt, xray
+from nonneg.separable.xray import FORESEEN_FROM, _Hunt, xray
+
+
+@pytest.fixture(autouse=True)
+def _guesses_on_small_data_too(monkeypatch):
+    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", 0)
 
 
 def residual(point, rays):
@@ -66,6 +71,16 @@ def test_a_guess_that_fails_costs_a_pass_and_no_pick(variant, dtype, monkeypatch
     assert plain.n_passes == 15
     monkeypatch.setattr(_Hunt, "_worst_at_hand", any_at_hand)
     assert xray(data, 7, variant=variant, rng=5).anchors.tolist() == foreseen.anchors.tolist()
+
+
+def test_small_data_in_this_process_take_the_second_pass(monkeypatch):
+    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", FORESEEN_FROM)
+    X = points(7)
+    small, chunked = (xray(as_data_matrix(bring(X, form)), 6) for form in ("csr", "dask"))
+    assert small.anchors.tolist() == chunked.anchors.tolist() == by_hand(X, 6)
+    assert (small.n_passes, chunked.n_passes) == (13, 8)
+    many = np.tile(X, (1 + FORESEEN_FROM // X.size, 1))
+    assert xray(as_data_matrix(many), 6).n_passes == 8
 
 
 def any_at_hand(self):

@@ -11,7 +11,8 @@ from array_api_compat import array_namespace
 
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, LeftArray
-from nonneg.data import DataMatrix
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.descent.greedy import GreedyRule, best_candidate
 from nonneg.exceptions import UnknownNameError
@@ -24,16 +25,18 @@ VARIANTS = ("max", "rand")
 RANDOM_TRIES = 50
 EXPLAINED = 1e-6
 """A point whose residual is at most this share of the longest one is not drawn."""
-POOL_SIZE = 32
+POOL_SIZE = 16
 """So many points that may be the next worst ones are kept at hand, fewer where they are very long."""
 POOL_ENTRIES = 1 << 23
 """About so many entries, at most, of such points."""
-NEW_POINTS = 16
+NEW_POINTS = 8
 """So many of them a pass brings home, from all blocks together."""
 TIED = 1e-9
 """Guesses whose squared residuals are this close may each be the worst point: all are looked along."""
 MAX_DIRECTIONS = 4
 """But no more than these."""
+FORESEEN_FROM = 1 << 16
+"""A pass over fewer entries, where they are in this process, costs less than the guess that saves it."""
 
 
 def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
@@ -68,7 +71,8 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     looks for the next ray, along the residual of the point that will be the worst explained one: of the
     points that the pass before found hardest to explain with that pick, the worst. Where another point turns
     out worse, or the variant's draws all fail, a further pass looks along its residual, so that guesses cost
-    time but never change a pick. `n_passes` of the result counts all of them.
+    time but never change a pick. Small data in this process are not guessed about, since a second pass is
+    quicker there. `n_passes` of the result counts all of them.
 
     References
     ----------
@@ -91,6 +95,7 @@ class _Hunt:
         self.data = data
         self.n_anchors = n_anchors
         self.draws = draws
+        self.foresees = draws is None and _is_worth_a_guess(data)
         self.drawn: deque[Array] = deque()  # ahead of their turn
         self.picked: list[Array] = []
         self.rays: Array = None  # the picks as a matrix
@@ -127,7 +132,7 @@ class _Hunt:
         self.gram = self.rays @ self.rays.T
         self.guesses = []
         if n_picks < self.n_anchors:
-            self.guesses = self._worst_at_hand() if self.draws is None else self._drawn_ahead()
+            self.guesses = self._drawn_ahead() if self.draws is not None else self._worst_at_hand()
         return {"rays": self.rays, "search": self._search() if self.guesses else None}
 
     def refine(
@@ -154,7 +159,7 @@ class _Hunt:
         xp = array_namespace(first)
         directions = xp.stack([residual for _, residual in self.guesses], axis=1)
         slopes = self.rays @ first if self.picked else first[:0]
-        n_rows = 0 if self.draws is not None else max(1, min(NEW_POINTS, self._room()) // self.n_blocks)
+        n_rows = max(1, min(NEW_POINTS, self._room()) // self.n_blocks) if self.foresees else 0
         return Search(directions, self.heights, slopes, n_rows)
 
     def _room(self) -> int:
@@ -193,6 +198,14 @@ class _Hunt:
     def _draw(self) -> Array:
         assert self.draws is not None
         return _wide(self.data.take_rows([int(self.draws.integers(self.data.shape[0]))])[0, :])
+
+
+def _is_worth_a_guess(data: DataMatrix) -> bool:
+    whole = getattr(data, "base", data)  # of a view with scaled rows
+    if not isinstance(whole, LocalMatrix):
+        return True
+    n_entries = whole.csr.nnz if isinstance(whole, SparseMatrix) else data.shape[0] * data.shape[1]
+    return bool(n_entries >= FORESEEN_FROM)
 
 
 def _wide(row: Array) -> Array:

@@ -16,6 +16,9 @@ from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.greedy import settled
 from nonneg.separable.spa import squared_row_norms
 
+SAMPLE = 4096
+"""So many rows tell which others cannot be the hardest ones to explain."""
+
 
 @dataclass(frozen=True)
 class Search:
@@ -225,15 +228,24 @@ def _report(block: LocalMatrix, left: Array, weights: Array, along: Array, searc
     for i in range(n_directions):
         ratios = xp.where(sums > 0, along[:, i] / safe, xp.full_like(sums, -float("inf")))
         rays.append(block_candidates(block, ratios, rows=False))
-    # What would be left of every point were the first direction a ray: points that it explains are not the
-    # next ones to be explained worst. This is but a guess, so that rounding does not matter.
-    shared = along[:, 0] - xp.astype(weights, xp.float64) @ search.slopes
-    square = xp.sum(search.directions[:, 0] ** 2)
-    expected = left - xp.clip(shared, min=0.0) ** 2 / xp.where(square > 0, square, xp.ones_like(square))
-    places = _largest(to_numpy(expected), search.n_rows)
+    places = _hardest(xp, left, weights, along[:, 0], search) if search.n_rows else []
     return Report(block.shape[0], rays, places, block.take_rows(places))
 
 
-def _largest(values: Any, count: int) -> list[int]:
-    count = min(count, len(values))
-    return np.sort(np.argpartition(-values, count - 1)[:count]).tolist() if count > 0 else []
+def _hardest(xp: Any, left: Array, weights: Array, along: Array, search: Search) -> list[int]:
+    # What would be left of every point were the first direction a ray: points that it explains are not the
+    # next ones to be explained worst. This is but a guess, so that rounding does not matter.
+    square = max(float(xp.sum(search.directions[:, 0] ** 2)), float(xp.finfo(xp.float64).smallest_normal))
+
+    def expected(left: Array, weights: Array, along: Array) -> Any:
+        shared = xp.clip(along - xp.astype(weights, xp.float64) @ search.slopes, min=0.0)
+        return to_numpy(left - shared**2 / square)
+
+    # No more can be left than is left now, so that those of a sample rule out most of the others.
+    stride = max(1, left.shape[0] // SAMPLE)
+    some = expected(left[::stride], weights[::stride, :], along[::stride])
+    count = min(search.n_rows, len(some))
+    rows = xp.nonzero(left >= float(np.partition(some, len(some) - count)[len(some) - count]))[0]
+    some = expected(*(xp.take(array, rows, axis=0) for array in (left, weights, along)))
+    best = np.argpartition(some, len(some) - count)[len(some) - count :]
+    return np.sort(to_numpy(rows)[best]).tolist()
