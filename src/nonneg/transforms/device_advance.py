@@ -91,7 +91,7 @@ class DeviceAdvance:
             self._go_to(max(0, self.level - 1))
         elif self._late >= LATE and self.level < most:
             # Fewer were too few: they are tried again later than last time.
-            self._patience = min(2 * self._patience, 8 * PATIENCE)
+            self._patience = 2 * PATIENCE
             self._go_to(self.level + 1)
         while True:
             new, measures = self.quick_step(state)

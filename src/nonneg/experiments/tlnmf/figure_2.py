@@ -32,9 +32,10 @@ SHOWS = f"""
 Zhang, Soubies & Fevotte, Figure 2: the divergence I at the solutions of TL-NMF and JD+NMF and their
 difference against the number S of realizations. Parameters of Table I: Gaussian composite model (GCM) with M
 = 10, N = 50, K = 5, 1000 iterations from 100 starts; music notes with M = 200, N = 151, K = 2, 100 iterations
-from 10 starts. Each method also starts from the solutions of the other (Appendix G), and no start is given up
-early. Realizations are drawn anew for every S, with the same factors. The paper prints the figure without
-numbers; those of its authors' notebook, of other draws, stand beside ours.
+from 10 starts. Each method also starts from the solutions of the other (Appendix G), TL-NMF at last from the
+answer of JD+NMF where that has the smaller C, and no start is given up early. Realizations are drawn anew for
+every S, with the same factors. The paper prints the figure without numbers; those of its authors' notebook,
+of other draws, stand beside ours.
 
 Draws 1 to {N_DRAWS - 1}, from {DRAWN_STARTS["gcm"]} starts (GCM) and {DRAWN_STARTS["music"]} (music notes)
 and for three S, show what depends on the draw. S = 1 does not reproduce, not even with the authors' code: C
