@@ -69,7 +69,9 @@ that anchor differs from there on. With the authors' rules, coherence and simila
 are -466.2, 21.88 at K = 5 (printed -466.4, 21.88), -454.0, 15.66 at K = 4 (printed -452.8, 16.04) and
 -431.5, 7.42 at K = 3 (printed -430.6, 7.34). At K = 3 four draws of 50 change with a relative 1e-15 on the
 points, which moved the row, in five runs, between -431.5 and -434.8, 7.18 and 7.42; with rounding in the
-anchors' start it was -425.8, 7.72 on one machine and -428.7, 7.34 on another.
+anchors' start it was -425.8, 7.72 on one machine and -428.7, 7.34 on another. On TDT2 at K = 3 the authors'
+rules give -356.6, 2.14 (printed -351.5, 1.56), and -350.7, 2.66 with rounding in the anchors' start, where
+16 draws of 50 differ.
 
 What other rules do to the row of Reuters-21578 at K = 3 (first 49 draws; -430.6, 7.14 with the authors'
 rules): start at the rounded t -431.5, 7.14; spectral norm in t -425.2, 6.94; t of the paper's formula as
