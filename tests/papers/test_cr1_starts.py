@@ -71,7 +71,7 @@ def test_the_time_of_a_start_counts_until_an_error_is_reached():
 def test_errors_to_reach_come_from_the_best_run():
     records = quick_records("cr1/table-5")
     best = min(error for record in records for error in record["errors"])
-    ours, theirs = exhibits("cr1/table-5", records, Table)
+    ours, theirs, early = exhibits("cr1/table-5", records, Table)
     levels, *rows = ours.rows
     assert levels["0"] == pytest.approx(1.05 * best)
     assert levels["2"] == pytest.approx(1.01 * best)
@@ -79,6 +79,8 @@ def test_errors_to_reach_come_from_the_best_run():
     for row, record in zip(rows, records, strict=True):
         assert row["0"].value == first_time(record, 1.05 * best)
         assert (row["0"].value is None) == (row["0"].remark != "")
+    for row, record in zip(early.rows, records, strict=True):
+        assert (row["start"], row["3"]) == (record["start"], record["errors"][2])
     assert theirs.rows[1]["2"] is None
     assert [theirs.rows[2][key] for key in ("0", "1", "2")] == [40.27, 71.77, 129.62]
 
