@@ -84,7 +84,7 @@ the anchors' start, was 0.805 with the anchors of the last iteration, 0.831 with
 before and 0.840 with those of ten before.
 
 The rows of MERIT and MERIT(0) below were made with rounding in the anchors' start, but for MERIT on TDT2 at
-K = 8, which was made again without it (before: accuracy 0.791).
+K = 8, which was made again without it (accuracy before: 0.791; with a relative 1e-15 on the points: 0.806).
 """
 
 
