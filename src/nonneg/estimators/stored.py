@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 Shape = tuple[int | None, ...]
 
 
-class StoredEstimator(BaseEstimator):
+class StoredEstimator(BaseEstimator, ABC):
     """An estimator of scikit-learn's kind with our errors, whose fit can be written and read again."""
 
     def _validate_params(self) -> None:
@@ -39,13 +40,13 @@ class StoredEstimator(BaseEstimator):
 
         save_model(self, path)
 
+    @abstractmethod
     def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what a fit found: plain values for JSON, and NumPy arrays, both by name."""
-        raise NotImplementedError(f"{type(self).__name__} has to say what of its fit is stored.")
 
+    @abstractmethod
     def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
         """Set what `_saved_parts` gave, after checking it: the file may come from anywhere."""
-        raise NotImplementedError(f"{type(self).__name__} has to say how its fit is restored.")
 
 
 def check_arrays(

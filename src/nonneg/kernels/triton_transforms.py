@@ -20,7 +20,7 @@ except ImportError:
 # Entries of a factorization's variances, both sizes rounded up to powers of two, and components: what the
 # registers of a program hold, and what its loops are written out for without taking long to compile.
 MOST_ENTRIES, MOST_COMPONENTS = 2048, 8
-# Of 1, 2 and 4 the fastest for 50 x 10 variances on an H200: 0.41 ms for ten updates of 1000 factorizations.
+# One: 0.41 ms for ten updates of 1000 factorizations with 50 x 10 variances on an H200. More were not timed.
 WARPS = 1
 # Sums that a program makes.
 SUMS = 512

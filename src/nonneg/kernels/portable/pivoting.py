@@ -6,13 +6,14 @@ rows: `block_pivoting` for nonnegative weights, `simplex` for weights that sum t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 # All wrong components are exchanged while that makes progress, and so often when it makes none.
 PATIENCE = 3
 
 
-class PivotedRows:
+class PivotedRows(ABC):
     """The rows that are not solved yet, with their guesses of the support.
 
     Parameters
@@ -37,6 +38,7 @@ class PivotedRows:
         self.patience = xp.full((n_rows,), PATIENCE, device=device)
         self.position = xp.arange(k, device=device)
 
+    @abstractmethod
     def solve(self) -> tuple[Any, Any, Any]:
         """Solve for the present supports.
 
@@ -49,7 +51,6 @@ class PivotedRows:
         wrong : bool array of shape (n_rows, k)
             Which.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to say what is solved.")
 
     def exchange(self, n_wrong: Any, wrong: Any) -> None:
         """Exchange all wrong components while that makes progress, else only the last one.
