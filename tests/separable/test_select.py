@@ -18,8 +18,6 @@ from nonneg.separable import METHODS
 from nonneg.separable.number import leading_rows
 from nonneg.separable.selection_certificate import span_distance
 
-GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
-
 
 @pytest.mark.parametrize(
     ("options", "said"),
@@ -30,9 +28,9 @@ GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
         ({"n_anchors": 91}, "n_anchors=91 is more than the 90 points"),
         ({"n_anchors": None}, r"'spa' needs n_anchors.*'merit'\] can do without"),
         ({"lam": -1.0, "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got -1.0"),
-        ({"lam": "much", "method": "merit"}, "lam must be 'auto' or a number not below 0, got 'much'"),
+        ({"lam": "much", "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got 'much'"),
         ({"lam": float("nan"), "method": "merit"}, "lam must be"),
-        ({"mu": 0.0, "method": "merit"}, "mu must be a finite number above 0.* Got 0.0"),
+        ({"mu": 0.0, "method": "merit"}, "mu must be a finite number above 0.* got 0.0"),
         ({"mu": -1e-5, "method": "merit"}, "mu must be a finite number above 0"),
         ({"max_iter": 0, "method": "merit"}, "max_iter must be an integer of at least 1"),
         ({"tol": -1.0, "method": "merit"}, "tol must be None or a number not below 0"),
@@ -42,6 +40,18 @@ GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
         ({"reduce": 0}, "reduce must be an integer from 1 to 20"),
         ({"reduce": 21}, "reduce must be an integer from 1 to 20"),
         ({"merge": 0.0}, "merge must be above 0"),
+        ({"merge": "little"}, "merge must be above 0.*got 'little'"),
+        ({"energy": "most"}, "energy must be above 0 and at most 1.*got 'most'"),
+        ({"tie_tol": -1.0}, "tie_tol must be a share from 0 to 1"),
+        ({"tie_tol": "none"}, "tie_tol must be a share from 0 to 1"),
+        ({"snr": float("nan"), "method": "vca"}, "snr must be None or a number of decibels, got nan"),
+        ({"clean_up": "no", "method": "fast-anchor"}, "clean_up must be True or False, got 'no'"),
+        ({"memory_limit": "8 GB", "method": "fast-gradient"}, "memory_limit must be a number of bytes"),
+        ({"callback": 3, "method": "merit"}, "callback must be None or a function"),
+        ({"checkpoint": 3, "method": "merit"}, "checkpoint must be None or the path"),
+        ({"centered": "no", "method": "merit"}, "centered must be True or False, got 'no'"),
+        ({"centered": True, "method": "snpa"}, "centered=True says how reduce= projects .* Pass reduce="),
+        ({"lam": 1e12, "method": "fast-gradient"}, "is so large that no point is used"),
         ({"n_anchors": 60, "merge": 0.5}, "more than the .* points that the steps .*'merge'.* left"),
         ({"n_anchors": 7}, "found 6 anchors where n_anchors=7 were asked for.*Ask for 6 or fewer"),
     ],
@@ -53,9 +63,10 @@ def test_wrong_parameters_are_named(options, said, clean):
         select_anchors(clean.X, options.pop("n_anchors"), **options)
 
 
-@pytest.mark.parametrize("name", GREEDY)
-def test_more_anchors_than_distinct_points(name):
-    X = np.repeat(np.eye(3) + 1, 4, axis=0)
+@pytest.mark.parametrize("n_features", [3, 8])
+@pytest.mark.parametrize("name", METHODS)
+def test_more_anchors_than_distinct_points(name, n_features):
+    X = np.repeat(np.eye(3, n_features) + 1, 4, axis=0)
     with pytest.raises(ValueError, match="3"):
         select_anchors(X, 4, method=name, rng=0)
 

@@ -21,7 +21,7 @@ from nonneg.iteration.progress import reporter
 from nonneg.kernels import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.projections import onto_dominating_diagonal
-from nonneg.separable.number import leading_rows
+from nonneg.separable.number import distinct_rows, leading_rows
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import spa
 
@@ -156,7 +156,12 @@ def fast_gradient(
     run = iterate(step, step.start(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown)
     coefficients = to_numpy(run.state.coefficients)
     diagonal = np.diagonal(coefficients).copy()
-    anchors, _ = leading_rows(diagonal, n_anchors)
+    if not diagonal.any():
+        raise InvalidParameterError(
+            f"lam={weight:.4g} is so large that no point is used. Lower it, or leave it at 'auto'."
+        )
+    anchors, _ = leading_rows(diagonal, None if n_anchors is None else n)
+    anchors = distinct_rows(data, anchors, len(anchors) if n_anchors is None else n_anchors)
     return SelectionResult(
         anchors=anchors,
         method="fast-gradient",
@@ -211,6 +216,11 @@ def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -
     # added, so that a perfect first solution does not make it vanish (the authors add 0.001, to data of size
     # one).
     assert n_anchors is not None
+    if init is not None and np.ndim(init) != 1:
+        raise InvalidParameterError(
+            "fast-gradient starts from nothing: init names anchors, from which it takes its weight. Pass "
+            "their indices, or use method='merit', which also starts from coefficients."
+        )
     anchors = spa(data, n_anchors).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
     gram = rows @ rows.T

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix
+from nonneg.data.spectral import to_numpy
 
 
 def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArray, FloatArray]:
@@ -34,3 +36,34 @@ def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArra
         drops = curve - np.append(curve[1:], 0.0)
         n_anchors = int(np.argmax(drops)) + 1
     return order[:n_anchors].astype(np.intp), curve
+
+
+def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:
+    """Return the first rows that are different points: the same point is not two anchors.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The points.
+    rows : array of int
+        Candidates, the best first: of equal points the best stands for all.
+    n_wanted : int
+        How many.
+
+    Returns
+    -------
+    array of int
+        Fewer where the candidates do not suffice.
+    """
+    seen: set[bytes] = set()
+    found: list[int] = []
+    for start in range(0, len(rows), n_wanted):
+        part = rows[start : start + n_wanted]
+        points = np.ascontiguousarray(to_numpy(data.take_rows(part)))
+        for row, point in zip(part, points, strict=True):
+            if len(found) < n_wanted and point.tobytes() not in seen:
+                seen.add(point.tobytes())
+                found.append(int(row))
+        if len(found) == n_wanted:
+            break
+    return np.asarray(found, dtype=np.intp)

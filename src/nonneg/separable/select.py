@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,8 @@ from nonneg.data.checks import checked_data
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.iteration import Progress
+from nonneg.separable.arguments import check_arguments
+from nonneg.separable.given_points import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
 from nonneg.separable.registry import METHODS, Method, find_method, method_name
 from nonneg.separable.result import SelectionResult
@@ -79,8 +80,9 @@ def select_anchors(
         Convex methods: at most so many iterations.
     tol : float, optional
         Convex methods: when to stop; the method's own rule and value by default.
-    init : array of int, str or None
-        Convex methods: anchors to start from, or the name of a method that finds them.
+    init : array of int, str, matrix, SelectionResult or None
+        Convex methods: anchors to start from as rows of X, or the name of a greedy method that finds them;
+        "merit" also takes coefficients. "fast-gradient" takes its automatic weight from these anchors.
     energy : float, optional
         First step: keep the longest points that together hold this share of the squared norm, for example
         0.99.
@@ -146,6 +148,7 @@ def select_anchors(
         },
         options,
     )  # fmt: skip
+    check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:
@@ -163,6 +166,13 @@ def select_anchors(
         _check_left(n_anchors, points)
         if entry.in_process:
             points = _brought_home(points, n_anchors, centered)
+        if centered and "reduce" not in points.facts:
+            raise InvalidParameterError(
+                "centered=True says how reduce= projects the points, and they are not reduced. Pass reduce=, "
+                "the number of directions, as well."
+            )
+        if "init" in keywords:
+            keywords["init"] = init_among(keywords["init"], points, data.shape[0], n_anchors, rng)
         found = entry.run(points.data, n_anchors, **keywords)
         _check_found(found, n_anchors, name)
         found = with_statements(found, points.data)
@@ -170,7 +180,6 @@ def select_anchors(
 
 
 def _keywords(name: str, entry: Method, common: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    _check_numbers(common)
     keywords = {}
     for key, value in common.items():
         default = DEFAULTS[key]
@@ -186,25 +195,6 @@ def _keywords(name: str, entry: Method, common: dict[str, Any], options: dict[st
             known = sorted(entry.options | {"rng", "n_jobs", "energy", "normalize", "reduce", "merge"})
             raise UnknownNameError.of("option", key, known)
     return keywords | options
-
-
-def _check_numbers(values: dict[str, Any]) -> None:
-    lam, mu, max_iter, tol = values["lam"], values["mu"], values["max_iter"], values["tol"]
-    if isinstance(lam, str):
-        if lam != "auto":
-            raise InvalidParameterError(f"lam must be 'auto' or a number not below 0, got {lam!r}.")
-    elif not _is_number(lam) or not lam >= 0 or math.isinf(lam):
-        raise InvalidParameterError(f"lam must be 'auto' or a finite number not below 0, got {lam!r}.")
-    if not _is_number(mu) or not mu > 0 or math.isinf(mu):
-        raise InvalidParameterError(f"mu must be a finite number above 0, for example 1e-5. Got {mu!r}.")
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 1:
-        raise InvalidParameterError(f"max_iter must be an integer of at least 1, got {max_iter!r}.")
-    if tol is not None and (not _is_number(tol) or not tol >= 0):
-        raise InvalidParameterError(f"tol must be None or a number not below 0, got {tol!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:

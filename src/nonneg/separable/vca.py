@@ -13,7 +13,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.spectral import to_numpy
 from nonneg.descent.greedy import GreedyRule
-from nonneg.separable.greedy import pursue
+from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 
@@ -72,7 +72,11 @@ def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed
 
     rule = GreedyRule(begin=_along, advance=_along, facts=facts, n_kept=0, first_facts={"along": direction()})
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
-    return pursue(points, k, rule, method="vca", squared=False, facts=details, finish=False)
+    # Scores are no squares.
+    floor = math.sqrt(relative_floor(data))
+    return pursue(
+        points, k, rule, method="vca", squared=False, facts=details, finish=False, relative_floor=floor
+    )
 
 
 def _along(block: LocalMatrix, *, along: Any) -> tuple[tuple[()], Array]:

@@ -73,8 +73,8 @@ def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
     if hasattr(init, "anchors"):
         init = init.anchors
     if sp.issparse(init) or np.ndim(init) == 2:
-        return Start(_checked_coefficients(init, data.shape[0]))
-    return from_anchors(data, _checked_anchors(init, data.shape[0]))
+        return Start(checked_coefficients(init, data.shape[0]))
+    return from_anchors(data, checked_anchors(init, data.shape[0]))
 
 
 def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
@@ -127,7 +127,26 @@ def _home(array: Any) -> Any:
     return array.compute() if hasattr(array, "compute") else array
 
 
-def _checked_anchors(init: Any, n_points: int) -> IntArray:
+def checked_anchors(init: Any, n_points: int) -> IntArray:
+    """Return anchors that a user named, or refuse them.
+
+    Parameters
+    ----------
+    init : array-like of int
+        The indices.
+    n_points : int
+        How many points there are.
+
+    Returns
+    -------
+    array of int
+        Every point at most once.
+
+    Raises
+    ------
+    InvalidParameterError
+        If these are no indices of points, or one is there twice.
+    """
     anchors = np.asarray(init)
     if anchors.ndim != 1 or anchors.size == 0 or anchors.dtype.kind not in "iu":
         raise InvalidParameterError(
@@ -143,21 +162,48 @@ def _checked_anchors(init: Any, n_points: int) -> IntArray:
     return anchors.astype(np.intp)
 
 
-def _checked_coefficients(init: Any, n_points: int) -> Any:
+def checked_coefficients(init: Any, n_points: int, kept: IntArray | None = None) -> Any:
+    """Return coefficients that a user gave, or refuse them.
+
+    Parameters
+    ----------
+    init : matrix
+        The paper's C, one column a point.
+    n_points : int
+        How many points there are.
+    kept : array of int, optional
+        The points that are looked at; by default all.
+
+    Returns
+    -------
+    scipy.sparse array
+        The rows and columns of these points.
+
+    Raises
+    ------
+    ShapeError
+        If the shape is not that of all points.
+    InvalidParameterError
+        If an entry is negative or not finite, or a column does not sum to one.
+    """
     if tuple(init.shape) != (n_points, n_points):
         raise ShapeError(
             f"Coefficients to start from must be {n_points} x {n_points}, one column a point; got "
             f"{tuple(init.shape)}."
         )
     csc = sp.csc_array(init).astype(np.float64)
+    if kept is not None:
+        csc = csc[:, kept][kept].tocsc()
     if csc.nnz and not (np.isfinite(csc.data).all() and csc.data.min() >= 0):
         raise InvalidParameterError("Coefficients to start from must be finite and not negative.")
     sums = np.asarray(csc.sum(axis=0)).reshape(-1)
     worst = int(np.argmax(np.abs(sums - 1.0)))
     if abs(sums[worst] - 1.0) > SUM_TOL:
         raise InvalidParameterError(
-            f"Columns of the coefficients to start from must sum to one; column {worst} sums to "
-            f"{sums[worst]:.6g}. Divide every column by its sum."
+            "Columns of the coefficients to start from must sum to one; column "
+            f"{worst if kept is None else kept[worst]} sums to {sums[worst]:.6g}"
+            f"{'' if kept is None else ' over the samples that are searched'}. "
+            "Divide every column by its sum."
         )
     return csc
 
@@ -173,7 +219,7 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
     residual : array of shape (n_points, n_features)
         The rows of (XC - X)'.
     xp : namespace
-        Of the residual.
+        Of the residual, where that is no NumPy array.
 
     Returns
     -------
@@ -181,6 +227,8 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
         At least 1: with 0 the first step would forget the start. Both rules depend on the unit of the data.
     """
     n = residual.shape[0]
+    # The residuals of tensors on the host are NumPy's.
+    xp = np if isinstance(residual, np.ndarray) else xp
     if isinstance(rule, str):
         if rule not in T_RULES:
             raise UnknownNameError.of("t_init", rule, T_RULES)

@@ -1,0 +1,89 @@
+"""Whether the numbers that a user passed to `select_anchors` can be what they are meant for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any
+
+from nonneg.exceptions import InvalidParameterError
+
+
+def check_arguments(values: Mapping[str, Any]) -> None:
+    """Refuse values that no method could use.
+
+    Parameters
+    ----------
+    values : mapping
+        Keywords of `select_anchors` and of the methods, by name; those that are not there are not looked at.
+
+    Raises
+    ------
+    InvalidParameterError
+        The first that is wrong, with what was expected.
+    """
+    for name, value in values.items():
+        if name in _CHECKS:
+            meant, possible = _CHECKS[name]
+            if not possible(value):
+                raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _is_weight(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
+    return _is_number(value) and 0 <= value < math.inf
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _is_flag(value: Any) -> bool:
+    # NumPy's own bool is none of Python's.
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
+_CHECKS: dict[str, tuple[str, Any]] = {
+    "lam": ("'auto' or a finite number not below 0", _is_weight),
+    "mu": (
+        "a finite number above 0, for example 1e-5",
+        lambda value: _is_number(value) and 0 < value < math.inf,
+    ),
+    "max_iter": ("an integer of at least 1", _is_count),
+    "tol": (
+        "None or a number not below 0",
+        lambda value: value is None or (_is_number(value) and value >= 0),
+    ),
+    "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
+    "checkpoint": (
+        "None or the path of a folder",
+        lambda value: value is None or isinstance(value, str | PathLike),
+    ),
+    "energy": (
+        "above 0 and at most 1, for example 0.99",
+        lambda value: value is None or (_is_number(value) and 0 < value <= 1),
+    ),
+    "merge": (
+        "above 0, for example 0.001",
+        lambda value: value is None or (_is_number(value) and value > 0),
+    ),
+    "centered": ("True or False", _is_flag),
+    "skip": ("True or False", _is_flag),
+    "clean_up": ("True or False", _is_flag),
+    "tie_tol": (
+        "a share from 0 to 1, for example 1e-6",
+        lambda value: _is_number(value) and 0 <= value <= 1,
+    ),
+    "snr": ("None or a number of decibels", lambda value: value is None or _is_number(value)),
+    "memory_limit": (
+        "a number of bytes above 0, for example 8e9",
+        lambda value: _is_number(value) and value > 0,
+    ),
+}
