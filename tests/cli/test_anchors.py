@@ -117,3 +117,26 @@ def test_errors_are_one_line(words, said, tmp_path, planted, capsys):
     captured = capsys.readouterr()
     assert said in captured.err
     assert not (tmp_path / "out").exists()
+
+
+def test_its_report_cannot_be_made_again_from_the_files(tmp_path, planted, capsys):
+    np.save(tmp_path / "points.npy", planted.X)
+    folder = tmp_path / "out"
+    assert (
+        main(["anchors", str(tmp_path / "points.npy"), "-k", "3", "--method", "spa", "-o", str(folder)]) == 0
+    )
+    before = (folder / "report.html").read_text(encoding="utf-8")
+    assert main(["report", str(folder)]) == 2
+    assert "holds anchors: the report of `nonneg fit` alone" in capsys.readouterr().err
+    assert (folder / "report.html").read_text(encoding="utf-8") == before
+
+
+def test_a_sample_of_zeros_among_the_anchors_is_noted(tmp_path, planted, capsys):
+    X = planted.X.copy()
+    X[5] = 0
+    np.save(tmp_path / "points.npy", X)
+    words = ["anchors", str(tmp_path / "points.npy"), "-k", "4", "--method", "fast-anchor", "-o"]
+    assert main([*words, str(tmp_path / "out")]) == 0
+    assert "Sample 5 was found as an anchor, and it is all zeros" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "other"), "--normalize", "l1"]) == 0
+    assert "zeros" not in capsys.readouterr().err

@@ -11,6 +11,7 @@ from nonneg.exceptions import (
     InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
+    NonnegWarning,
     UnknownNameError,
     UnsupportedError,
 )
@@ -106,6 +107,13 @@ def test_other_bad_data(clean):
         select_anchors(np.zeros((5, 4)), 2, method="spa")
     with pytest.raises(ValueError, match="2D"):
         select_anchors(np.ones(5), 2, method="spa")
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "torch", "dask"])
+def test_anchors_of_zeros_are_pointed_out(form, clean):
+    X = np.concatenate([clean.X, np.zeros((2, 20))])
+    with pytest.warns(NonnegWarning, match=r"Sample 9\d was found as an anchor, and it is all zeros"):
+        select_anchors(bring(X, form), 7, method="fast-anchor")
 
 
 def test_aliases(clean):

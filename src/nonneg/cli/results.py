@@ -126,10 +126,12 @@ def read_results(folder: Path) -> Fit:
     if not (folder / RESULT).is_file():
         raise FileFormatError(f"{folder} holds no {RESULT}. Give the folder that `nonneg fit -o` wrote.")
     record = read_record(folder / RESULT)
-    if not any((folder / name).exists() for name in ("W.npy", "H.npy")):
+    factors = any((folder / name).exists() for name in ("W.npy", "H.npy"))
+    # A search for anchors leaves its weights under the same names.
+    if not factors or "anchors" in record:
         raise FileFormatError(
-            f"{folder} holds no factors: the report of `nonneg fit` alone can be made again from its files. "
-            "Run another command again with its data."
+            f"{folder} holds {'anchors' if factors else 'no factors'}: the report of `nonneg fit` alone "
+            "can be made again from its files. Run another command again with its data."
         )
     W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))
     expected = record.get("data", {}).get("shape")

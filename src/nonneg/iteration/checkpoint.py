@@ -156,7 +156,9 @@ class Checkpoint:
                 history = History(about["history"])
                 return replace(state, **values), int(about["n_iter"]), float(about["seconds"]), history
         except (*UNREADABLE, zipfile.BadZipFile) as error:
+            # NumPy takes what it does not know for pickled data, and says how to load that all the same.
+            because = "it holds no arrays" if "pickle" in str(error) else str(error)
             raise FileFormatError(
-                f"The checkpoint {path} cannot be read ({error}). Delete it to start anew, "
+                f"The checkpoint {path} cannot be read ({because}). Delete it to start anew, "
                 "or name another folder."
             ) from error

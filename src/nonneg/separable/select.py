@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -15,8 +16,9 @@ from nonneg._threads import threads
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
+from nonneg.data.spectral import to_numpy
 from nonneg.data.views import ScaledMatrix
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError, UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.separable.arguments import check_arguments
 from nonneg.separable.given_points import init_among
@@ -175,8 +177,9 @@ def select_anchors(
             keywords["init"] = init_among(keywords["init"], points, data.shape[0], n_anchors, rng)
         found = entry.run(points.data, n_anchors, **keywords)
         _check_found(found, n_anchors, name)
-        found = with_statements(found, points.data)
-    return _in_rows_of(found, points, data.shape[0])
+        found = _in_rows_of(with_statements(found, points.data), points, data.shape[0])
+        _warn_of_zeros(data, found.anchors)
+    return found
 
 
 def _keywords(name: str, entry: Method, common: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -258,6 +261,18 @@ def _check_found(found: SelectionResult, n_anchors: int | None, name: str) -> No
             f"method={name!r} found {found.n_anchors} anchors where n_anchors={n_anchors} were asked for: "
             "they explain all points up to rounding (duplicated points, or a rank below n_anchors). Ask for "
             f"{found.n_anchors} or fewer."
+        )
+
+
+def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
+    zero = anchors[~to_numpy(data.take_rows(anchors)).any(axis=1)]
+    if len(zero):
+        warnings.warn(
+            f"Sample {zero[0]} was found as an anchor, and it is all zeros: among mixtures whose weights sum "
+            "to one the origin is a corner like others. Leave such samples out, or pass normalize='l1', "
+            "which does.",
+            NonnegWarning,
+            stacklevel=3,
         )
 
 
