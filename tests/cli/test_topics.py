@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 
 import numpy as np
@@ -154,3 +155,58 @@ def test_errors(tmp_path, capsys, folder):
     (tmp_path / "bare").mkdir()
     with pytest.raises(FileFormatError, match="holds no text files"):
         read_documents([tmp_path / "bare"])
+
+
+def test_marks_within_sentences_do_not_end_lines_or_rows(tmp_path):
+    texts = ["cat\u2028dog", "pet\x85 vet", "bond", "stock\x0cmarket"]
+    records, table, lines = tmp_path / "t.jsonl", tmp_path / "t.csv", tmp_path / "t.txt"
+    written = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
+    records.write_text("\n".join(written), encoding="utf-8")
+    table.write_text("body\n" + "\n".join(texts), encoding="utf-8")
+    lines.write_text("\r\n".join(texts), encoding="utf-8", newline="")
+    assert read_documents([records]).contents == texts
+    assert read_documents([table], column="body").contents == texts
+    assert read_documents([lines], lines=True).contents == texts
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+def test_encodings_of_texts(tmp_path, encoding):
+    path = tmp_path / "t.txt"
+    path.write_bytes("caf\xe9 \u2026 \u2018noir\u2019\nth\xe9\n".encode(encoding))
+    assert read_documents([path], lines=True).contents == ["caf\xe9 \u2026 \u2018noir\u2019", "th\xe9"]
+
+
+def test_long_cells_and_packed_texts_are_read_and_cut_ones_told(tmp_path):
+    table, packed = tmp_path / "t.csv", tmp_path / "t.txt.gz"
+    text = "word " * 40000
+    table.write_text(f"body\n{text}\nshort\n")
+    before = csv.field_size_limit()
+    assert read_documents([table], column="body").contents == [text, "short"]
+    assert csv.field_size_limit() == before
+    packed.write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert read_documents([packed], lines=True).contents == ["one", "two"]
+    packed.write_bytes(gzip.compress(b"one\ntwo\n")[:-9])
+    with pytest.raises(FileFormatError, match="cannot be read: Compressed file ended"):
+        read_documents([packed], lines=True)
+
+
+def test_a_table_of_texts_without_a_column_is_told_what_to_say(tmp_path):
+    table = tmp_path / "posts.csv"
+    table.write_text("id,body\n1,cats and dogs\n2,dogs\n")
+    with pytest.raises(
+        FileFormatError, match=r"line 2, column 2 .* --text-column: \['id', 'body'\]"
+    ) as caught:
+        read_documents([table])
+    assert "--missing" not in str(caught.value)
+    with pytest.raises(InvalidParameterError, match="--lines belongs to texts"):
+        read_documents([table], lines=True)
+
+
+def test_as_many_topics_as_anchors_and_only_words_with_weight_are_shared(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["topics", str(folder), "--anchors", "cat,bonds", "--quiet", "-o", str(out)]) == 0
+    assert capsys.readouterr().out.startswith("2 topics in 8 documents")
+    record = json.loads((out / "result.json").read_text())
+    words = [{word for word, _ in topic["words"]} for topic in record["topics"]]
+    assert record["result"]["similarity_count"] == len(words[0] & words[1]) == 0
+    assert "Share of each topic" in (out / "report.html").read_text()

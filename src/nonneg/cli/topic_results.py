@@ -12,7 +12,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.files import Documents
 from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
-from nonneg.metrics.topics import npmi_coherence, shared_words, top_words
+from nonneg.metrics.topics import npmi_coherence, top_words
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
@@ -105,6 +105,7 @@ def _record(model: Any, memberships: FloatArray, documents: Documents, seconds: 
     npmi = _npmi(model, documents, best)
     examples = model.example_documents(documents.contents, N_EXAMPLES, memberships=memberships)
     names = model.top_words(N_WORDS)
+    shared = _shared(names)
     topics = []
     for at, words in enumerate(names):
         weights = np.sort(used[at])[::-1][: len(words)]
@@ -137,13 +138,13 @@ def _record(model: Any, memberships: FloatArray, documents: Documents, seconds: 
                 },
                 "parameters": {name: value for name, value in parameters.items() if name not in shown},
                 "topics": topics,
-                "shared_words": shared_words(best),
+                "shared_words": shared,
                 "result": {
                     "method": model.method,
                     "n_topics": len(topics),
                     "n_iter": model.n_iter_,
                     "coherence": float(np.mean(model.coherence_)),
-                    "similarity_count": int(np.sum(np.triu(shared_words(best), 1))),
+                    "similarity_count": int(np.sum(np.triu(shared, 1))),
                     "seconds": seconds,
                 },
                 "certificate": [statement.as_dict() for statement in model.certificate_],
@@ -151,6 +152,12 @@ def _record(model: Any, memberships: FloatArray, documents: Documents, seconds: 
             }
         )
     )
+
+
+def _shared(names: list[list[Any]]) -> Any:
+    # Words without weight are no words of a topic, even where it has fewer than were asked for.
+    sets = [set(words) for words in names]
+    return np.array([[len(one & other) for other in sets] for one in sets], dtype=np.intp)
 
 
 def _npmi(model: Any, documents: Documents, best: Any) -> list[float]:

@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stdlib", action="store_true", help="the docstrings of Python's standard library, in place of files"
     )
     parser.add_argument(
-        "-k", "--topics", type=arguments.count, default=10, metavar="K", help="how many topics (default: 10)"
-    )
+        "-k", "--topics", type=arguments.count, metavar="K",
+        help="how many topics (default: 10, or as many as --anchors)",
+    )  # fmt: skip
     parser.add_argument(
         "-o",
         "--output",
@@ -105,11 +106,12 @@ def run(options: argparse.Namespace) -> int:
     check_output_folder(folder)
     documents = _read(options)
     with terminal.warnings_as_notes():
-        model = TopicModel(options.topics, **_parameters(options, documents))
+        parameters = _parameters(options, documents)
+        n_topics = options.topics or len(parameters.get("anchors", range(10)))
+        model = TopicModel(n_topics, **parameters)
         if not options.quiet:
             terminal.note(
-                f"{len(documents.names)} documents from {documents.source}: looking for {options.topics} "
-                "topics"
+                f"{len(documents.names)} documents from {documents.source}: looking for {n_topics} topics"
             )
         started = time.perf_counter()
         memberships = model.fit_transform(documents.contents)

@@ -57,13 +57,15 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
     return svg_text(figure, f"Loss against {label}")
 
 
-def strengths(shares: FloatArray) -> str:
+def strengths(shares: FloatArray, label: str = "component") -> str:
     """Draw the share of each component, strongest first.
 
     Parameters
     ----------
     shares : array of shape (n_components,)
         Shares that add up to 1.
+    label : str
+        What a bar stands for.
 
     Returns
     -------
@@ -77,10 +79,10 @@ def strengths(shares: FloatArray) -> str:
     axes.set_xticks(shown, [str(order[at]) for at in shown])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.6, max(len(order), 8) - 0.4)  # few bars stay slim
-    axes.set_xlabel("component", color=INK)
+    axes.set_xlabel(label, color=INK)
     axes.set_ylabel("share, %", color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    return svg_text(figure, "Share of each component")
+    return svg_text(figure, f"Share of each {label}")
 
 
 def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:

@@ -68,7 +68,7 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         "tiles": _tiles(record),
         "topics": [_topic(topics[at]) for at in order],
         "anchored": any(entry["anchor"] is not None for entry in topics),
-        "shares": drawing(figures.strengths(shares)),
+        "shares": drawing(figures.strengths(shares, "topic")),
         "shared": drawing(figures.heat_map(shared, "topic", [str(at) for at in range(len(topics))]))
         if most > 0
         else None,
@@ -99,7 +99,7 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     empty = data["n_empty"]
-    rest = f" {wording.number(empty)} documents hold none of them." if empty else ""
+    rest = f" {wording.number(empty)} documents hold no word that is in a topic." if empty else ""
     return (
         f"{wording.number(data['n_documents'])} documents ({data['kind']}) from {data['source']}, "
         f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used.{rest} Topics by "

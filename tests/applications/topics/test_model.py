@@ -290,3 +290,24 @@ def test_scikit_learn_contract(planted, method):
     assert model.get_feature_names_out().tolist() == [f"topicmodel{at}" for at in range(3)]
     same = TopicModel(3, method=method, random_state=0).fit(planted.X)
     assert np.array_equal(same.topics_, model.topics_)
+
+
+def test_documents_whose_words_are_in_no_topic_are_not_called_empty():
+    texts = ["cat dog pet", "dog pet cat", "bond stock", "stock bond market", "market bond"]
+    with pytest.warns(DataChangedWarning, match="documents hold only words that are in no topic"):
+        TopicModel(1, method="spa").fit(texts)
+
+
+@pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
+def test_unknown_options_are_told(method):
+    with pytest.raises(UnknownNameError, match="option='depth' is not known"):
+        TopicModel(2, method=method, method_options={"depth": 1}).fit(TEXTS)
+
+
+def test_stop_words_and_empty_lists():
+    with pytest.raises(UnknownNameError, match="stop_words='french' is not known"):
+        TopicModel(2, stop_words="french").fit(TEXTS)
+    model = TopicModel(2, stop_words=("cat", "dog")).fit(TEXTS)
+    assert "cat" not in model.vocabulary_
+    with pytest.raises(InvalidDataError, match="at least one document"):
+        model.transform([])

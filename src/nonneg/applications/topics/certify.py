@@ -32,7 +32,7 @@ def topic_statements(
     names : sequence
         What the words are called.
     n_empty : int
-        Documents without a used word.
+        Documents without a used word that is in a topic.
     n : int
         All documents.
 
@@ -70,7 +70,7 @@ def _covered(n_empty: int, n: int) -> Statement:
     share = 1.0 - n_empty / n
     return Statement(
         "documents-covered",
-        f"{n - n_empty} of {n} documents hold at least one of the used words; the others have no membership.",
+        f"{n - n_empty} of {n} documents hold a word that is in a topic; the others have no membership.",
         share, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from nonneg.exceptions import (
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
+    UnknownNameError,
 )
 
 # Words of two letters or more; numbers are left out, which counts of words can do without.
@@ -39,6 +40,8 @@ def are_texts(documents: Any) -> bool:
     ------
     DataTypeError
         If it is one text, or texts and other things.
+    InvalidDataError
+        If it is an empty list.
     """
     if isinstance(documents, str | bytes):
         raise DataTypeError(
@@ -50,6 +53,8 @@ def are_texts(documents: Any) -> bool:
         return False
     if not hasattr(documents, "__len__"):
         return False
+    if not len(documents):
+        raise InvalidDataError("Expected at least one document, got none.")
     kinds = {isinstance(entry, str) for entry in documents}
     if kinds == {True, False}:
         at, other = next((at, entry) for at, entry in enumerate(documents) if not isinstance(entry, str))
@@ -79,6 +84,10 @@ def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer
 
     if vectorizer is None:
+        if isinstance(stop_words, str) and stop_words != "english":
+            raise UnknownNameError.of("stop_words", stop_words, ["english"], other="a list of words")
+        if stop_words is not None and not isinstance(stop_words, str):
+            stop_words = list(stop_words)
         return CountVectorizer(token_pattern=WORDS, stop_words=stop_words, dtype=np.float64)
     if stop_words is not None:
         raise InvalidParameterError("stop_words belong to the vectorizer that was given. Set them there.")

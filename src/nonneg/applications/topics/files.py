@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +16,19 @@ from typing import Any
 from nonneg.data.files.read import known_suffixes, read_table
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 
-TEXTS = (".txt", ".text", ".md", ".rst")
+TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
 """Endings of files that are one document each."""
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 TABLES = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""How a text is encoded, by the bytes with which it begins; the longer ones first."""
+LONGEST_CELL = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ def read_documents(
     column : str, optional
         The column (or key) that holds the texts; "text" for JSON lines where none is given.
     lines : bool
-        Whether every line of a text file is a document.
+        Whether every line of a text file is a document; not for tables, JSON lines and matrices.
     vocabulary : Path, optional
         Words of a matrix, one a line.
 
@@ -75,6 +87,8 @@ def read_documents(
     if not paths:
         raise InvalidParameterError("No files were given. Name text files, folders, or a table.")
     first = Path(paths[0])
+    if lines:
+        _check_lines(paths)
     if len(paths) == 1 and column is None and _is_matrix(first):
         return _matrix(first, vocabulary)
     if vocabulary is not None:
@@ -88,10 +102,9 @@ def read_documents(
             names.append(name)
             texts.append(text)
     if len(texts) < 2:
-        raise FileFormatError(
-            f"{len(texts)} document was found in {', '.join(map(str, paths))}; topics need several. Name "
-            "more files, or use --lines where every line is a document."
-        )
+        found = f"{'one document' if texts else 'no document'} in {', '.join(map(str, paths))}"
+        hint = "" if lines else ", or use --lines where every line is a document"
+        raise FileFormatError(f"There is {found}; topics need several. Name more files{hint}.")
     source = first.name if len(paths) == 1 else f"{first.name} and {len(paths) - 1} more"
     return Documents(texts, names, None, source or str(first))
 
@@ -106,8 +119,31 @@ def _is_matrix(path: Path) -> bool:
     return not path.is_dir() and _ending(path) in known_suffixes()
 
 
+def _check_lines(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not Path(path).is_dir() and (ending := _ending(Path(path))) and ending not in TEXTS:
+            raise InvalidParameterError(
+                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is none. Leave it out, or give "
+                "the file such an ending if its lines are documents."
+            )
+
+
+def _counts(path: Path) -> Any:
+    try:
+        return read_table(path)
+    except FileFormatError as error:
+        headings = next(_rows(path, TABLES[_ending(path)]), []) if _ending(path) in TABLES else []
+        if len(headings) < 1:
+            raise
+        reason = str(error).partition(". ")[0]
+        raise FileFormatError(
+            f"{reason}. A table without --text-column is taken for counts of words; if one of its columns "
+            f"holds texts, name it with --text-column: {headings[:20]}."
+        ) from error
+
+
 def _matrix(path: Path, vocabulary: Path | None) -> Documents:
-    table = read_table(path)
+    table = _counts(path)
     words = None if table.column_names is None else list(table.column_names)
     if vocabulary is not None:
         words = [line.strip() for line in _read_text(vocabulary).splitlines() if line.strip()]
@@ -141,9 +177,9 @@ def _texts(path: Path, column: str | None, lines: bool) -> Iterator[tuple[str, s
         if not lines:
             yield path.name, text
         else:
-            for at, line in enumerate(text.splitlines(), 1):
+            for at, line in enumerate(_lines(text), 1):
                 if line.strip():
-                    yield f"{path.name}:{at}", line
+                    yield f"{path.name}:{at}", line.rstrip("\n")
     else:
         raise FileFormatError(
             f"{path} is of an unknown kind. Expected texts ({', '.join(TEXTS)}), a table "
@@ -155,17 +191,36 @@ def _texts(path: Path, column: str | None, lines: bool) -> Iterator[tuple[str, s
 def _read_text(path: Path) -> str:
     try:
         raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{path} cannot be read: {reason}.") from error
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
+    # Old texts are in one byte a letter; in the last of these every byte stands for one.
+    for encoding in (marked or "utf-8", "cp1252", "latin-1"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 takes every byte")
+
+
+def _lines(text: str) -> Iterator[str]:
+    # str.splitlines also ends lines at marks that stand within sentences, such as U+2028 and U+0085.
+    return iter(io.StringIO(text, newline=None))
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
+    before = csv.field_size_limit(LONGEST_CELL)  # a document may be longer than the limit of the library
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # Old texts are in one byte a letter; every byte stands for one there, so that nothing fails.
-        return raw.decode("latin-1")
+        return iter(list(csv.reader(io.StringIO(_read_text(path), newline=""), delimiter=delimiter)))
+    except csv.Error as error:
+        raise FileFormatError(f"{path} could not be read as a table: {error}.") from error
+    finally:
+        csv.field_size_limit(before)
 
 
 def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
-    for at, line in enumerate(_read_text(path).splitlines(), 1):
+    for at, line in enumerate(_lines(_read_text(path)), 1):
         if not line.strip():
             continue
         try:
@@ -184,7 +239,7 @@ def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[str, str]]:
-    rows = csv.reader(_read_text(path).splitlines(keepends=True), delimiter=delimiter)
+    rows = _rows(path, delimiter)
     headings = next(rows, None)
     if headings is None:
         raise FileFormatError(f"{path} is empty; a line of headings was expected.")

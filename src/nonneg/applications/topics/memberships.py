@@ -94,19 +94,19 @@ def shares_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
     Returns
     -------
     array of shape (n_documents, n_topics)
-        Zero for documents without a used word.
+        Zero for documents without a used word, or with none that is in a topic.
     """
     found = rows_of_sum_one(np.maximum(np.asarray(weights, dtype=np.float64), 0.0))
     # A method with a prior gives an empty document the prior's mean: nothing is known of it.
     found[np.diff(used.indptr) == 0] = 0.0
-    n_empty = int(np.sum(~(found.sum(axis=1) > 0)))
-    if n_empty:
-        warnings.warn(
-            f"{n_empty} of {len(found)} documents hold none of the {used.shape[1]} words that topics are "
-            "made of: their memberships are zero.",
-            DataChangedWarning,
-            stacklevel=4,
-        )
+    n_empty = int(np.sum(np.diff(used.indptr) == 0))
+    n_apart = int(np.sum(~(found.sum(axis=1) > 0))) - n_empty
+    said = [f"{n_empty} of {len(found)} documents hold none of the {used.shape[1]} used words"] * (
+        n_empty > 0
+    )
+    said += [f"{n_apart} of {len(found)} documents hold only words that are in no topic"] * (n_apart > 0)
+    if said:
+        warnings.warn(f"{', and '.join(said)}: their memberships are zero.", DataChangedWarning, stacklevel=4)
     return found.astype(dtype)
 
 

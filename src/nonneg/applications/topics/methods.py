@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -191,6 +192,7 @@ def least_squares(task: Task) -> FoundTopics:
         options["init"] = "custom"
         # Zeros would stay zeros: a little everywhere lets them go.
         given = {"W": W + 1e-6 * W.max(), "H": topics + 1e-9}
+    _check_options(NMF, options, "n_jobs")
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
@@ -218,6 +220,7 @@ def divergence(task: Task) -> FoundTopics:
     from nonneg.estimators.nmf import NMF
 
     options = {"tol": 1e-5, "max_iter": 500, **task.options}
+    _check_options(NMF, options, "n_jobs", "beta_loss")
     model = NMF(
         task.n_topics, beta_loss="kullback-leibler", random_state=task.rng, n_jobs=task.n_jobs,
         verbose=task.verbose, **options,
@@ -247,6 +250,7 @@ def dirichlet(task: Task) -> FoundTopics:
     """
     from sklearn.decomposition import LatentDirichletAllocation
 
+    _check_options(LatentDirichletAllocation, task.options)
     model = LatentDirichletAllocation(
         task.n_topics,
         random_state=_legacy(task.rng),
@@ -269,6 +273,14 @@ def dirichlet(task: Task) -> FoundTopics:
         Certificate(),
         model,
     )
+
+
+def _check_options(estimator: Any, options: Mapping[str, Any], *taken: str) -> None:
+    # What the topic model sets itself is not given twice.
+    known = set(inspect.signature(estimator).parameters) - {"n_components", "random_state", "verbose", *taken}
+    for name in options:
+        if name not in known:
+            raise UnknownNameError.of("option", name, known)
 
 
 def _legacy(rng: Seed) -> Any:

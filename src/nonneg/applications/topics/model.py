@@ -276,8 +276,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstima
         Returns
         -------
         array of shape (n_documents, n_topics)
-            Rows sum to one. A document without any used word has a row of zeros, and a warning counts such
-            documents.
+            Rows sum to one. A document without any used word, or with none that is in a topic, has a row of
+            zeros, and a warning counts such documents.
         """
         check_is_fitted(self, "components_")
         counts = self._read(X, reset=False)
@@ -297,7 +297,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstima
         Returns
         -------
         array of int of shape (n_documents,)
-            -1 for documents without any used word.
+            -1 for documents without a membership.
         """
         memberships = self.transform(X)
         return np.where(memberships.sum(axis=1) > 0, np.argmax(memberships, axis=1), -1)
@@ -336,7 +336,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstima
         Returns
         -------
         list of array of int
-            Rows of X by falling membership, those with most of the topic's words first among equals.
+            Rows of X, the best first: by membership times the root of how much of the topic's words they
+            hold, so that a long document goes before a line with one of the words.
         """
         check_is_fitted(self, "components_")
         counts = self._read(X, reset=False)
