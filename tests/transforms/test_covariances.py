@@ -127,11 +127,30 @@ def test_a_silent_frame_among_others_is_no_obstacle() -> None:
         (np.ones((4, 3)), ShapeError, "n_matrices"),
         (np.zeros((4, 3, 3)), InvalidDataError, "zero"),
         (np.triu(np.ones((4, 3, 3))), InvalidDataError, "symmetric"),
+        (
+            np.stack([np.eye(3)] * 2 + [np.eye(3) + np.eye(3, k=1)]),
+            InvalidDataError,
+            "matrix 2 differs .* by 1",
+        ),
+        (np.stack([np.eye(3), np.diag([1.0, np.nan, 1.0])]), NonFiniteDataError, "leave out the matrix"),
+        (np.ones((4, 1, 1)), InvalidDataError, "matrices of at least two rows"),
         (np.stack([np.eye(3), -np.eye(3)]), InvalidDataError, "Covariance 1 has the negative eigenvalue"),
-        (np.eye(3)[None], InvalidDataError, "two frames"),
-        (np.stack([np.eye(3), np.diag([1.0, 1.0, 0.0])]), InvalidParameterError, "full rank"),
+        (np.eye(3)[None], InvalidDataError, "two matrices.*numpy.linalg.eigh"),
+        (
+            np.stack([np.eye(3), np.diag([1.0, 1.0, 0.0])]),
+            InvalidParameterError,
+            "full rank 3, that of matrix 1 has rank 2",
+        ),
     ],
 )
 def test_bad_covariances(given: np.ndarray, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         joint_diagonalize(given)
+
+
+def test_chunked_arrays_are_refused_by_name() -> None:
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(DataTypeError, match=r"got a dask array\. Compute it"):
+        learn_transform(da.from_array(GOOD), 2)
+    with pytest.raises(DataTypeError, match=r"got a dask array\. Compute it"):
+        joint_diagonalize(da.from_array(np.stack([np.eye(3)] * 4)))

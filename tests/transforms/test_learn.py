@@ -116,6 +116,18 @@ def test_starts_by_name_and_by_array() -> None:
     assert np.allclose(again.W, 3.0 * cosines.W)
     given = learn_transform(Y, 3, init=cosines.transform, max_iter=5, **OPTIONS)
     assert given.objective == learn_transform(Y, 3, init="dct", max_iter=5, **OPTIONS).objective
+    listed = learn_transform(Y, 3, init=cosines.transform.tolist(), max_iter=5, **OPTIONS)
+    assert given.objective == listed.objective
+
+
+def test_a_gradient_that_is_left_is_said_to_be() -> None:
+    early = learn_transform(Y, 3, max_iter=2, **OPTIONS).certificate["skew-gradient"]
+    assert not early.holds
+    assert early.sentence.startswith("A small rotation of the transform would still decrease C")
+    many = composite_frames(40, 12, 5, 2)
+    settled = learn_transform(many, 2, method="jd", max_iter=100, **OPTIONS).certificate["skew-gradient"]
+    assert settled.holds
+    assert settled.sentence.startswith("No small rotation of the transform decreases L")
 
 
 def test_inputs_are_not_changed_and_seeds_repeat() -> None:
@@ -178,6 +190,8 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
         ({"tol": "small"}, InvalidParameterError, "tol"),
         ({"l1": 1.0}, UnsupportedError, "objective='I'"),
         ({"drop": 0}, InvalidParameterError, "drop"),
+        ({"callback": 3}, InvalidParameterError, "callback must be None or a function"),
+        ({"checkpoint": 3}, InvalidParameterError, "checkpoint must be None or the path"),
         ({"init": "fourier"}, UnknownNameError, "dct"),
         ({"init": np.ones((7, 7))}, InvalidParameterError, "not orthogonal"),
         ({"init": np.eye(6)}, ShapeError, "(7, 7)"),

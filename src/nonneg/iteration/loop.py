@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from nonneg.exceptions import InterruptedFitWarning
+from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError
 from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
@@ -89,6 +89,8 @@ def iterate(
     Run
         The last accepted state and how it came about.
     """
+    if callback is not None and not callable(callback):
+        raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")
     stop = stop or Never()
     shown: Reporter = progress or SilentReporter()
     history, seconds, done = History(), 0.0, 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import BoolArray, FloatArray, IntArray
+from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import Progress, Run, StopReason
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.runs import GradientsSmall, LossesSettled, last_values, run_batch
@@ -47,6 +49,12 @@ class LoopOptions:
     callback: Callable[[Progress], bool | None] | None = None
     verbose: int = 0
     checkpoint: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None and not isinstance(self.checkpoint, str | PathLike):
+            raise InvalidParameterError(
+                f"checkpoint must be None or the path of a folder, got {self.checkpoint!r}."
+            )
 
     def run(self, method: str, state: Any, data: Any, options: TransformOptions, name: str) -> Run[Any]:
         """Run one part.

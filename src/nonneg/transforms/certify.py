@@ -122,10 +122,14 @@ def _gradient_statement(
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
     share = norm / whole if whole > 0 else 0.0
     verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
+    still = (
+        "No small rotation of the transform decreases"
+        if share <= STATIONARY
+        else ("A small rotation of the transform would still decrease")
+    )
     sentence = (
-        f"No small rotation of the transform decreases {letter}: the skew part of the gradient is "
-        f"{share:.2g} of "
-        f"the gradient (norm over twice the number of frames {norm / (2 * n_frames):.2g})."
+        f"{still} {letter}: the skew part of the gradient is {share:.2g} of the gradient (norm over twice "
+        f"the number of frames {norm / (2 * n_frames):.2g})."
     )
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
     return Statement("skew-gradient", sentence, share, STATIONARY, verdict, quantities)

@@ -13,6 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._typing import Array, FloatArray
+from nonneg.data import is_dask
 from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import (
     DataTypeError,
@@ -147,7 +148,15 @@ def covariances_of(covariances: Any) -> FrameCovariances:
             "learn_transform."
         )
     N, M = given.shape[:2]
-    _check_sizes(N, M)
+    if M < 2:
+        raise InvalidDataError(
+            f"Expected matrices of at least two rows, got {M}: there is nothing to rotate."
+        )
+    if N < 2:
+        raise InvalidDataError(
+            f"Expected at least two matrices, got {N}: the eigenvectors of one diagonalize it, and "
+            "numpy.linalg.eigh finds them."
+        )
     xp = array_namespace(given)
     _check_finite(xp, given, ("matrix", "row", "column"))
     symmetric = 0.5 * (given + xp.matrix_transpose(given))
@@ -156,8 +165,12 @@ def covariances_of(covariances: Any) -> FrameCovariances:
         raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
     single = "32" in str(given.dtype)
     allowed = (1e-4 if single else 1e-9) * scale
-    if float(xp.max(xp.abs(given - symmetric))) > allowed:
-        raise InvalidDataError("Expected symmetric covariances: one differs from its transpose.")
+    apart = xp.max(xp.reshape(xp.abs(given - symmetric), (N, -1)), axis=1)
+    if float(xp.max(apart)) > allowed:
+        raise InvalidDataError(
+            f"Expected symmetric covariances: matrix {int(xp.argmax(apart))} differs from its transpose by "
+            f"{2.0 * float(xp.max(apart)):.3g}."
+        )
     values, vectors = xp.linalg.eigh(symmetric)
     if float(xp.min(values)) < -allowed:
         worst = int(xp.argmin(xp.min(values, axis=1)))
@@ -186,10 +199,10 @@ def check_eps0(data: FrameCovariances, eps0: float) -> None:
     ranks = (squares > 0).sum(axis=0)
     if ranks.min() < data.frame_length:
         worst = int(np.argmin(ranks))
+        what = "matrix" if data.n_realizations is None else "frame"
         raise InvalidParameterError(
-            f"eps0=0 needs covariances of full rank {data.frame_length}, that of frame {worst} has rank "
-            f"{ranks[worst]}: an atom orthogonal to the frame makes L minus infinity. Pass eps0 above 0, "
-            "a small "
+            f"eps0=0 needs covariances of full rank {data.frame_length}, that of {what} {worst} has rank "
+            f"{ranks[worst]}: an atom in its null space makes L minus infinity. Pass eps0 above 0, a small "
             "share of the mean power."
         )
 
@@ -247,6 +260,8 @@ def _assembled(
 
 
 def _checked(Y: Any, name: str) -> Array:
+    if is_dask(Y):
+        raise DataTypeError(f"{name} is needed as a whole: expected an array, got a dask array. Compute it.")
     if not is_array_api_obj(Y):
         try:
             Y = np.asarray(Y)
@@ -281,7 +296,7 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     place = ", ".join(f"{name} {i}" for name, i in zip(axes, where, strict=True))
     raise NonFiniteDataError(
         f"Expected finite numbers, got {float(to_numpy(Y)[tuple(where)])} at {place}. Repair or leave out "
-        "the frame."
+        f"the {'frame' if 'frame' in axes else axes[0]}."
     )
 
 

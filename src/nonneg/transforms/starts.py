@@ -151,6 +151,8 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
         if init != "dct":
             raise UnknownNameError.of("init", init, ("dct", "random"))
         return dct_matrix(m)[None], None, None
+    if isinstance(init, list) and all(np.ndim(row) == 1 for row in init):
+        init = np.asarray(init)
     parts = tuple(init) if isinstance(init, tuple | list) else (init,)
     if len(parts) not in (1, 3):
         raise InvalidParameterError(
