@@ -92,6 +92,8 @@ def test_what_is_not_written(tmp_path):
         write_sound(tmp_path / "a.wav", [], 10)
     with pytest.raises(NonFiniteDataError, match=r"finite samples for a.wav"):
         write_sound(tmp_path / "a.wav", [np.nan], 10)
+    with pytest.raises(InvalidDataError, match=r"got integers \(int16\). Divide them by .* 32767"):
+        write_sound(tmp_path / "a.wav", np.array([0, 12000], dtype=np.int16), 10)
     with pytest.raises(OutputError, match="could not be written"):
         write_sound(tmp_path / "no folder" / "a.wav", [0.0], 10)
     assert list(tmp_path.iterdir()) == []

@@ -64,6 +64,12 @@ def test_single_precision_stays_and_input_is_not_changed(rng):
     np.testing.assert_array_equal(signal, before)
 
 
+def test_frames_of_whole_numbers_are_joined_as_numbers():
+    framing = Framing(8, 3)
+    frames = np.arange(8 * framing.n_frames(20)).reshape(-1, 8)
+    np.testing.assert_array_equal(framing.join(frames, 20), framing.join(frames.astype(float), 20))
+
+
 def test_what_is_refused():
     with pytest.raises(
         InvalidParameterError, match="frame_length must be a whole number of at least 2, got 1"
@@ -79,6 +85,16 @@ def test_what_is_refused():
         Framing(8, 4, np.ones(7))
     with pytest.raises(ShapeError, match=r"Expected frames of shape \(..., 6, 8\)"):
         Framing(8, 4).join(np.zeros((1, 5, 8)), 20)
+    with pytest.raises(DataTypeError, match="frames of real numbers"):
+        Framing(8, 4).join(np.zeros((6, 8), dtype=complex), 20)
+    with pytest.raises(InvalidParameterError, match=r"n_samples must be a whole number .*, got 20\.0"):
+        Framing(8, 4).join(np.zeros((6, 8)), 20.0)
+    with pytest.raises(InvalidParameterError, match=r"window=\('tukey', 'a'\) is not known"):
+        Framing(8, 4, ("tukey", "a"))
+    with pytest.raises(ShapeError, match="takes of one length"):
+        as_takes([[1.0, 2.0], [1.0]])
+    with pytest.raises(DataTypeError, match="Read the file with read_sound"):
+        as_takes("song.wav")
     with pytest.raises(InvalidDataError, match="at least one sample"):
         Framing(8).split([])
     with pytest.raises(ShapeError, match="or takes of shape"):

@@ -95,6 +95,9 @@ def test_several_components_a_source():
     given = separation(n_components=3, grouping=[1, 0, 1], max_iter=5)
     assert given.fit_separate(true.sum(axis=0)).shape == (2, 3000)
     assert given.groups_.tolist() == [1, 0, 1]
+    assert len(given.strongest_atoms(3)) == 3
+    with pytest.raises(InvalidParameterError, match="n_atoms must be a whole number of at least 1, got -1"):
+        given.strongest_atoms(-1)
 
 
 def test_what_is_refused():
@@ -103,6 +106,16 @@ def test_what_is_refused():
         separation().fit(sound[:39])
     with pytest.raises(InvalidDataError, match="is silent"):
         separation().fit(0 * sound)
+    with pytest.raises(InvalidDataError, match="is constant: expected sound"):
+        separation().fit(0 * sound + 0.25)
+    # As files of sound are often read: one column a channel.
+    with pytest.raises(InvalidDataError, match=r"has 2 samples.*Takes are rows: pass signals\.T"):
+        separation().fit(np.stack([sound, sound], axis=1))
+    with pytest.raises(InvalidDataError, match="Take 1 has 9 samples, less than one frame of 40"):
+        separation(takes="consecutive").fit([sound, sound[:9]])
+    for rate in ("fast", -5, float("inf"), True):
+        with pytest.raises(InvalidParameterError, match="rate must be None or a number"):
+            separation().fit(sound, rate)
     broken = sound.copy()
     broken[7] = np.inf
     with pytest.raises(NonFiniteDataError, match="Sample 7 of take 0 is inf"):

@@ -99,7 +99,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
     path : str or path
         Ends in .wav (32-bit floats, so that nothing is clipped) or .flac (24 bits).
     samples : array-like of shape (n_samples,) or (n_samples, n_channels)
-        In [-1, 1] for .flac.
+        In [-1, 1], where full scale is 1; a .wav file holds larger floats too.
     rate : int
         Samples a second.
 
@@ -124,6 +124,11 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
         raise ShapeError(
             f"Expected samples of shape (n_samples,) or (n_samples, n_channels), at least one, got "
             f"{entries.dtype} of shape {entries.shape}."
+        )
+    if entries.dtype.kind in "iu" and np.abs(entries.astype(np.float64)).max() > 1:
+        raise InvalidDataError(
+            f"Expected samples in [-1, 1], got integers ({entries.dtype}). Divide them by the largest that "
+            f"their kind holds, such as {np.iinfo(entries.dtype).max}, or by their own largest."
         )
     if not _is_rate(rate):
         raise InvalidParameterError(f"rate must be a whole number of samples a second, got {rate!r}.")

@@ -136,6 +136,11 @@ class Framing:
             The signals whose frames are nearest to those given.
         """
         frames = np.asarray(frames)
+        if frames.dtype.kind not in "biuf":
+            raise DataTypeError(f"Expected frames of real numbers, got dtype {frames.dtype}.")
+        # The weights are fractions, whatever the frames are.
+        frames = frames if frames.dtype == np.float32 else frames.astype(np.float64)
+        _check_whole("n_samples", n_samples, 1, None)
         expected = (self.n_frames(n_samples), self.frame_length)
         if frames.ndim < 2 or frames.shape[-2:] != expected:
             raise ShapeError(
@@ -172,12 +177,16 @@ def as_takes(signals: Any) -> FloatArray:
     array of shape (n_takes, n_samples)
         In single precision where that came, else in double.
     """
-    takes = np.asarray(signals)
+    try:
+        takes = np.asarray(signals)
+    except ValueError as error:
+        raise ShapeError(
+            "Expected takes of one length. Those of different lengths go into a list, one array each, to "
+            "SourceSeparation(takes='consecutive')."
+        ) from error
     if takes.dtype.kind not in "biuf":
-        raise DataTypeError(
-            f"Expected signals of real numbers, got dtype {takes.dtype}. Takes of different lengths go into "
-            "a list, one array each, to SourceSeparation(takes='consecutive')."
-        )
+        hint = " Read the file with read_sound." if takes.dtype.kind == "U" else ""
+        raise DataTypeError(f"Expected signals of real numbers, got dtype {takes.dtype}.{hint}")
     if takes.ndim == 1:
         takes = takes[None, :]
     if takes.ndim != 2 or takes.shape[0] == 0:
@@ -206,10 +215,10 @@ def _window(window: Any, length: int) -> FloatArray:
     if isinstance(window, str | tuple):
         try:
             return np.asarray(get_window(window, length, fftbins=True), dtype=np.float64)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise InvalidParameterError(
-                f"window={window!r} is not known: {error} Use 'sine', 'rectangular', 'hann' or "
-                "('tukey', 0.1), or give the weights."
+                f"window={window!r} is not known: {str(error).rstrip('.!')}. Use 'sine', 'rectangular', "
+                "'hann' or ('tukey', 0.1), or give the weights."
             ) from error
     weights = np.asarray(window)
     if weights.shape != (length,) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -144,6 +146,8 @@ class SourceSeparation(StoredEstimator):
             Itself.
         """
         n_components = self._checked_number()
+        if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
+            raise InvalidParameterError(f"rate must be None or a number of samples a second, got {rate!r}.")
         framing = Framing(self.frame_length, self.hop, self.window)
         frames, _ = self._frames(signals, framing)
         model = TransformNMF(
@@ -229,6 +233,8 @@ class SourceSeparation(StoredEstimator):
             Rows of ``model_.transform_``, strongest first.
         """
         check_is_fitted(self)
+        if not isinstance(n_atoms, int | np.integer) or isinstance(n_atoms, bool) or n_atoms < 1:
+            raise InvalidParameterError(f"n_atoms must be a whole number of at least 1, got {n_atoms!r}.")
         power = self.model_.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
 
@@ -269,12 +275,13 @@ class SourceSeparation(StoredEstimator):
             )
         one_by_one = _is_ragged(signals) and self.takes == "consecutive"
         parts = [as_takes(take) for take in signals] if one_by_one else [as_takes(signals)]
-        for part in parts:
-            _check_sound(part, framing)
-        if not any(part.any() for part in parts):
-            raise InvalidDataError(
-                "The recording is silent: expected sound, got zeros only. Check the file and its channel."
-            )
+        for at, part in enumerate(parts):
+            _check_sound(part, framing, f"Take {at}" if len(parts) > 1 else "The recording")
+        if all((part == part[:, :1]).all() for part in parts):
+            what = "constant: expected sound, got the same number all along"
+            if not any(part.any() for part in parts):
+                what = "silent: expected sound, got zeros only"
+            raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
         if self.takes == "aligned":
             return framing.split(parts[0]), [parts[0].shape[1]]
         takes = [take for part in parts for take in part]
@@ -292,15 +299,18 @@ def _like(sources: FloatArray, signals: Any) -> FloatArray:
     return sources[:, 0] if np.ndim(signals) == 1 else sources
 
 
-def _check_sound(takes: FloatArray, framing: Framing) -> None:
+def _check_sound(takes: FloatArray, framing: Framing, name: str) -> None:
     if not np.isfinite(takes).all():
         take, at = np.argwhere(~np.isfinite(takes))[0]
         raise NonFiniteDataError(
             f"Sample {at} of take {take} is {takes[take, at]}. Expected finite numbers. Replace it, or "
             "cut that part out."
         )
-    if takes.shape[1] < framing.frame_length:
+    n_takes, n_samples = takes.shape
+    if n_samples < framing.frame_length:
+        hint = "Record more, or use a shorter frame_length."
+        if n_takes >= framing.frame_length:
+            hint = "Takes are rows: pass signals.T, or signals.mean(axis=1) where the columns are channels."
         raise InvalidDataError(
-            f"The recording has {takes.shape[1]} samples, less than one frame of {framing.frame_length}. "
-            "Record more, or use a shorter frame_length."
+            f"{name} has {n_samples} samples, less than one frame of {framing.frame_length}. {hint}"
         )
