@@ -68,3 +68,10 @@ def test_progress_is_shown(adjacency, capsys, monkeypatch):
     monkeypatch.setattr(module, "DENSE_NODES", 0)
     leading_eigenvectors(adjacency, 2, verbose=1)
     assert "products in all" in capsys.readouterr().err
+
+
+def test_of_a_pair_of_opposite_sign_the_positive_value_comes_first():
+    path = sp.csr_array(np.diag([1.0, 1.0], 1) + np.diag([1.0, 1.0], -1))
+    pairs = leading_eigenvectors(path, 1)
+    np.testing.assert_allclose(pairs.values, [np.sqrt(2)])
+    assert (pairs.vectors > 0).all()

@@ -125,3 +125,44 @@ def test_files_that_are_no_graphs_are_refused(tmp_path):
     (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:30])
     with pytest.raises(FileFormatError, match="could not be read"):
         read_graph(tmp_path / "cut.txt.gz")
+
+
+TRIANGLE = ("5", "7", "9")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "total"),
+    [
+        (
+            "gephi.csv",
+            "Source,Target,Type,Id,Weight\n5,7,Undirected,0,2.5\n7,9,Undirected,1,1\n5,9,x,2,1\n",
+            4.5,
+        ),
+        ("ids.csv", "id,source,target\n1,5,7\n2,7,9\n3,5,9\n", 3),
+        ("times.txt", "source target timestamp\n5 7 1999\n7 9 2000\n5 9 2001\n", 3),
+        ("plain.tsv", "source\ttarget\n5\t7\n7\t9\n5\t9\n", 3),
+        ("own_words.csv", "author,coauthor\n5,7\n7,9\n5,9\n", 3),
+        ("ends_in_a_comma.csv", "5,7,\n7,9,\n5,9,\n", 3),
+    ],
+)
+def test_headings_say_which_columns_are_names_and_weights(tmp_path, name, text, total):
+    found = read_graph(written(tmp_path, name, text))
+    assert found.names == TRIANGLE
+    assert found.graph.sum() / 2 == total
+    assert not found.notes
+
+
+def test_names_that_look_like_headings(tmp_path):
+    # "u" and "v" are also nodes: the first line is an edge.
+    found = read_graph(written(tmp_path, "uv.txt", "u v\nv w\nw u\n"))
+    assert found.names == ("u", "v", "w")
+    assert found.graph.nnz == 6
+    found = read_graph(written(tmp_path, "people.csv", "person1,person2\nAnn,Bob\nBob,Cyd\n"))
+    assert "'person1' and 'person2' of the first line are in no other line; say --header" in found.notes[0]
+    assert read_graph(tmp_path / "people.csv", header=True).names == ("Ann", "Bob", "Cyd")
+
+
+def test_a_matrix_in_text_is_told(tmp_path):
+    rows = "\n".join(" ".join(str((i + j) % 2) for j in range(6)) for i in range(6))
+    found = read_graph(written(tmp_path, "matrix.txt", rows))
+    assert "up to 6 cells; the first three" in found.notes[-1]

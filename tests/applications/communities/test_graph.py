@@ -134,3 +134,31 @@ def test_isolated_nodes_are_told():
     graph = as_graph(sp.block_diag([PATH, np.zeros((1, 1))], format="csr"))
     np.testing.assert_array_equal(graph.isolated, [False, False, False, True])
     assert as_graph(Graph(graph.adjacency, ("a", "b", "c", "d"))).names == ("a", "b", "c", "d")
+
+
+def test_messages_name_the_nodes():
+    networkx = pytest.importorskip("networkx")
+    signed = networkx.Graph()
+    signed.add_weighted_edges_from([("Ann", "Bob", 1.0), ("Bob", "Cyd", -2.0)])
+    with pytest.raises(NegativeDataError, match="nodes 'Bob' and 'Cyd' \\(-2\\)"):
+        as_graph(signed)
+    signed["Bob"]["Cyd"]["weight"] = np.nan
+    with pytest.raises(NonFiniteDataError, match="nodes 'Bob' and 'Cyd'"):
+        as_graph(signed)
+
+
+def test_a_weight_that_no_edge_has_is_refused():
+    graph = pytest.importorskip("networkx").Graph([("a", "b", {"times": 3})])
+    assert as_graph(graph, weight="times").adjacency.max() == 3
+    assert as_graph(graph).adjacency.max() == 1
+    with pytest.raises(UnknownNameError, match=r"weight='time' is not known.*'times'"):
+        as_graph(graph, weight="time")
+
+
+def test_data_frames_bring_names():
+    frame = pytest.importorskip("pandas").DataFrame([[0, 2], [2, 0]], index=["a", "b"], columns=["a", "b"])
+    assert as_graph(frame).names == ("a", "b")
+    assert as_graph(frame.reset_index(drop=True)).names == ("a", "b")
+    assert as_graph(frame.set_axis([0, 1], axis=0).set_axis([0, 1], axis=1)).names is None
+    with pytest.raises(ShapeError, match="another order"):
+        as_graph(frame.loc[["b", "a"]])

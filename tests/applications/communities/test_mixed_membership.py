@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -208,3 +210,13 @@ def test_choices_that_do_not_go_together_are_refused():
 def test_parameters_are_those_of_scikit_learn():
     model = MixedMembership(3, "spoc", spectrum="magnitude")
     assert clone(model).get_params() == model.get_params()
+
+
+def test_equal_nodes_make_no_noise_in_geonmf_and_spoc_takes_no_options():
+    cliques = sp.csr_array(sp.block_diag([np.ones((n, n)) - np.eye(n) for n in (6, 5, 4, 2)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MixedMembership(3, "geonmf", random_state=0).fit(cliques)
+    assert sorted(model.memberships_.sum(axis=0).round(6)) == [4, 5, 6]
+    with pytest.raises(UnsupportedError, match="'spoc' has no options"):
+        MixedMembership(2, "spoc", method_options={"n_starts": 1}).fit(cliques)

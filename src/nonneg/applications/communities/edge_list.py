@@ -20,9 +20,13 @@ DUPLICATES = ("sum", "max")
 COMMENTS = ("#", "%")
 # Two names and a weight; further cells, such as times, are not read.
 N_CELLS = 3
-HEADINGS = frozenset(
-    {"source", "target", "from", "to", "src", "dst", "node1", "node2", "node_1", "node_2", "u", "v", "weight"}
-)
+SOURCES = ("source", "from", "src", "node1", "node_1", "u")
+TARGETS = ("target", "to", "dst", "node2", "node_2", "v")
+WEIGHTS = ("weight", "weights")
+NO_WEIGHTS = frozenset({"id", "type", "label", "time", "timestamp", "date", "year"})
+"""Headings of columns with numbers that are not weights."""
+# So many cells between blanks are rather a row of a matrix; weights and times make four.
+MANY_CELLS = 4
 # networkx writes attributes as a dictionary.
 ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
 
@@ -45,6 +49,25 @@ class EdgeList(NamedTuple):
     notes: tuple[str, ...]
 
 
+class Edges(NamedTuple):
+    """Edges as they came, one a line.
+
+    Attributes
+    ----------
+    first, second : array of int
+        The nodes of each.
+    weights : array
+        Its weight.
+    names : tuple of str
+        Of the nodes.
+    """
+
+    first: IntArray
+    second: IntArray
+    weights: FloatArray
+    names: tuple[str, ...]
+
+
 def read_edge_list(
     path: Path, *, delimiter: str | None = None, header: bool | None = None, duplicates: str = "sum"
 ) -> EdgeList:
@@ -59,7 +82,8 @@ def read_edge_list(
         What separates the cells; None takes a tab, comma or semicolon where the first line has one, and
         blanks otherwise.
     header : bool, optional
-        Whether the first line holds headings; None looks at it.
+        Whether the first line holds headings; None looks at it. Headings such as source, target and weight
+        say which columns these are; otherwise they are the first three.
     duplicates : {"sum", "max"}
         What becomes of several lines about one pair, in either order.
 
@@ -74,13 +98,18 @@ def read_edge_list(
         If a line has a weight that is no number, or nothing is left.
     """
     places: dict[str, int] = {}
+    first_line: list[str] = []
     most_cells = 0
     sources, targets, weights = array("q"), array("q"), array("d")
     try:
         with _opened(path) as stream:
-            for number, cells in _cells(stream, delimiter, header):
+            for number, n_cells, cells in _cells(stream, delimiter, header):
+                if not cells:
+                    header = True
+                    continue
+                first_line = first_line or cells
                 first = places.setdefault(cells[0], len(places))
-                most_cells = max(most_cells, len(cells))
+                most_cells = max(most_cells, n_cells)
                 if len(cells) == 1:
                     continue
                 sources.append(first)
@@ -91,20 +120,23 @@ def read_edge_list(
     if not sources:
         raise FileFormatError(
             f"{path} holds no edges. Two names and possibly a weight a line were expected, such as "
-            "'Ann,Bob,3'."
+            "'Ann,Bob,3'; say --delimiter if the cells are separated by something else."
         )
-    pairs = np.frombuffer(sources, dtype=np.int64), np.frombuffer(targets, dtype=np.int64)
-    adjacency, n_repeated = _joined(*pairs, np.frombuffer(weights), len(places), duplicates)
+    ends = np.frombuffer(sources, dtype=np.int64), np.frombuffer(targets, dtype=np.int64)
+    edges = Edges(*ends, np.frombuffer(weights), tuple(places))
     notes: tuple[str, ...] = ()
+    if header is None and len(sources) > 1:
+        edges, notes = _without_headings(edges, first_line)
+    adjacency, n_repeated = _joined(edges, duplicates)
     if n_repeated:
         done = "their weights were added" if duplicates == "sum" else "the largest weight counts"
-        notes = (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
-    if most_cells > N_CELLS:
+        notes += (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
+    if most_cells:
         notes += (
             f"lines hold up to {most_cells} cells; the first three were read as two names and a weight. A "
             "matrix is read from .mtx, .npz, .npy or .mat",
         )
-    return EdgeList(adjacency, tuple(places), notes)
+    return EdgeList(adjacency, edges.names, notes)
 
 
 def _opened(path: Path) -> IO[str]:
@@ -113,31 +145,62 @@ def _opened(path: Path) -> IO[str]:
     return path.open("r", encoding="utf-8-sig", newline="")
 
 
-def _cells(stream: IO[str], delimiter: str | None, header: bool | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of every line that counts."""
+def _cells(
+    stream: IO[str], delimiter: str | None, header: bool | None
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield every line that counts: its number, how many cells it has where these are many, and its cells.
+
+    A line of headings has none.
+    """
     split: Any = None
+    columns: list[int] | None = None
     for number, line in enumerate(stream, 1):
         if split is None:
             text = line.strip()
             if not text or text.startswith(COMMENTS):
                 continue
-            split = _splitter(text, delimiter)
+            split, between_blanks = _splitter(text, delimiter)
             cells = split(text)
             if _is_heading(cells) if header is None else header:
+                columns = _columns(text.split() if between_blanks else cells)
+                if columns is not None and between_blanks:
+                    split = str.split
+                yield number, 0, []
                 continue
+            n_cells = len(text.split()) if between_blanks and "{" not in text else 0
+            limit = n_cells if n_cells > MANY_CELLS else 0
         else:
-            cells = split(line)
+            cells, limit = split(line), 0
         if cells and cells[0] and cells[0][0] not in COMMENTS:
-            yield number, cells
+            if columns is None:
+                yield number, len(cells) if len(cells) > N_CELLS else limit, cells
+            elif chosen := [cells[at] for at in columns if at < len(cells)]:
+                yield number, 0, chosen
 
 
-def _splitter(line: str, delimiter: str | None) -> Any:
+def _columns(headings: list[str]) -> list[int] | None:
+    """Return where names and weights are, as the headings say; None for the first three columns."""
+    found = [heading.strip('"').lower() for heading in headings]
+    source, target, weight = (
+        next((at for at, heading in enumerate(found) if heading in known), None)
+        for known in (SOURCES, TARGETS, WEIGHTS)
+    )
+    if source is None or target is None:
+        return None
+    if weight is not None:
+        return None if (source, target, weight) == (0, 1, 2) else [source, target, weight]
+    third = found[2] if len(found) > N_CELLS - 1 else ""
+    return None if (source, target) == (0, 1) and third not in NO_WEIGHTS else [source, target]
+
+
+def _splitter(line: str, delimiter: str | None) -> tuple[Any, bool]:
+    """Return what splits lines into cells, and whether blanks separate these."""
     if delimiter is None:
         # A dictionary of attributes has commas of its own.
         bare = line.partition("{")[0]
         delimiter = next((mark for mark in ("\t", ",", ";") if mark in bare), None)
     if delimiter is None or (delimiter.isspace() and delimiter != "\t"):
-        return lambda line: line.split(None, 2)
+        return (lambda line: line.split(None, 2)), True
     mark = delimiter
 
     def split(line: str) -> list[str]:
@@ -147,13 +210,32 @@ def _splitter(line: str, delimiter: str | None) -> Any:
         cells = [cell.strip() for cell in line.split(mark, 2 if "{" in line else -1)]
         return cells[:1] if cells[1:] == [""] else cells
 
-    return split
+    return split, False
 
 
 def _is_heading(cells: list[str]) -> bool:
-    if len(cells) >= 2 and {cell.strip('"').lower() for cell in cells[:2]} <= HEADINGS:
-        return True
-    return len(cells) > 2 and not cells[2].startswith("{") and _number(cells[2].split()[0]) is None
+    third = cells[2].split() if len(cells) > 2 and not cells[2].startswith("{") else []
+    return bool(third) and _number(third[0]) is None
+
+
+def _without_headings(edges: Edges, cells: list[str]) -> tuple[Edges, tuple[str, ...]]:
+    """Take the first line off the edges where its two names are headings, or say that they may be."""
+    if len(cells) < 2 or (len(cells) > 2 and cells[2]):
+        return edges, ()
+    n_named = len(set(cells[:2]))
+    elsewhere = min(edges.first[1:].min(initial=n_named), edges.second[1:].min(initial=n_named)) < n_named
+    if elsewhere or any(_number(name) is not None for name in cells[:2]):
+        return edges, ()
+    known = {cell.strip('"').lower() for cell in cells[:2]} <= {*SOURCES, *TARGETS}
+    if known or all(_number(name) is not None for name in edges.names[n_named:]):
+        left = Edges(
+            edges.first[1:] - n_named, edges.second[1:] - n_named, edges.weights[1:], edges.names[n_named:]
+        )
+        return left, ()
+    return edges, (
+        f"{cells[0]!r} and {cells[1]!r} of the first line are in no other line; say --header if they are "
+        "headings",
+    )
 
 
 def _weight(cells: list[str], number: int, path: Path) -> float:
@@ -180,9 +262,8 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _joined(
-    first: IntArray, second: IntArray, weights: FloatArray, n: int, duplicates: str
-) -> tuple[SparseMatrix, int]:
+def _joined(edges: Edges, duplicates: str) -> tuple[SparseMatrix, int]:
+    first, second, weights, n = edges.first, edges.second, edges.weights, len(edges.names)
     low, high = np.minimum(first, second), np.maximum(first, second)
     keys = low * n + high
     unique, inverse = np.unique(keys, return_inverse=True)

@@ -12,7 +12,7 @@ import scipy.sparse.linalg as sla
 
 from nonneg._random import Seed, generator
 from nonneg._threads import over_ranges
-from nonneg._typing import FloatArray, SparseMatrix
+from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
 SPECTRA = {"magnitude": "LM", "algebraic": "LA"}
@@ -86,12 +86,12 @@ def leading_eigenvectors(
     following: float | None = None
     if n <= DENSE_NODES or k >= n - 1:
         values, vectors = np.linalg.eigh(adjacency.toarray())
-        order = np.argsort(-(np.abs(values) if spectrum == "magnitude" else values), kind="stable")
+        order = _leading_first(values, spectrum)
         following = float(values[order[k]]) if k < n else None
         values, vectors = values[order[:k]], vectors[:, order[:k]]
     else:
         values, vectors = _arnoldi(adjacency, k, SPECTRA[spectrum], rng, verbose)
-        order = np.argsort(-(np.abs(values) if spectrum == "magnitude" else values), kind="stable")
+        order = _leading_first(values, spectrum)
         values, vectors = values[order], vectors[:, order]
     scale = float(np.abs(values).max())
     n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
@@ -103,6 +103,15 @@ def leading_eigenvectors(
     vectors = np.ascontiguousarray(vectors * _signs(vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
     return Eigenpairs(values, vectors, residual, following)
+
+
+def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
+    """Return the order of the eigenvalues; of two that differ in sign alone the one above 0 comes first."""
+    if spectrum == "algebraic":
+        return np.argsort(-values, kind="stable")
+    # A bipartite graph has them in pairs, equal up to rounding.
+    step = NO_VALUE * float(np.abs(values).max()) or 1.0
+    return np.lexsort((-values, -np.round(np.abs(values) / step)))
 
 
 def _arnoldi(

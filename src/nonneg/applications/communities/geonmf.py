@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
@@ -170,7 +172,10 @@ def _corners(
     """Cluster the points and take one of each cluster; None where there are fewer points than clusters."""
     if len(np.unique(points, axis=0)) < k:
         return None
-    labels = KMeans(k, n_init=n_starts, random_state=seed).fit(points).labels_
+    with warnings.catch_warnings():
+        # Points that are equal up to rounding make fewer clusters, which the caller answers.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = KMeans(k, n_init=n_starts, random_state=seed).fit(points).labels_
     corners = []
     for cluster in range(k):
         members = np.flatnonzero(labels == cluster)

@@ -26,6 +26,7 @@ from nonneg.exceptions import (
 
 SYMMETRIZE = ("sum", "mean", "max")
 SELF_LOOPS = ("drop", "keep")
+USUAL_WEIGHT = "weight"
 # Entries that differ by less than this share of the largest are equal up to rounding.
 EQUAL = 1e-10
 
@@ -73,7 +74,7 @@ class Graph:
 def as_graph(
     graph: Any,
     *,
-    weight: str | None = "weight",
+    weight: str | None = USUAL_WEIGHT,
     symmetrize: str | None = None,
     self_loops: str = "drop",
     names: Sequence[str] | None = None,
@@ -82,7 +83,7 @@ def as_graph(
 
     Parameters
     ----------
-    graph : sparse matrix, array of shape (n_nodes, n_nodes), networkx graph or Graph
+    graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
         The graph; never changed. A sparse matrix stays sparse.
     weight : str or None
         networkx: the attribute of an edge that is its weight (1 where it has none); None takes 1 throughout.
@@ -92,7 +93,7 @@ def as_graph(
         Whether edges from a node to itself are left out, with a warning that counts them, or stay on the
         diagonal.
     names : sequence of str, optional
-        Names of the nodes; those of the graph by default.
+        Names of the nodes; those of the graph, or of a data frame's columns, by default.
 
     Returns
     -------
@@ -101,7 +102,7 @@ def as_graph(
 
     Raises
     ------
-    ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnsupportedInputError
+    ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnsupportedInputError, UnknownNameError
         If it is no undirected graph with nonnegative weights; the message says what to do.
     """
     if symmetrize is not None and symmetrize not in SYMMETRIZE:
@@ -113,14 +114,14 @@ def as_graph(
     elif hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
         adjacency, found = _from_networkx(graph, weight)
     else:
-        adjacency, found = _from_matrix(graph), None
+        adjacency, found = _from_matrix(graph), _frame_names(graph)
     if names is not None:
         found = tuple(map(str, names))
         if len(found) != adjacency.shape[0]:
             raise ShapeError(
                 f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes. Give one a node."
             )
-    _check_weights(adjacency)
+    _check_weights(adjacency, found)
     adjacency = _symmetric(adjacency, symmetrize)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
@@ -138,6 +139,8 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
     networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
     if graph.number_of_nodes() == 0:
         raise InvalidDataError("The graph has no nodes. Give one with edges.")
+    if weight is not None and weight != USUAL_WEIGHT:
+        _check_attribute(graph, weight)
     try:
         adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
     except (TypeError, ValueError) as error:
@@ -146,6 +149,28 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
             "weight=, or pass weight=None to count every edge as 1."
         ) from error
     return _tidy(adjacency), tuple(str(node) for node in graph.nodes)
+
+
+def _check_attribute(graph: Any, weight: str) -> None:
+    # That no edge has the usual attribute means that the graph is not weighted; another one was asked for.
+    known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
+    if weight not in known and graph.number_of_edges():
+        raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
+
+
+def _frame_names(graph: Any) -> tuple[str, ...] | None:
+    columns, index = getattr(graph, "columns", None), getattr(graph, "index", None)
+    if columns is None or index is None or callable(index):
+        return None
+    found, rows = tuple(map(str, columns)), tuple(map(str, index))
+    if found == tuple(map(str, range(len(found)))):
+        return None
+    if rows != found and rows != tuple(map(str, range(len(rows)))):
+        raise ShapeError(
+            "The rows and columns of the data frame have other names, or the same ones in another order. "
+            "Bring them into one, such as frame.loc[frame.columns]."
+        )
+    return found
 
 
 def _from_matrix(graph: Any) -> SparseMatrix:
@@ -173,24 +198,29 @@ def _tidy(adjacency: SparseMatrix) -> SparseMatrix:
     return adjacency
 
 
-def _check_weights(adjacency: SparseMatrix) -> None:
+def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> None:
     weights = adjacency.data
     if not np.isfinite(weights).all():
         row, column = _first_place(adjacency, ~np.isfinite(weights))
         raise NonFiniteDataError(
-            f"The edge between nodes {row} and {column} has the weight {adjacency[row, column]}. Weights "
-            "must be finite: correct it or leave the edge out."
+            f"The edge between nodes {_name(row, names)} and {_name(column, names)} has the weight "
+            f"{adjacency[row, column]}. Weights must be finite: correct it or leave the edge out."
         )
     negative = weights < 0
     if negative.any():
         row, column = _first_place(adjacency, negative)
         raise NegativeDataError(
-            f"The graph is signed: {int(negative.sum())} entries are below 0, first the one of nodes {row} "
-            f"and {column} ({adjacency[row, column]:g}). Communities here are made of positive ties: drop "
-            "the negative edges (A.multiply(A > 0)), or take their size (abs(A)) if it is what ties nodes."
+            f"The graph is signed: {int(negative.sum())} entries are below 0, first the one of nodes "
+            f"{_name(row, names)} and {_name(column, names)} ({adjacency[row, column]:g}). Communities here "
+            "are made of positive ties: drop the negative edges (A.multiply(A > 0)), or take their size "
+            "(abs(A)) if it is what ties nodes."
         )
     if not len(weights):
         raise InvalidDataError("The graph has no edges, so that no node belongs anywhere. Check the weights.")
+
+
+def _name(node: int, names: tuple[str, ...] | None) -> str:
+    return str(node) if names is None else repr(names[node])
 
 
 def _first_place(adjacency: SparseMatrix, which: BoolArray) -> tuple[int, int]:

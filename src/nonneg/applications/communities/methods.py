@@ -21,7 +21,7 @@ from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
 from nonneg.applications.communities.recovery import Memberships, recover
 from nonneg.applications.communities.spoc import as_selection, spoc
 from nonneg.certificates.certificate import Certificate
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import find_method
 from nonneg.separable.result import SelectionResult
@@ -176,6 +176,10 @@ def _in_rows_of(found: SelectionResult, rows: IntArray, n_nodes: int) -> Selecti
 
 
 def _by_spoc(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
+    if options.anchors:
+        raise UnsupportedError(
+            f"method='spoc' has no options, got {sorted(options.anchors)}. Leave method_options out."
+        )
     found, memberships = spoc(pairs.vectors, len(pairs.values))
     return Search(replace(found, method="spoc"), memberships, None, len(pairs.vectors))
 

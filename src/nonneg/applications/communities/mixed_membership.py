@@ -209,12 +209,12 @@ class MixedMembership(StoredEstimator):
 
         Parameters
         ----------
-        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+        X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
             The graph; never changed.
         y : Any
             Ignored.
         names : sequence of str, optional
-            Names of the nodes; those of a networkx graph by default.
+            Names of the nodes; those of a networkx graph or of a data frame's columns by default.
 
         Returns
         -------
