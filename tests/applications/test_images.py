@@ -62,3 +62,7 @@ def test_shapes_that_do_not_fit():
         show_components(np.ones((3, 6)), (2, 4))
     with pytest.raises(ShapeError, match="3 labels"):
         show_components(np.ones((3, 6)), (2, 3), labels=["a"])
+
+
+def test_components_without_a_positive_entry_are_black():
+    assert show_components([[-1.0, -2.0], [np.nan, np.nan]], (1, 2)).png.startswith(b"\x89PNG")

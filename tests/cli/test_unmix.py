@@ -163,7 +163,7 @@ def test_samson(tmp_path, capsys):
         (["samsun"], r"CUBE='samsun' is not known.*or the path of a cube. Did you mean 'samson'"),
         (["CUBE"], "Say how many pure spectra"),
         (["CUBE", "-k", "3", "--constraint", "sum"], "constraint='sum' is not known"),
-        (["CUBE", "-k", "auto"], "needs n_anchors"),
+        (["CUBE", "-k", "auto"], "needs n_endmembers"),
         (["CUBE", "-k", "3", "--mask", "none.npy"], r"none\.npy could not be read"),
         (["CUBE", "-k", "3", "--library", "none.csv"], r"none\.csv does not exist"),
     ],
@@ -183,3 +183,25 @@ def test_nan_outside_the_mask_is_explained(cube_file, tmp_path, capsys):
     np.save(cube_file, values)
     assert main(["unmix", str(cube_file), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 2
     assert "row 2, column 3" in capsys.readouterr().err
+
+
+def test_a_library_that_does_not_fit_is_told_before_the_work(cube_file, tmp_path, capsys):
+    library, places = tmp_path / "micrometres.csv", tmp_path / "wavelengths.npy"
+    library.write_text("wavelength,soil\n0.4,1\n2.4,3\n")
+    np.save(places, np.linspace(400, 2400, BANDS))
+    words = ["unmix", str(cube_file), "-k", "3", "--library", str(library), "--wavelengths", str(places)]
+    assert main([*words, "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "check that both are in the same unit" in said
+    assert "pixels mapped" not in said
+
+
+def test_entries_below_zero_are_clipped_as_far_as_is_said(planted, tmp_path, capsys):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
+    values[0, 0, 0] = -0.2 * values.max()
+    np.save(tmp_path / "dark.npy", values)
+    words = ["unmix", str(tmp_path / "dark.npy"), "-k", "3", "-o", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "--negative-tol" in capsys.readouterr().err
+    assert main([*words, "--negative-tol", "0.3"]) == 0
+    assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err

@@ -131,3 +131,9 @@ def test_a_library_of_envi(tmp_path):
     np.testing.assert_array_equal(wavelengths, [500, 600, 700])
     with pytest.raises(FileFormatError, match="is a library of spectra, not an image"):
         read_cube(tmp_path / "library.hdr")
+
+
+def test_an_empty_numpy_file(tmp_path):
+    (tmp_path / "empty.npy").touch()
+    with pytest.raises(FileFormatError, match="could not be read as a NumPy file: No data left in file"):
+        read_cube(tmp_path / "empty.npy")

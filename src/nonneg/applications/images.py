@@ -195,7 +195,9 @@ def picture_grid(
             axes.set_yticks([])
             axes.spines[:].set_visible(False)
             if j < len(images[i]):
-                axes.imshow(np.asarray(images[i][j]), cmap="gray", vmin=0.0, interpolation="nearest")
+                picture = np.asarray(images[i][j])
+                largest = float(np.max(picture, where=np.isfinite(picture), initial=0.0)) or 1.0
+                axes.imshow(picture, cmap="gray", vmin=0.0, vmax=largest, interpolation="nearest")
             above = column_labels if i == 0 else ()
             if titles:
                 above = titles[i]

@@ -73,6 +73,10 @@ def _add_scene_arguments(group: Any) -> None:
     group.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels that count")
     group.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (also nan)")
     group.add_argument(
+        "--negative-tol", type=float, metavar="S",
+        help="set entries below zero to zero down to this share of the largest one (default: 0.05)",
+    )  # fmt: skip
+    group.add_argument(
         "--library", type=Path, metavar="FILE",
         help="known spectra: .csv (wavelength, then one column a material), .npz or an ENVI library",
     )  # fmt: skip
@@ -125,6 +129,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "constraint": options.constraint,
         "normalize": options.normalize,
         "reduce": options.reduce,
+        "negative_tol": options.negative_tol,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,
         "verbose": None if options.quiet else 1,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
+from nonneg.applications.hyperspectral.library import known_spectra
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 RANGES = {"samson": (401.0, 889.0)}
@@ -101,7 +102,10 @@ def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
         mask = _numbers(options.mask)
     if options.library is None:
         return replace(scene, cube=cube, mask=mask)
-    return Scene(cube, scene.title, scene.n_endmembers, mask, read_library(options.library))
+    library = read_library(options.library)
+    # A library that does not fit is told before the work, not after it.
+    known_spectra(library, cube.wavelengths, cube.shape[2])
+    return Scene(cube, scene.title, scene.n_endmembers, mask, library)
 
 
 def _numbers(path: Path) -> Any:
@@ -109,9 +113,10 @@ def _numbers(path: Path) -> Any:
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, dtype=np.float64, ndmin=1)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise FileFormatError(
-            f"{path} could not be read: {error}. Expected .npy, or text with one number a line."
+            f"{path} could not be read: {str(error).rstrip('.')}. Expected .npy, or text with one number a "
+            "line."
         ) from error
 
 

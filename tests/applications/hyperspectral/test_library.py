@@ -107,3 +107,16 @@ def test_maps_are_written(tmp_path):
     header, _ = write_maps(tmp_path / "maps.hdr", maps, ["tree", "rock"])
     np.testing.assert_array_equal(read_cube(header).values, maps)
     assert "tree" in header.read_text()
+
+
+def test_damaged_libraries_are_told(tmp_path):
+    table, archive = tmp_path / "library.csv", tmp_path / "library.npz"
+    table.write_bytes(b"wavelength,caf\xe9\n1,2\n")
+    with pytest.raises(FileFormatError, match="no library of spectra"):
+        read_library(table)
+    archive.write_bytes(b"junk")
+    with pytest.raises(FileFormatError, match="may be damaged"):
+        read_library(archive)
+    np.savez(archive, spectra=np.eye(2))
+    with pytest.raises(FileFormatError, match=r"found \['spectra'\]"):
+        read_library(archive)

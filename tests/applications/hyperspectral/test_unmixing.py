@@ -238,7 +238,7 @@ def test_wrong_scenes_are_named(cube):
         Unmixing(K).fit(np.zeros((2, 2, 3)))
     with pytest.raises(ShapeError, match="Expected a cube with 20 bands"):
         Unmixing(K).fit(cube).transform(cube[:, :, :5])
-    with pytest.raises(InvalidParameterError, match="needs n_anchors"):
+    with pytest.raises(InvalidParameterError, match="needs n_endmembers"):
         Unmixing().fit(cube)
 
 
@@ -256,3 +256,20 @@ def test_samson():
     assert angles["water"] < 7.0
     maps = model.abundances_[:, :, np.argsort(found.chosen)].reshape(-1, 3)
     assert np.sqrt(np.mean((maps - scene.extras["abundances"]) ** 2)) < 0.14
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_endmembers": 0}, "n_endmembers must be None or a whole number"),
+        ({"n_endmembers": 2.5}, "n_endmembers must be None or a whole number"),
+        ({}, "needs n_endmembers"),
+        ({"n_endmembers": 2, "reduce": "all"}, "reduce must be None or at least"),
+        ({"n_endmembers": 2, "reduce": 2.5}, "reduce must be None or at least"),
+        ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),
+        ({"n_endmembers": 2, "negative_tol": -1}, "negative_tol must be a number"),
+    ],
+)
+def test_parameters_that_are_wrong_are_named(cube, parameters, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        Unmixing(**parameters).fit(cube)

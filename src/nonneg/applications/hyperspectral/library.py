@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.data.files.envi import header_of, read_envi_library
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.metrics.angles import spectral_angles
@@ -123,13 +124,7 @@ def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = 
         The pairs with the smallest sum of angles.
     """
     found = np.asarray(spectra, dtype=np.float64)
-    known = library.at(wavelengths, found.shape[1])
-    covered = np.isfinite(known).all(axis=0)
-    if covered.sum() < 2:
-        raise InvalidParameterError(
-            "The library and the scene share fewer than two bands: their wavelengths do not overlap. Check "
-            "that both are in the same unit."
-        )
+    known, covered = known_spectra(library, wavelengths, found.shape[1])
     angles = spectral_angles(found[:, covered], known[:, covered])
     rows, columns = linear_sum_assignment(angles)
     chosen = np.full(len(found), -1, dtype=np.intp)
@@ -143,6 +138,33 @@ def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = 
         angles,
         chosen,
     )
+
+
+def known_spectra(library: SpectralLibrary, wavelengths: Any, n_bands: int) -> tuple[FloatArray, BoolArray]:
+    """Bring a library to the bands of a scene, or say that it does not fit.
+
+    Parameters
+    ----------
+    library : SpectralLibrary
+        What is known.
+    wavelengths : array of shape (n_bands,) or None
+        Of the scene.
+    n_bands : int
+        How many bands the scene has.
+
+    Returns
+    -------
+    tuple
+        The spectra, and the bands in which all of them have a value.
+    """
+    known = library.at(wavelengths, n_bands)
+    covered = np.asarray(np.isfinite(known).all(axis=0))
+    if covered.sum() < 2:
+        raise InvalidParameterError(
+            "The library and the scene share fewer than two bands in which every spectrum has a value: their "
+            "wavelengths do not overlap (check that both are in the same unit), or spectra hold NaN."
+        )
+    return known, covered
 
 
 def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
@@ -169,13 +191,7 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     if ending == ".csv":
         names, spectra, wavelengths = _csv_library(place)
     elif ending == ".npz":
-        with np.load(place, allow_pickle=False) as stored:
-            if not {"names", "spectra"} <= set(stored.files):
-                raise FileFormatError(
-                    f"Expected the arrays names and spectra in {place}, found {stored.files}."
-                )
-            names, spectra = stored["names"], stored["spectra"]
-            wavelengths = stored["wavelengths"] if "wavelengths" in stored.files else None
+        names, spectra, wavelengths = _npz_library(place)
     elif header_of(place) is not None:
         spectra, names, wavelengths = read_envi_library(place)
     else:
@@ -187,10 +203,21 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     return SpectralLibrary(tuple(map(str, names)), spectra, wavelengths)
 
 
-def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray]:
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        rows = [row for row in csv.reader(stream) if row]
+def _npz_library(path: Path) -> tuple[Any, Any, Any]:
     try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise FileFormatError(f"{path} could not be read as arrays of NumPy. It may be damaged.") from error
+    if not {"names", "spectra"} <= set(arrays):
+        raise FileFormatError(f"Expected the arrays names and spectra in {path}, found {sorted(arrays)}.")
+    return arrays["names"], arrays["spectra"], arrays.get("wavelengths")
+
+
+def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            rows = [row for row in csv.reader(stream) if row]
         table = np.array(rows[1:], dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
             raise ValueError("fewer than two columns")

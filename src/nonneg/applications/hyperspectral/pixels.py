@@ -138,7 +138,8 @@ class ScenePixels:
             raise NonFiniteDataError(
                 f"The cube holds {int(bad.sum())} or more entries that are NaN or infinite outside the mask; "
                 f"the first pixel is row {start + row}, column {column}. Pass mask= with False there, or "
-                "no_data= with the value of pixels without data (such as NaN), or fill them."
+                "no_data= with the value that fills all bands of pixels without data (such as NaN), or fill "
+                "them."
             )
         if low < 0:
             below = chosen < 0
@@ -158,8 +159,8 @@ class ScenePixels:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
                 f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
-                "centred; take an offset off, mark pixels without data by no_data= or mask=, or raise "
-                "negative_tol to clip them."
+                "centred; take an offset off, mark pixels without data by mask= or no_data= (which must fill "
+                "all their bands), or raise negative_tol (--negative-tol) to clip them."
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ from nonneg.separable.select import select_anchors
 
 ROWS = 1 << 14
 """So many pixels are unmixed at a time."""
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 class Unmixing(StoredEstimator):
@@ -265,13 +270,25 @@ class Unmixing(StoredEstimator):
                 f"method={self.method!r} needs nonnegative points, and reduce={self.reduce} makes signed "
                 "ones. Leave reduce at None, or use 'snpa'."
             )
-        wanted = self.n_endmembers or 1
-        if self.reduce is not None and (isinstance(self.reduce, bool) or self.reduce < wanted):
+        wanted = self.n_endmembers
+        if wanted is not None and not (_is_whole(wanted) and wanted >= 1):
+            raise InvalidParameterError(
+                f"n_endmembers must be None or a whole number of at least 1, got {wanted!r}."
+            )
+        if wanted is None and find_method(method_name(self.method)).kind != "convex":
+            raise InvalidParameterError(
+                f"method={self.method!r} needs n_endmembers, the number of pure spectra; 'merit' can do "
+                "without."
+            )
+        if self.reduce is not None and not (_is_whole(self.reduce) and self.reduce >= (wanted or 1)):
             raise InvalidParameterError(
                 f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
             )
         if self.normalize not in (None, "l1"):
             raise InvalidParameterError(f"normalize must be None or 'l1', got {self.normalize!r}.")
+        tolerance = self.negative_tol
+        if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
+            raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
 
     def _reduced(self, pixels: ScenePixels) -> FloatArray:
         """Project the pixels onto the leading directions in two passes over the blocks."""

@@ -139,10 +139,11 @@ def read_cube(
 def _mapped(path: Path) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        if "pickle" in str(error).lower() or "object" in str(error).lower():
+    except (ValueError, EOFError, OSError) as error:
+        said = str(error).rstrip(".")
+        if "pickle" in said.lower() or "object" in said.lower():
             raise unsafe_file(str(path)) from error
-        raise FileFormatError(f"{path} could not be read as a NumPy file: {error}.") from error
+        raise FileFormatError(f"{path} could not be read as a NumPy file: {said}.") from error
 
 
 def _one_of_several(path: Path, variable: str | None) -> Cube:

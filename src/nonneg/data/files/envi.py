@@ -114,7 +114,7 @@ def read_envi(path: Path) -> EnviImage:
         raise
     except Exception as error:  # the library raises kinds of its own, and bare ones
         raise FileFormatError(
-            f"{path} could not be read as an ENVI image: {error or type(error).__name__}."
+            f"{path} could not be read as an ENVI image: {str(error).rstrip('.') or type(error).__name__}."
         ) from error
     metadata = image.metadata
     return EnviImage(
