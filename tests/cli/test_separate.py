@@ -72,6 +72,9 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
     assert "<script" not in page
     assert page.count("<svg") == 8  # recording, sources, atoms, templates, activations, two curves
+    # Places in this figure are no numbers of atoms: none are written beneath it.
+    templates = page[page.index("Heat map by atoms by frequency") :].split("</svg>")[0]
+    assert [int(text) for text in re.findall(r">(\d+)<", templates)] == [0, 1]
 
 
 def test_takes_formats_parts_rates_and_earlier_results(separated, recording, tmp_path, capsys):

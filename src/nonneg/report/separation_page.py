@@ -105,7 +105,10 @@ def build_separation_page(shown: SeparationShown) -> str:
         "atoms_text": _atoms_text(record),
         "atoms": [_atom_row(entry) for entry in record["atoms"]],
         "atom_drawing": drawing(_atom_drawing(shown)),
-        "templates": drawing(figures.heat_map(shown.components[:, _by_frequency(shown)], "atom")),
+        # The places are not the numbers by which the table above calls the atoms.
+        "templates": drawing(
+            figures.heat_map(shown.components[:, _by_frequency(shown)], "atoms by frequency", ordered=True)
+        ),
         "activations": drawing(
             sound_figures.activations(shown.activations, len(shown.mixture) / rate, _component_names(record))
         ),

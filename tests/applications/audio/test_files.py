@@ -14,6 +14,7 @@ from nonneg.exceptions import (
     InvalidParameterError,
     MissingDependencyError,
     NonFiniteDataError,
+    NonnegWarning,
     OutputError,
     ShapeError,
 )
@@ -81,6 +82,17 @@ def test_files_that_cannot_be_read(tmp_path):
     soundfile.write(tmp_path / "nan.wav", np.array([0, 0, np.nan, 0]), 4, subtype="FLOAT")
     with pytest.raises(NonFiniteDataError, match=r"nan.wav: sample 2 \(0.500 s\) is nan"):
         read_sound(tmp_path / "nan.wav")
+
+
+def test_a_file_that_is_cut_off_is_read_with_a_warning(tmp_path):
+    soundfile.write(tmp_path / "whole.wav", np.linspace(-0.5, 0.5, 1000), 100, subtype="PCM_16")
+    whole = (tmp_path / "whole.wav").read_bytes()
+    (tmp_path / "half.wav").write_bytes(whole[:-1000])
+    with pytest.warns(NonnegWarning, match=r"half\.wav is cut off: 1000 of the bytes .* 5\.00 s, is read"):
+        assert len(read_sound(tmp_path / "half.wav").samples) == 500
+    # What a program writes to a pipe has no size.
+    (tmp_path / "piped.wav").write_bytes(whole[:4] + b"\xff" * 4 + whole[8:])
+    assert len(read_sound(tmp_path / "piped.wav").samples) == 1000
 
 
 def test_what_is_not_written(tmp_path):

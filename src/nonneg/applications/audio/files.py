@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
+    NonnegWarning,
     OutputError,
     ShapeError,
 )
 
 WRITABLE = {".wav": ("WAV", "FLOAT"), ".flac": ("FLAC", "PCM_24")}
 """Endings of files that can be written -> format and kind of samples."""
+UNKNOWN_SIZE = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,25 @@ def _decoded(path: Path) -> tuple[FloatArray, int]:
             f"{path.name} could not be read as sound ({reason}). Expected .wav, .flac or another format of "
             "libsndfile. Convert it first, for example with: ffmpeg -i IN OUT.wav"
         ) from error
+    if lost := _bytes_lost(path):
+        warnings.warn(
+            f"{path.name} is cut off: {lost} of the bytes that its header speaks of are not there. What is "
+            f"left, {len(samples) / rate:.2f} s, is read.",
+            NonnegWarning,
+            stacklevel=3,
+        )
     return samples, int(rate)
+
+
+def _bytes_lost(path: Path) -> int:
+    """Return how many bytes a .wav file lacks; 0 for others, which libsndfile refuses itself."""
+    with path.open("rb") as stream:
+        head = stream.read(12)
+    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+        return 0
+    said = int.from_bytes(head[4:8], "little") + 8
+    # Programs that write to a pipe do not know the size, and say the largest.
+    return max(0, said - path.stat().st_size) if said < UNKNOWN_SIZE else 0
 
 
 def _chosen_channel(samples: FloatArray, channel: int | str, name: str) -> FloatArray:
