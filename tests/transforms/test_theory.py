@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg.datasets import gaussian_composite_model
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
 from nonneg.transforms import sampling_divergence as sampling
 from nonneg.transforms import theory
 
@@ -137,6 +137,20 @@ def test_divergence_is_zero_from_the_smaller_side_on(shape, k):
         theory.exact_factors(V, min(shape) - 1)
 
 
-def test_no_realization():
-    with pytest.raises(InvalidParameterError, match="n_realizations must be at least 1, got 0"):
-        theory.sampling_divergence_limit(0)
+def test_what_is_refused():
+    for wrong in (0, 1.5, "few"):
+        with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1"):
+            theory.sampling_divergence_limit(wrong)
+    with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1, got 0"):
+        theory.gaussian_bound(0, 5, 5, 1.0)
+    found = covariances(20, 0)
+    with pytest.raises(ShapeError, match=r"of the same shape .* got \(3, 10, 10\) and \(50, 10, 10\)"):
+        theory.uniform_deviation(found[:3], TRUE)
+    singular = TRUE.copy()
+    singular[4] = 0.0
+    with pytest.raises(InvalidDataError, match="The true covariance of frame 4 is not positive definite"):
+        theory.uniform_deviation(found, singular)
+    with pytest.raises(InvalidDataError, match=r"not negative, got the entry -1\.0"):
+        theory.exact_factors(-np.ones((3, 2)), 2)
+    with pytest.raises(InvalidDataError, match=r"got shape \(3,\)"):
+        theory.exact_factors(np.ones(3), 2)

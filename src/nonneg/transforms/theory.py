@@ -17,7 +17,8 @@ from scipy.special import digamma
 
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.transforms.options import checked_count
 from nonneg.transforms.sampling_divergence import largest_sampling_divergence
 
 
@@ -124,8 +125,7 @@ def sampling_divergence_limit(n_realizations: int) -> float:
     float
         ``log(S) - digamma(S / 2) - log(2)``, about 1 / S.
     """
-    if n_realizations < 1:
-        raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
+    n_realizations = checked_count("n_realizations", n_realizations, 1)
     return float(np.log(n_realizations / 2.0) - digamma(n_realizations / 2.0))
 
 
@@ -142,10 +142,23 @@ def uniform_deviation(covariances: FloatArray, true_covariances: FloatArray) -> 
     float
         Lemma 5's (93): the largest of ``|eigenvalue - 1|`` of the whitened empirical covariances.
     """
-    pairs = zip(covariances, true_covariances, strict=True)
-    return max(
-        float(np.abs(scipy.linalg.eigh(found, true, eigvals_only=True) - 1.0).max()) for found, true in pairs
-    )
+    covariances, true_covariances = (np.asarray(given) for given in (covariances, true_covariances))
+    if covariances.ndim != 3 or covariances.shape != true_covariances.shape:
+        raise ShapeError(
+            "Expected covariances and true ones of the same shape (n_frames, frame_length, frame_length), got "
+            f"{covariances.shape} and {true_covariances.shape}."
+        )
+    largest = 0.0
+    for frame, (found, true) in enumerate(zip(covariances, true_covariances, strict=True)):
+        try:
+            values = scipy.linalg.eigh(found, true, eigvals_only=True)
+        except np.linalg.LinAlgError as error:
+            raise InvalidDataError(
+                f"The true covariance of frame {frame} is not positive definite: no deviation relative to it "
+                "is defined. Add a multiple of the identity to both."
+            ) from error
+        largest = max(largest, float(np.abs(values - 1.0).max()))
+    return largest
 
 
 def deviation_bound(deviation: float, n_frames: int, frame_length: int) -> float:
@@ -185,6 +198,9 @@ def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: flo
     """
     if not t > 0:
         raise InvalidParameterError(f"t must be positive, got {t}.")
+    sizes = {"n_realizations": n_realizations, "n_frames": n_frames, "frame_length": frame_length}
+    for name, size in sizes.items():
+        checked_count(name, size, 1)
     d = (math.sqrt(frame_length) + t) / math.sqrt(n_realizations)
     probability = max(0.0, 1.0 - 2.0 * math.exp(-(t**2) / 2.0)) ** n_frames
     return deviation_bound(3.0 * max(d, d**2), n_frames, frame_length), probability
@@ -294,6 +310,11 @@ def exact_factors(power_of_frames: FloatArray, n_components: int) -> tuple[Float
         Components, rows of sum 1.
     """
     V = np.asarray(power_of_frames, dtype=np.float64)
+    if V.ndim != 2 or not (V >= 0).all():
+        raise InvalidDataError(
+            "Expected the power of frames, of shape (n_frames, frame_length) and not negative, got "
+            + (f"shape {V.shape}." if V.ndim != 2 else f"the entry {V[~(V >= 0)][0]}.")
+        )
     n, m = V.shape
     if n_components < min(n, m):
         raise InvalidParameterError(
