@@ -145,8 +145,8 @@ def uniform_deviation(covariances: FloatArray, true_covariances: FloatArray) -> 
     covariances, true_covariances = (np.asarray(given) for given in (covariances, true_covariances))
     if covariances.ndim != 3 or covariances.shape != true_covariances.shape:
         raise ShapeError(
-            "Expected covariances and true ones of the same shape (n_frames, frame_length, frame_length), got "
-            f"{covariances.shape} and {true_covariances.shape}."
+            "Expected covariances and true ones of the same shape (n_frames, frame_length, frame_length), "
+            f"got {covariances.shape} and {true_covariances.shape}."
         )
     largest = 0.0
     for frame, (found, true) in enumerate(zip(covariances, true_covariances, strict=True)):
