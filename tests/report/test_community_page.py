@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from nonneg.applications import MixedMembership
 from nonneg.datasets import mixed_membership_graph
@@ -64,12 +65,24 @@ def test_names_do_not_cover_one_another(model):
 
 
 def test_a_large_graph_is_drawn_in_part(model):
-    shown = nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_)
+    adjacency = model.graph_.adjacency
+    shown = nodes_to_draw(adjacency, model.memberships_, model.pure_nodes_)
     assert set(model.pure_nodes_) <= set(shown)
     # Pure nodes that are also well connected count once.
     assert N_DRAWN - 3 * 2 <= len(shown) <= N_DRAWN
-    small = nodes_to_draw(model.memberships_[:9], model.graph_.degrees[:9], model.pure_nodes_[:0])
+    small = nodes_to_draw(adjacency[:9, :9], model.memberships_[:9], model.pure_nodes_[:0])
     np.testing.assert_array_equal(small, np.arange(9))
+
+
+def test_what_is_drawn_of_a_large_sparse_graph_hangs_together():
+    planted = mixed_membership_graph(4000, 3, mean_degree=12, rng=0)
+    found = MixedMembership(3, "spa", random_state=0).fit(planted.adjacency)
+    shown = nodes_to_draw(found.graph_.adjacency, found.memberships_, found.pure_nodes_)
+    assert len(shown) > 0.9 * N_DRAWN
+    drawn = found.graph_.adjacency[shown][:, shown]
+    ties = np.diff(drawn.indptr)
+    assert (ties > 0).all()
+    assert connected_components(drawn)[0] <= 3
 
 
 def test_weights_are_shared_out_without_loss(model):

@@ -74,7 +74,7 @@ def shared_weights(model: Any) -> FloatArray:
 
 
 def draw_graph(model: Any) -> str:
-    """Draw the graph of a fit, or its most connected nodes.
+    """Draw the graph of a fit, or what lies around its pure nodes.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def draw_graph(model: Any) -> str:
     str
         An SVG element.
     """
-    shown = nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_)
+    shown = nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_)
     place = {int(node): at for at, node in enumerate(shown)}
     pure = np.asarray([place[int(node)] for node in model.pure_nodes_ if int(node) in place], dtype=np.intp)
     adjacency = model.graph_.adjacency[shown][:, shown]
@@ -115,7 +115,7 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         If jinja2 is not installed.
     """
     n = record["data"]["n_nodes"]
-    n_drawn = len(nodes_to_draw(model.memberships_, model.graph_.degrees, model.pure_nodes_))
+    n_drawn = len(nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_))
     flows = shared_weights(model)
     total = float(flows.sum())
     names = [f"{entry['community']}: {entry['pure_node']}" for entry in record["communities"]]
@@ -131,7 +131,8 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "picture": drawing(draw_graph(model)),
         "picture_text": "All nodes."
         if n_drawn == n
-        else f"The {n_drawn} most connected nodes of {wording.number(n)}.",
+        else f"{n_drawn} of {wording.number(n)} nodes: around the pure node of every community those that "
+        "are tied to it, straight or through others that are drawn, the most connected first.",
         "overview": drawing(community_picture(flows, sizes, names)),
         "within": wording.percent(float(np.trace(flows)) / total) if total > 0 else "None",
         "numbers": list(range(len(sizes))),

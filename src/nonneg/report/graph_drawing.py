@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 import numpy as np
@@ -40,35 +41,55 @@ def colour(community: int) -> str:
     return f"hsl({(47 + 137.5 * community) % 360:.0f} 55% 50%)"
 
 
-def nodes_to_draw(memberships: FloatArray, degrees: FloatArray, pure: IntArray) -> IntArray:
-    """Choose the nodes of a picture: all of a small graph, the most connected of each community otherwise.
+def nodes_to_draw(adjacency: SparseMatrix, memberships: FloatArray, pure: IntArray) -> IntArray:
+    """Choose the nodes of a picture: all of a small graph, otherwise a part that hangs together.
 
     Parameters
     ----------
+    adjacency : sparse array of shape (n_nodes, n_nodes)
+        CSR, symmetric.
     memberships : array of shape (n_nodes, k)
         NaN where there is none.
-    degrees : array of shape (n_nodes,)
-        The sum of the weights at each node.
     pure : array of int
         Nodes that are always there.
 
     Returns
     -------
     array of int
-        Rising, at most `N_DRAWN`.
+        Rising, at most `N_DRAWN`: of every community the pure node and, one after another, the node that is
+        tied to one of them and has the largest share of its ties in the community.
     """
     n, k = memberships.shape
     if n <= N_DRAWN:
         return np.arange(n)
+    degrees = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
     chosen = dict.fromkeys(int(at) for at in pure[:N_DRAWN])
-    ranks = np.nan_to_num(memberships, nan=0.0) * degrees[:, None]
+    starts = list(chosen)
     each = max(1, (N_DRAWN - len(chosen)) // k)
-    for column in ranks.T:
-        best = np.argpartition(-column, each)[: each + 1]
-        for at in best[np.argsort(-column[best], kind="stable")][:each]:
+    for community, start in enumerate(starts):
+        ranks = np.nan_to_num(memberships[:, community], nan=0.0) * degrees
+        for at in _around(adjacency, ranks, start, chosen, each):
             if len(chosen) < N_DRAWN:
-                chosen.setdefault(int(at))
+                chosen.setdefault(at)
     return np.sort(np.fromiter(chosen, dtype=np.intp))
+
+
+def _around(
+    adjacency: SparseMatrix, ranks: FloatArray, start: int, taken: Collection[int], count: int
+) -> list[int]:
+    """Return nodes around a first one, each tied to an earlier one and of those the highest in rank."""
+    found: list[int] = []
+    seen = {start}
+    waiting = [(0.0, start)]
+    while waiting and len(found) < count:
+        _, at = heapq.heappop(waiting)
+        if at not in taken:
+            found.append(at)
+        for other in adjacency.indices[adjacency.indptr[at] : adjacency.indptr[at + 1]].tolist():
+            if other not in seen and ranks[other] > 0:
+                seen.add(other)
+                heapq.heappush(waiting, (-float(ranks[other]), other))
+    return found
 
 
 def graph_picture(
