@@ -134,6 +134,15 @@ def test_an_integer_or_bool_matrix_with_a_wrong_entry_is_refused():
     assert checked_data(np.array([[True, False], [True, True]])).total() == 3.0
 
 
+@pytest.mark.torch
+def test_tensors_that_carry_gradients_or_are_sparse():
+    torch = pytest.importorskip("torch")
+    data = checked_data(torch.tensor(GOOD, requires_grad=True))
+    assert data.extremes() == (1.0, 30.0)
+    with pytest.raises(DataTypeError, match=r"layout torch.sparse_coo\. Use X\.to_dense\(\)"):
+        checked_data(torch.tensor(GOOD).to_sparse())
+
+
 def test_the_caller_is_named():
     with pytest.raises(NegativeDataError, match="passed to NMF"):
         checked_data(spoiled(-1.0), who="NMF")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.transforms.cases import composite_frames
 
-from nonneg import joint_diagonalize, learn_transform
+from nonneg import TransformNMF, joint_diagonalize, learn_transform
 from nonneg.data.spectral import to_numpy
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.advance import PORTABLE
@@ -89,3 +89,16 @@ def test_nothing_is_read_from_the_device_during_an_iteration(
         new, measures = PORTABLE[method](state, data, options)
     assert new.transform.shape == (3, 6, 6)
     assert bool(torch.isfinite(measures["loss"]).all())
+
+
+@pytest.mark.torch
+def test_tensors_that_carry_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    settings = {"eps0": 1e-4, "max_iter": 3, "random_state": 0}
+    expected = learn_transform(Y, 2, **settings)
+    with_gradients = torch.tensor(Y, requires_grad=True)
+    assert learn_transform(with_gradients, 2, **settings).objective == pytest.approx(expected.objective)
+    fitted = TransformNMF(2, **settings).fit(with_gradients)
+    assert fitted.result_.objective == pytest.approx(expected.objective)
+    covariances = torch.einsum("sni,snj->nij", with_gradients, with_gradients)
+    assert np.isfinite(joint_diagonalize(covariances, **settings).objective)

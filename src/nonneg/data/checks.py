@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix, is_dask
@@ -85,6 +85,13 @@ def _checked_form(X: Any, who: str) -> Any:
         )
     if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
         X = np.asarray(X)
+    if is_torch_array(X):
+        if "strided" not in str(X.layout):
+            raise DataTypeError(
+                f"Expected a dense tensor, got one with layout {X.layout}. Use X.to_dense(), or a SciPy "
+                "sparse matrix."
+            )
+        X = X.detach()
     if is_dask(X) and any(np.isnan(side) for side in X.shape):
         # On a copy: dask writes the sizes into the array it is asked of.
         X = X.copy().compute_chunk_sizes()

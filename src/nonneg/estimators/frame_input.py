@@ -55,6 +55,8 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
             X = validate_data(
                 estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
+    if getattr(X, "requires_grad", False):
+        X = X.detach()
     if len(X.shape) == 2:
         X = X[None, :, :]
     if len(X.shape) != 3:

@@ -267,6 +267,8 @@ def _checked(Y: Any, name: str) -> Array:
             Y = np.asarray(Y)
         except ValueError as error:
             raise ShapeError(f"{name} is no array: {error}. Frames must be of one length.") from error
+    if getattr(Y, "requires_grad", False):
+        Y = Y.detach()
     xp = array_namespace(Y)
     if not xp.isdtype(Y.dtype, ("real floating", "integral", "bool")):
         raise DataTypeError(f"{name} must hold real numbers, got entries of type {Y.dtype}.")
