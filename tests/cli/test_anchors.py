@@ -140,3 +140,18 @@ def test_a_sample_of_zeros_among_the_anchors_is_noted(tmp_path, planted, capsys)
     assert "Sample 5 was found as an anchor, and it is all zeros" in capsys.readouterr().err
     assert main([*words, str(tmp_path / "other"), "--normalize", "l1"]) == 0
     assert "zeros" not in capsys.readouterr().err
+
+
+def test_steps_that_make_the_gap_small(tmp_path, planted, capsys):
+    np.save(tmp_path / "points.npy", planted.X + 0.02 * np.random.default_rng(0).random(planted.X.shape))
+    words = ["anchors", str(tmp_path / "points.npy"), "-k", "4", "--quiet", "--max-iter", "20", "-o"]
+    gaps = []
+    for name, more in (("published", []), ("tight", ["--steps", "pairwise"])):
+        assert main([*words, str(tmp_path / name), *more]) == 0
+        gaps.append(json.loads((tmp_path / name / "result.json").read_text())["result"]["duality_gap"])
+    assert gaps[1] < gaps[0]
+    capsys.readouterr()
+    assert main([*words, str(tmp_path / "no"), "--steps", "pairwize"]) == 2
+    assert "Did you mean 'pairwise'" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "no"), "--steps", "away", "--method", "fast-gradient"]) == 2
+    assert "method='fast-gradient' does not take steps='away'" in capsys.readouterr().err

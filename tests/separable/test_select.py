@@ -86,6 +86,8 @@ def test_unknown_names(clean):
 def test_options_of_other_methods_are_refused(clean):
     with pytest.raises(UnsupportedError, match=r"'spa' does not take lam=0.5. .*'merit'\] do"):
         select_anchors(clean.X, 3, method="spa", lam=0.5)
+    with pytest.raises(UnsupportedError, match=r"'spa' does not take steps='away'. \['merit'\] do"):
+        select_anchors(clean.X, 3, method="spa", steps="away")
     with pytest.raises(UnsupportedError, match="'xray' looks at the points from the origin"):
         select_anchors(clean.X, 3, method="xray", reduce=4, centered=True)
 

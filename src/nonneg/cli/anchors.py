@@ -53,6 +53,11 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument("--mu", type=float, metavar="M", help="smoothing of the row sparsity")
     group.add_argument("--max-iter", type=int, metavar="N", help="at most so many iterations")
     group.add_argument("--tol", type=float, metavar="TOL", help="stop at this duality gap")
+    group.add_argument(
+        "--steps",
+        metavar="NAME",
+        help="merit: open-loop as published (default), or line-search, away or pairwise for a smaller gap",
+    )
     group.add_argument("--init", metavar="NAME", help="method that finds anchors to start from, such as spa")
     group.add_argument(
         "--sum-to-one", action=argparse.BooleanOptionalAction, default=None,
@@ -123,6 +128,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "max_iter": options.max_iter,
         "tol": options.tol,
         "init": options.init,
+        "method_options": None if options.steps is None else {"steps": options.steps},
         "sum_to_one": options.sum_to_one,
         "energy": options.energy,
         "normalize": options.normalize,

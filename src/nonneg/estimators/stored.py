@@ -34,6 +34,11 @@ class StoredEstimator(BaseEstimator, ABC):
         ----------
         path : str or path
             The file; `nonneg.load` reads it. One that exists is replaced when the new one is whole.
+
+        Notes
+        -----
+        What a fit found is kept, history and certificate too; `result_`, which holds the same and what only
+        the run itself knew, is not.
         """
         check_is_fitted(self)
         from nonneg.estimators.saving import save_model

@@ -191,13 +191,19 @@ def _keywords(name: str, entry: Method, common: dict[str, Any], options: dict[st
             if not (untouched and default is None):
                 keywords[key] = value
         elif not untouched:
-            takers = sorted(other for other, method in METHODS.items() if key in method.options)
-            raise UnsupportedError(f"method={name!r} does not take {key}={value!r}. {takers} do.")
-    for key in options:
+            raise _not_taken(name, key, value)
+    for key, value in options.items():
         if key not in entry.options:
+            if any(key in method.options for method in METHODS.values()):
+                raise _not_taken(name, key, value)
             known = sorted(entry.options | {"rng", "n_jobs", "energy", "normalize", "reduce", "merge"})
             raise UnknownNameError.of("option", key, known)
     return keywords | options
+
+
+def _not_taken(name: str, key: str, value: Any) -> UnsupportedError:
+    takers = sorted(other for other, method in METHODS.items() if key in method.options)
+    return UnsupportedError(f"method={name!r} does not take {key}={value!r}. {takers} do.")
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:
