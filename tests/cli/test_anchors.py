@@ -155,3 +155,13 @@ def test_steps_that_make_the_gap_small(tmp_path, planted, capsys):
     assert "Did you mean 'pairwise'" in capsys.readouterr().err
     assert main([*words, str(tmp_path / "no"), "--steps", "away", "--method", "fast-gradient"]) == 2
     assert "method='fast-gradient' does not take steps='away'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "order"), [("vca", "in the order of picking"), ("merit", "largest first")]
+)
+def test_the_figure_says_in_which_order_points_stand(method, order, tmp_path, planted):
+    np.save(tmp_path / "points.npy", planted.X)
+    words = ["anchors", str(tmp_path / "points.npy"), "-k", "4", "--quiet", "--method", method, "-o"]
+    assert main([*words, str(tmp_path / "out")]) == 0
+    assert f"of the data points, {order}" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

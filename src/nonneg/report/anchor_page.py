@@ -45,7 +45,7 @@ def build_anchor_page(
     record : mapping
         The contents of result.json.
     values : array
-        The measure by which anchors were chosen, of the anchors and then of the best others, largest first.
+        The measure by which anchors were chosen, of the anchors and then of the best others.
     W : array of shape (n_samples, n_anchors)
         The weights.
     names : sequence of str, optional
@@ -76,7 +76,9 @@ def build_anchor_page(
         "measure": result["measure"],
         "named": names is not None,
         "rows": [_row(entry) for entry in record["anchors"][:N_LISTED]],
-        "bars": drawing(figures.ranked_bars(values, result["n_anchors"], result["measure"])),
+        "bars": drawing(
+            figures.ranked_bars(values, result["n_anchors"], result["measure"], order=_order(record))
+        ),
         "bars_text": _bars_text(record),
         "curves": [
             drawing(figures.convergence(losses, history[key], label))
@@ -120,7 +122,15 @@ def _bars_text(record: Mapping[str, Any]) -> str:
     result = record["result"]
     if result["unknown_rank"]:
         return "The number of anchors was taken from the largest drop."
-    return f"In colour the {wording.number(result['n_anchors'])} anchors that were asked for."
+    text = f"In colour the {wording.number(result['n_anchors'])} anchors that were asked for."
+    if result["measure"] == "score" and result["margin"] is not None:
+        text += " Behind them the best of the others, as they left it."
+    return text
+
+
+def _order(record: Mapping[str, Any]) -> str:
+    # A greedy method measures each point when it is picked.
+    return "in the order of picking" if record["result"]["measure"] == "score" else "largest first"
 
 
 def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:

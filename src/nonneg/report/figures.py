@@ -85,17 +85,19 @@ def strengths(shares: FloatArray, label: str = "component") -> str:
     return svg_text(figure, f"Share of each {label}")
 
 
-def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
-    """Draw the largest values as bars, those that were chosen in colour.
+def ranked_bars(values: FloatArray, n_chosen: int, label: str, *, order: str = "largest first") -> str:
+    """Draw values as bars, those that were chosen in colour.
 
     Parameters
     ----------
     values : array of shape (n_values,)
-        Largest first, the chosen ones at the front.
+        The chosen ones at the front.
     n_chosen : int
         How many were chosen.
     label : str
         What the values are.
+    order : str, default="largest first"
+        In which order they stand.
 
     Returns
     -------
@@ -110,10 +112,10 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str) -> str:
     axes.axvline(n_chosen + 0.5, color=FAINT, linewidth=1.2)
     axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlabel("data points, largest first", color=INK)
+    axes.set_xlabel(f"data points, {order}", color=INK)
     axes.set_ylabel(label, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    return svg_text(figure, f"{label.capitalize()} of the data points, largest first")
+    return svg_text(figure, f"{label.capitalize()} of the data points, {order}")
 
 
 def candidate_curve(
