@@ -205,3 +205,14 @@ def test_entries_below_zero_are_clipped_as_far_as_is_said(planted, tmp_path, cap
     assert "--negative-tol" in capsys.readouterr().err
     assert main([*words, "--negative-tol", "0.3"]) == 0
     assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err
+
+
+def test_maps_take_over_where_the_scene_lies(planted, tmp_path, capsys):
+    spectral = pytest.importorskip("spectral")
+    place = ["UTM", "1", "1", "500000", "4200000", "30", "30", "10", "North", "WGS-84"]
+    cube = planted.X.reshape(ROWS, COLUMNS, BANDS).astype(np.float32)
+    spectral.envi.save_image(str(tmp_path / "scene.hdr"), cube, ext="img", metadata={"map info": place})
+    words = ["unmix", str(tmp_path / "scene.hdr"), "-k", "3", "--maps", "envi", "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert read_cube(tmp_path / "out" / "abundances.hdr").georeference == {"map info": place}

@@ -137,3 +137,23 @@ def test_an_empty_numpy_file(tmp_path):
     (tmp_path / "empty.npy").touch()
     with pytest.raises(FileFormatError, match="could not be read as a NumPy file: No data left in file"):
         read_cube(tmp_path / "empty.npy")
+
+
+def test_maps_lie_where_their_scene_lies(tmp_path, values):
+    place = {
+        "map info": ["UTM", "1", "1", "500000", "4200000", "30", "30", "10", "North", "WGS-84"],
+        "x start": "7",
+    }
+    scene = read_cube(envi(tmp_path / "scene.hdr", values, **place))
+    assert scene.georeference == place
+    assert as_cube(scene, no_data=0).georeference == place
+    written = write_envi(tmp_path / "maps.hdr", np.ones((2, 3, 1)), ["a"], georeference=scene.georeference)
+    assert read_cube(written[0]).georeference == place
+
+
+def test_headers_with_entries_that_are_no_numbers(tmp_path, values):
+    path = envi(tmp_path / "scene.hdr", values, wavelength=["blue", "green", "red", "near"])
+    assert read_cube(path).wavelengths is None
+    path = envi(tmp_path / "other.hdr", values, **{"data ignore value": "none"})
+    with pytest.raises(FileFormatError, match="data ignore value 'none', which is no number"):
+        read_cube(path)

@@ -52,7 +52,12 @@ def write_scene_results(
     names = _names(model.n_endmembers_, match)
     record = _record(model, scene, match, names, seconds)
     with replaced_folder(folder, FILES) as fresh:
-        write_maps(fresh / f"{MAPS}.{'hdr' if maps == 'envi' else 'npy'}", model.abundances_, names)
+        write_maps(
+            fresh / f"{MAPS}.{'hdr' if maps == 'envi' else 'npy'}",
+            model.abundances_,
+            names,
+            georeference=scene.cube.georeference,
+        )
         np.save(fresh / "residuals.npy", model.residuals_, allow_pickle=False)
         if not model.mask_.all():
             np.save(fresh / "mask.npy", model.mask_, allow_pickle=False)

@@ -96,7 +96,7 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
 def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     cube = scene.cube
     if options.wavelengths is not None:
-        cube = Cube(cube.values, _numbers(options.wavelengths), cube.no_data, cube.source)
+        cube = replace(cube, wavelengths=_numbers(options.wavelengths))
     mask = scene.mask
     if options.mask is not None:
         mask = _numbers(options.mask)

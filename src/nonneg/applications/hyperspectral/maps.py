@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,13 @@ from nonneg.data.files.envi import write_envi
 from nonneg.exceptions import FileFormatError, OutputError, ShapeError
 
 
-def write_maps(path: str | os.PathLike[str], maps: Any, names: Sequence[str] | None = None) -> list[Path]:
+def write_maps(
+    path: str | os.PathLike[str],
+    maps: Any,
+    names: Sequence[str] | None = None,
+    *,
+    georeference: Mapping[str, Any] | None = None,
+) -> list[Path]:
     """Write abundance maps.
 
     Parameters
@@ -24,6 +30,8 @@ def write_maps(path: str | os.PathLike[str], maps: Any, names: Sequence[str] | N
         The maps; NaN where there are no data.
     names : sequence of str, optional
         The names of the endmembers, for the header of an ENVI image.
+    georeference : mapping of str to Any, optional
+        Where the scene lies, for the header of an ENVI image: `Cube.georeference` of the scene.
 
     Returns
     -------
@@ -37,7 +45,9 @@ def write_maps(path: str | os.PathLike[str], maps: Any, names: Sequence[str] | N
     if len(labels) != planes.shape[2]:
         raise ShapeError(f"Expected {planes.shape[2]} names, one a map, got {len(labels)}.")
     if place.suffix.lower() == ".hdr":
-        return write_envi(place, planes, labels, description="abundances of endmembers")
+        return write_envi(
+            place, planes, labels, description="abundances of endmembers", georeference=georeference
+        )
     if place.suffix.lower() != ".npy":
         raise FileFormatError(f"Expected a name that ends in .npy or .hdr, got {place.name}.")
     try:

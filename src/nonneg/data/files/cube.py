@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,15 @@ class Cube:
         Pixels that hold this value in every band hold no data; NaN is such a value too.
     source : str
         Where it comes from.
+    georeference : mapping of str to Any
+        Where on the ground it lies: the entries of an ENVI header, which maps of the scene take over.
     """
 
     values: Any
     wavelengths: FloatArray | None = None
     no_data: float | None = None
     source: str = ""
+    georeference: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.values), getattr(self.values, "dtype", np.dtype(object))
@@ -87,6 +91,7 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None)
         cube.wavelengths if own is None else own,
         cube.no_data if no_data is None else float(no_data),
         cube.source,
+        cube.georeference,
     )
 
 
@@ -130,7 +135,7 @@ def read_cube(
         found = _one_of_several(place, variable)
     elif header_of(place) is not None:
         image = read_envi(place)
-        found = Cube(image.values, image.wavelengths, image.no_data, str(place))
+        found = Cube(image.values, image.wavelengths, image.no_data, str(place), image.georeference)
     else:
         raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Expected {WORDS}.")
     return as_cube(found, wavelengths=wavelengths, no_data=no_data)

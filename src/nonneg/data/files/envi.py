@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ NANOMETRES = {
     "microns": 1000.0,
 }
 """How many nanometres a unit of a header is."""
+PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
+"""Entries of a header that say where on the ground an image lies."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,15 @@ class EnviImage:
         The value of pixels without data.
     names : tuple of str
         The names of the bands.
+    georeference : mapping of str to Any
+        What the header says of where the image lies, as it is written there.
     """
 
     values: Any
     wavelengths: FloatArray | None
     no_data: float | None
     names: tuple[str, ...]
+    georeference: Mapping[str, Any] = field(default_factory=dict)
 
 
 def header_of(path: Path) -> Path | None:
@@ -120,9 +125,22 @@ def read_envi(path: Path) -> EnviImage:
     return EnviImage(
         values,
         wavelengths_of(metadata, image.nbands),
-        float(metadata["data ignore value"]) if "data ignore value" in metadata else None,
+        _no_data(metadata, path),
         tuple(map(str, metadata.get("band names", ()))),
+        {name: metadata[name] for name in PLACE if name in metadata},
     )
+
+
+def _no_data(metadata: Mapping[str, Any], path: Path) -> float | None:
+    listed = metadata.get("data ignore value")
+    if listed is None:
+        return None
+    try:
+        return float(listed)
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"The header of {path} has the data ignore value {listed!r}, which is no number. Correct it."
+        ) from error
 
 
 def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | None:
@@ -138,13 +156,16 @@ def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | No
     Returns
     -------
     array of shape (n_bands,) or None
-        In nanometres where the unit is known.
+        In nanometres where the unit is known; None where they are not all numbers.
     """
     listed = metadata.get("wavelength")
     if listed is None or len(listed) != n_bands:
         return None
     factor = NANOMETRES.get(str(metadata.get("wavelength units", "")).strip().lower(), 1.0)
-    return np.asarray(listed, dtype=np.float64) * factor
+    try:
+        return np.asarray(listed, dtype=np.float64) * factor
+    except ValueError:
+        return None
 
 
 def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
@@ -186,6 +207,7 @@ def write_envi(
     *,
     wavelengths: Any = None,
     description: str = "",
+    georeference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write an image, one plane a name.
 
@@ -201,6 +223,8 @@ def write_envi(
         In nanometres.
     description : str, optional
         For the header.
+    georeference : mapping of str to Any, optional
+        Further entries of the header, as `EnviImage.georeference` has them.
 
     Returns
     -------
@@ -209,7 +233,7 @@ def write_envi(
     """
     envi = import_optional("spectral.io.envi", extra="scenes", purpose="Writing ENVI files")
     plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
-    metadata: dict[str, Any] = {"band names": plain, "description": description}
+    metadata: dict[str, Any] = {**(georeference or {}), "band names": plain, "description": description}
     if np.isnan(values).any():
         metadata["data ignore value"] = "nan"
     if wavelengths is not None:
