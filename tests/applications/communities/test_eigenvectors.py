@@ -75,3 +75,16 @@ def test_of_a_pair_of_opposite_sign_the_positive_value_comes_first():
     pairs = leading_eigenvectors(path, 1)
     np.testing.assert_allclose(pairs.values, [np.sqrt(2)])
     assert (pairs.vectors > 0).all()
+
+
+def test_a_large_bipartite_graph_keeps_the_positive_value_of_a_pair():
+    rng = np.random.default_rng(0)
+    table = sp.csr_array((rng.random((400, 600)) < 0.02).astype(float))
+    graph = sp.csr_array(sp.block_array([[None, table], [table.T, None]]))
+    assert graph.shape[0] > module.DENSE_NODES
+    first = leading_eigenvectors(graph, 1)
+    assert first.values[0] > 0
+    assert first.residual < 1e-12
+    three = leading_eigenvectors(graph, 3)
+    np.testing.assert_allclose(three.values[:2], [first.values[0], -first.values[0]])
+    assert three.values[2] > 0

@@ -162,3 +162,10 @@ def test_data_frames_bring_names():
     assert as_graph(frame.set_axis([0, 1], axis=0).set_axis([0, 1], axis=1)).names is None
     with pytest.raises(ShapeError, match="another order"):
         as_graph(frame.loc[["b", "a"]])
+
+
+def test_entries_of_rounding_make_no_graph_directed():
+    weights = np.array([[0.0, 2.0, 1e-15], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    found = as_graph(sp.csr_array(weights)).adjacency
+    np.testing.assert_allclose(found.toarray(), weights, atol=1e-14)
+    assert (found != found.T).nnz == 0

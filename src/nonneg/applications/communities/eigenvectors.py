@@ -91,7 +91,9 @@ def leading_eigenvectors(
         values, vectors = values[order[:k]], vectors[:, order[:k]]
     else:
         values, vectors = _arnoldi(adjacency, k, SPECTRA[spectrum], rng, verbose)
-        order = _leading_first(values, spectrum)
+        if spectrum == "magnitude" and _cuts_a_pair(values):
+            values, vectors = _arnoldi(adjacency, k + 1, SPECTRA[spectrum], rng, verbose)
+        order = _leading_first(values, spectrum)[:k]
         values, vectors = values[order], vectors[:, order]
     scale = float(np.abs(values).max())
     n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
@@ -112,6 +114,12 @@ def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
     # A bipartite graph has them in pairs, equal up to rounding.
     step = NO_VALUE * float(np.abs(values).max()) or 1.0
     return np.lexsort((-values, -np.round(np.abs(values) / step)))
+
+
+def _cuts_a_pair(values: FloatArray) -> bool:
+    """Say whether the values are those of a bipartite graph, the last one below 0 without its twin."""
+    below, above = np.sort(-values[values < 0]), np.sort(values[values > 0])
+    return len(below) == len(above) + 1 and np.allclose(below[1:], above, rtol=1e-8, atol=0.0)
 
 
 def _arnoldi(

@@ -244,6 +244,8 @@ def _symmetric(adjacency: SparseMatrix, rule: str | None) -> SparseMatrix:
     if rule is None:
         difference = abs(adjacency - other)
         n_apart = int(np.count_nonzero(difference.data > EQUAL * adjacency.data.max())) // 2
+        if not n_apart:
+            return _tidy((adjacency + other) * 0.5)
         raise UnsupportedInputError(
             f"The graph is directed: {n_apart} pairs of nodes have another weight one way than the other. "
             "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected."
