@@ -169,3 +169,9 @@ def test_entries_of_rounding_make_no_graph_directed():
     found = as_graph(sp.csr_array(weights)).adjacency
     np.testing.assert_allclose(found.toarray(), weights, atol=1e-14)
     assert (found != found.T).nnz == 0
+
+
+def test_ties_that_come_several_times_are_added_in_a_type_that_holds_the_sum():
+    rows = np.repeat([0, 1], 300)
+    found = as_graph(sp.coo_array((np.ones(600, dtype=np.uint8), (rows, 1 - rows))))
+    np.testing.assert_array_equal(found.adjacency.toarray(), [[0, 300], [300, 0]])

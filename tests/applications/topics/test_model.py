@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from nonneg.applications import TopicModel
+from nonneg.applications.topics.documents import checked_counts
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -311,3 +312,11 @@ def test_stop_words_and_empty_lists():
     assert "cat" not in model.vocabulary_
     with pytest.raises(InvalidDataError, match="at least one document"):
         model.transform([])
+
+
+def test_entries_that_come_several_times_are_added_in_a_type_that_holds_the_sum():
+    repeated = sp.coo_array((np.ones(300, dtype=np.uint8), (np.zeros(300, int), np.zeros(300, int))))
+    assert checked_counts(repeated).toarray() == [[300.0]]
+    given = sp.csr_array((np.array([200, 200], np.uint8), [0, 0], [0, 2]), shape=(1, 1))
+    assert checked_counts(given).toarray() == [[400.0]]
+    assert given.nnz == 2

@@ -188,6 +188,9 @@ def _from_matrix(graph: Any) -> SparseMatrix:
         raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
     if shape[0] == 0:
         raise InvalidDataError("The graph has no nodes. Give one with edges.")
+    if sp.issparse(graph) and graph.dtype.kind != "b":
+        # Several entries of one pair are added, which must not happen in a narrow type.
+        return _tidy(graph.astype(np.float64, copy=True))
     return _tidy(sp.csr_array(graph, dtype=np.float64, copy=True))
 
 

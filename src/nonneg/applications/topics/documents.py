@@ -153,9 +153,11 @@ def checked_counts(counts: Any) -> Any:
                 f"Expected counts of shape (n_documents, n_words), one document a row, got {counts.shape}."
             )
     dtype = np.float32 if counts.dtype == np.float32 else np.float64
-    found = sp.csr_array(counts).astype(dtype)
-    if found is counts or np.shares_memory(found.data, getattr(counts, "data", np.zeros(0))):
-        found = found.copy()
+    if sp.issparse(counts):
+        # A copy, before several entries of one word are added: a narrow type would not hold the sum.
+        found = sp.csr_array(counts.astype(dtype, copy=True))
+    else:
+        found = sp.csr_array(counts).astype(dtype, copy=False)
     found.sum_duplicates()
     if found.shape[0] == 0 or found.shape[1] == 0:
         raise InvalidDataError(f"Expected at least one document and one word, got {found.shape}.")
