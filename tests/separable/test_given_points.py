@@ -70,6 +70,13 @@ def test_starts_that_are_none(method, noisy):
         select_anchors(noisy.X - noisy.X.mean(), 3, method=method, init="xray")
 
 
+def test_a_cone_search_starts_from_projections_of_nonnegative_points(noisy):
+    X = np.abs(noisy.X)
+    found = select_anchors(X, 6, init="xray", reduce=8, max_iter=5)
+    anchors = select_anchors(X, 6, method="xray", reduce=8).anchors
+    assert found.objective == select_anchors(X, 6, init=anchors, reduce=8, max_iter=5).objective
+
+
 def test_fast_gradient_takes_no_coefficients(noisy):
     with pytest.raises(InvalidParameterError, match="fast-gradient starts from nothing"):
         select_anchors(noisy.X, 3, method="fast-gradient", init=np.eye(90))

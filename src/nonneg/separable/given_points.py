@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from nonneg._random import Seed
 from nonneg._typing import IntArray
+from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.kernels.portable.column_residuals import to_numpy
 from nonneg.separable.preprocessing import Prepared
@@ -16,7 +17,7 @@ from nonneg.separable.registry import METHODS, find_method
 from nonneg.separable.warm_start import checked_anchors, checked_coefficients
 
 
-def init_among(init: Any, points: Prepared, n_samples: int, n_anchors: int | None, rng: Seed) -> Any:
+def init_among(init: Any, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> Any:
     """Return the start of a convex method in terms of its points.
 
     Parameters
@@ -26,8 +27,8 @@ def init_among(init: Any, points: Prepared, n_samples: int, n_anchors: int | Non
         result, of which the anchors are taken.
     points : Prepared
         What the steps before the search left.
-    n_samples : int
-        The number of rows of X.
+    data : DataMatrix
+        All of X.
     n_anchors : int or None
         How many anchors a named method looks for.
     rng : None, int, Generator, RandomState or SeedSequence
@@ -41,7 +42,8 @@ def init_among(init: Any, points: Prepared, n_samples: int, n_anchors: int | Non
     if init is None:
         return None
     if isinstance(init, str):
-        return _found_by(init, points, n_anchors, rng)
+        return _found_by(init, points, data, n_anchors, rng)
+    n_samples = data.shape[0]
     if hasattr(init, "anchors"):
         init = init.anchors
     if sp.issparse(init) or np.ndim(init) == 2:
@@ -50,7 +52,7 @@ def init_among(init: Any, points: Prepared, n_samples: int, n_anchors: int | Non
     return rows if points.kept is None else _positions(rows, points)
 
 
-def _found_by(name: str, points: Prepared, n_anchors: int | None, rng: Seed) -> IntArray:
+def _found_by(name: str, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
     if name not in {alias for key, method in greedy.items() for alias in (key, *method.aliases)}:
         raise UnknownNameError.of("init", name, greedy)
@@ -60,11 +62,10 @@ def _found_by(name: str, points: Prepared, n_anchors: int | None, rng: Seed) -> 
             "themselves as init."
         )
     entry = find_method(name)
-    if not entry.signed and points.data.extremes()[0] < 0:
+    # As for a search: projections of points that were not negative are taken.
+    if not entry.signed and data.extremes()[0] < 0:
         able = sorted(key for key, method in greedy.items() if method.signed)
-        raise UnsupportedError(
-            f"init={name!r} takes no negative entries, and the points have some. {able} do."
-        )
+        raise UnsupportedError(f"init={name!r} takes no negative entries, and X has some. {able} do.")
     found: IntArray = entry.run(points.data, n_anchors, **({"rng": rng} if entry.seeded else {})).anchors
     return found
 

@@ -174,7 +174,7 @@ def select_anchors(
                 "the number of directions, as well."
             )
         if "init" in keywords:
-            keywords["init"] = init_among(keywords["init"], points, data.shape[0], n_anchors, rng)
+            keywords["init"] = init_among(keywords["init"], points, data, n_anchors, rng)
         found = entry.run(points.data, n_anchors, **keywords)
         _check_found(found, n_anchors, name)
         found = _in_rows_of(with_statements(found, points.data), points, data.shape[0])

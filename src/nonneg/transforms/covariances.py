@@ -6,6 +6,7 @@ realizations of a frame can be replaced by rank(Sigma_n) virtual ones with the s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,7 @@ def frame_covariances(Y: Any) -> FrameCovariances:
     xp = array_namespace(Y)
     _check_finite(xp, Y, ("realization", "frame", "sample"))
     _check_silence(xp, Y)
+    _check_unit(float(xp.max(xp.abs(Y))), str(Y.dtype), "The largest sample")
     scaled = Y / S**0.5
     if S == 1:
         return FrameCovariances(scaled, np.zeros(N), 0.0, S)
@@ -163,6 +165,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     scale = float(xp.max(xp.abs(given)))
     if scale == 0:
         raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
+    _check_unit(math.sqrt(scale), str(given.dtype), "The root of the largest covariance")
     single = "32" in str(given.dtype)
     allowed = (1e-4 if single else 1e-9) * scale
     apart = xp.max(xp.reshape(xp.abs(given - symmetric), (N, -1)), axis=1)
@@ -310,4 +313,15 @@ def _check_silence(xp: Any, Y: Array) -> None:
             "Every frame is constant: they differ from silence by one direction only, which no transform "
             "need be "
             "learnt for. Check how the signal was read and framed."
+        )
+
+
+def _check_unit(size: float, dtype: str, what: str) -> None:
+    """Refuse powers whose squares are no numbers any more: variances are divided by squares of variances."""
+    limits = np.finfo(np.float32 if "32" in dtype else np.float64)
+    if not float(limits.tiny) <= size * size <= math.sqrt(float(limits.max)):
+        verb, remedy = ("overflow", "Divide") if size > 1 else ("vanish", "Multiply")
+        raise InvalidDataError(
+            f"{what} is {size:.3g}: products of powers {verb} in {limits.dtype}. {remedy} the data by a power "
+            "of ten."
         )
