@@ -322,6 +322,6 @@ def _check_unit(size: float, dtype: str, what: str) -> None:
     if not float(limits.tiny) <= size * size <= math.sqrt(float(limits.max)):
         verb, remedy = ("overflow", "Divide") if size > 1 else ("vanish", "Multiply")
         raise InvalidDataError(
-            f"{what} is {size:.3g}: products of powers {verb} in {limits.dtype}. {remedy} the data by a power "
-            "of ten."
+            f"{what} is {size:.3g}: products of powers {verb} in {limits.dtype}. {remedy} the data by a "
+            "power of ten."
         )
