@@ -99,8 +99,12 @@ def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
 def test_the_sides_of_a_bipartite_graph_and_the_groups_across_them():
     pytest.importorskip("networkx")
     women = load_southern_women()
-    sides = MixedMembership(2, "spa").fit(women.X)
+    with pytest.warns(NonnegWarning, match="pairs of opposite sign"):
+        sides = MixedMembership(2, "spa").fit(women.X)
     assert clustering_accuracy(women.y, sides.labels_) == 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MixedMembership(2, "spa", spectrum="magnitude").fit(women.X)
     groups = MixedMembership(2, "spa", spectrum="algebraic").fit(women.X, names=women.sample_names)
     # The two circles of nine women that Davis, Gardner and Gardner described.
     assert sorted(np.bincount(groups.labels_[:18])) == [9, 9]

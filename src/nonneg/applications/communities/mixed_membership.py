@@ -16,7 +16,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.communities.certificate import community_certificate
-from nonneg.applications.communities.eigenvectors import SPECTRA, leading_eigenvectors
+from nonneg.applications.communities.eigenvectors import SPECTRA, come_in_pairs, leading_eigenvectors
 from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
 from nonneg.applications.communities.methods import CHOICES, SearchOptions, find_community_method
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
@@ -244,6 +244,14 @@ class MixedMembership(StoredEstimator):
                 verbose=self.verbose,
             )
             search = method.run(pairs, graph.degrees[connected], self._options(method))
+        if self.spectrum is None and come_in_pairs(pairs.values):
+            warnings.warn(
+                "The leading eigenvalues come in pairs of opposite sign, as those of a bipartite graph do: "
+                "the communities may be its two sides. spectrum='algebraic' (--spectrum) finds groups that "
+                "span both; spectrum='magnitude' says that the sides are meant.",
+                NonnegWarning,
+                stacklevel=2,
+            )
         rule = self.unreached
         if rule == "auto":
             keep = method.unreached is None or self.recovery == "simplex"
