@@ -267,6 +267,8 @@ def halving(
         trial = line.at(step)
         found = line.value(trial)
         lower = active & (found < value)
+        if reads and bool(xp.all(lower)):
+            return SearchOutcome(trial, step, found, lower, n_trials)
         point = select(lower, trial, point, reads=reads)
         taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
         ended = lower | (active & (-slope * step <= noise))

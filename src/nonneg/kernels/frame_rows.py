@@ -93,6 +93,62 @@ def weighted_rows(
     return found
 
 
+def add_single(
+    X: FloatArray, rest: FloatArray, scale: float, starts: IntArray, counts: IntArray
+) -> FloatArray:
+    """Add rows in single precision to others, in place, and return the sums of squares over every frame.
+
+    Parameters
+    ----------
+    X : array of shape (1, n_rows, m)
+        The rows; changed.
+    rest : array of float32 of shape (1, n_rows, m)
+        What is added to them,
+    scale : float
+        times this number.
+    starts, counts : array of int of shape (n_frames,)
+        The first row of each frame, and how many it has.
+
+    Returns
+    -------
+    array of shape (1, n_frames, m)
+        The sums.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    found = np.empty((1, len(starts), X.shape[2]))
+    compiled.add_single(X[0], rest[0], scale, starts, counts, found[0])
+    return found
+
+
+def weighted_rows_twice(
+    X: FloatArray, weights: FloatArray, starts: IntArray, counts: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Multiply the rows of every frame by its weights, in double and in single precision.
+
+    Parameters
+    ----------
+    X : array of shape (1, n_rows, m)
+        The rows.
+    weights : array of shape (1, n_frames, m)
+        Of the frames.
+    starts, counts : array of int of shape (n_frames,)
+        The first row of each frame, and how many it has.
+
+    Returns
+    -------
+    products : array of shape (1, n_rows, m)
+        In double precision,
+    single : array of float32 of shape (1, n_rows, m)
+        and in single precision.
+    """
+    from nonneg.kernels.compiled import frame_rows as compiled
+
+    found, single = np.empty_like(X), np.empty_like(X, dtype=np.float32)
+    compiled.weight_rows_twice(X[0], weights[0], starts, counts, found[0], single[0])
+    return found, single
+
+
 def equalized_factors(
     V: FloatArray, eps0: float, activations: FloatArray, components: FloatArray, n_updates: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -5,6 +5,7 @@ For one matrix of NumPy's float64; the eigenvectors of E^2 are the way for other
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,8 @@ from nonneg._typing import FloatArray
 
 # For smaller matrices a call costs as much as its work.
 SMALLEST = 24
-# Reflections that are applied together, as products.
-BLOCK = 32
+# Reflections that are applied together, as products; a multiple of the rows that kernels take at once.
+BLOCK = 16
 
 
 def serves(E: Any) -> bool:
@@ -42,101 +43,118 @@ def serves(E: Any) -> bool:
 
 @dataclass(frozen=True)
 class SkewTridiagonal:
-    """A skew matrix E = Q T Q'.
+    """A skew matrix E = Q T Q'; matrices with as many rows come and go as panels.
 
     Attributes
     ----------
     beside : array of shape (m - 1,)
         What stands over the diagonal of T; its negative stands under it.
-    reflectors : array of shape (m, m)
+    reflectors : array of shape (padded, padded)
         Row k reflects the entries after the k-th.
-    weighted : list of array
-        Their triangle times V for every block V of reflections, which together are I - V' weighted.
+    triangles : array of shape (padded, block)
+        A block V of reflectors and its rows T of this one together reflect by I - V' T V.
     """
 
     beside: FloatArray
     reflectors: FloatArray
-    weighted: list[FloatArray]
+    triangles: FloatArray
 
     def norm_bound(self) -> float:
-        """Bound the spectral norm by the largest sum of a row.
+        """Bound the spectral norm by the largest sum of a row of T^2.
 
         Returns
         -------
         float
             At most twice the norm.
         """
-        sizes = np.abs(self.beside)
-        sums = np.append(sizes, 0.0) + np.insert(sizes, 0, 0.0)
-        return float(sums.max())
+        m = len(self.beside) + 1
+        # T has nothing before its first entry and after its last one.
+        sizes = np.zeros(m + 3)
+        np.abs(self.beside, out=sizes[2:-2])
+        before, after = sizes[1:-2], sizes[2:-1]
+        sums = before * (before + sizes[:-3]) + after * (after + sizes[3:])
+        return math.sqrt(sums.max())
 
-    def turned(self, P: FloatArray, *, back: bool) -> FloatArray:
-        """Return Q' P, or Q P.
+    def panels(self, P: FloatArray) -> FloatArray:
+        """Return a matrix as panels.
 
         Parameters
         ----------
         P : array of shape (m, p)
-            Not changed.
+            Any.
+
+        Returns
+        -------
+        array of shape (n_panels, padded, columns)
+            Zero where there is nothing of the matrix.
+        """
+        from nonneg.kernels.compiled import reflections as compiled
+
+        found = np.zeros((-(-P.shape[1] // compiled.COLUMNS), len(self.reflectors), compiled.COLUMNS))
+        compiled.put_panels(P, found)
+        return found
+
+    def matrix(self, panels: FloatArray, p: int) -> FloatArray:
+        """Return panels as a matrix.
+
+        Parameters
+        ----------
+        panels : array of shape (n_panels, padded, columns)
+            From `panels`, and what the other methods made of them.
+        p : int
+            How many columns it has.
+
+        Returns
+        -------
+        array of shape (m, p)
+            The matrix.
+        """
+        from nonneg.kernels.compiled import reflections as compiled
+
+        found = np.empty((len(self.beside) + 1, p))
+        compiled.put_matrix(panels, found)
+        return found
+
+    def turn(self, panels: FloatArray, *, back: bool) -> None:
+        """Multiply by Q', or by Q, in place.
+
+        Parameters
+        ----------
+        panels : array of shape (n_panels, padded, columns)
+            Changed.
         back : bool
-            Whether Q P is asked for.
-
-        Returns
-        -------
-        array of shape (m, p)
-            The product.
+            Whether by Q.
         """
-        found = np.array(P, order="C")
-        blocks = list(enumerate(self.weighted))
-        for number, weighted in reversed(blocks) if back else blocks:
-            start = number * BLOCK
-            V = self.reflectors[start : start + len(weighted), start + 1 :]
-            part = found[start + 1 :]
-            part -= V.T @ (weighted @ part) if back else weighted.T @ (V @ part)
-        return found
+        from nonneg.kernels.compiled import reflections as compiled
 
-    def product(self, Z: FloatArray, t: float) -> FloatArray:
-        """Return t T Z.
+        work = np.empty((self.triangles.shape[1], compiled.COLUMNS))
+        compiled.reflect(self.reflectors, self.triangles, back, panels, work)
+
+    def solutions(
+        self, panels: FloatArray, t: float, shifts: FloatArray, scales: FloatArray, *, own: float
+    ) -> FloatArray:
+        """Return (own + t T) times the sum of scales (shifts - t^2 T^2)^-1 times a matrix.
 
         Parameters
         ----------
-        Z : array of shape (m, p)
-            In the coordinates of T.
-        t : float
-            A factor.
-
-        Returns
-        -------
-        array of shape (m, p)
-            The product.
-        """
-        beside = (t * self.beside)[:, None]
-        found = np.empty_like(Z)
-        np.multiply(beside, Z[1:], out=found[:-1])
-        found[-1] = 0.0
-        found[1:] -= beside * Z[:-1]
-        return found
-
-    def solutions(self, Z: FloatArray, t: float, shifts: FloatArray, scales: FloatArray) -> FloatArray:
-        """Return the sum of scales (shifts - t^2 T^2)^-1 Z.
-
-        Parameters
-        ----------
-        Z : array of shape (m, p)
-            In the coordinates of T.
+        panels : array of shape (n_panels, padded, columns)
+            The matrix, in the coordinates of T.
         t : float
             A factor of T.
         shifts, scales : array of shape (n,)
             Positive numbers.
+        own : float
+            A number.
 
         Returns
         -------
-        array of shape (m, p)
-            The sum.
+        array of shape (n_panels, padded, columns)
+            The product.
         """
         from nonneg.kernels.compiled import skew_tridiagonal as compiled
 
-        found = np.empty_like(Z)
-        compiled.sum_of_solutions(t * self.beside, Z, shifts, scales, found)
+        found = np.empty_like(panels)
+        compiled.sum_of_solutions(t * self.beside, panels, shifts, scales, own, found)
         return found
 
 
@@ -153,17 +171,15 @@ def skew_tridiagonal(E: FloatArray) -> SkewTridiagonal:
     SkewTridiagonal
         Equal to E up to rounding of its norm.
     """
+    from nonneg.kernels.compiled import reflections
     from nonneg.kernels.compiled import skew_tridiagonal as compiled
 
     m = len(E)
-    reflectors, weights, beside = np.zeros((m, m)), np.empty(m - 1), np.empty(m - 1)
-    compiled.tridiagonalize(np.array(E, order="C"), reflectors, weights, beside)
-    blocks: list[FloatArray] = []
-    # The last row has nothing to reflect.
-    for start in range(0, m - 2, BLOCK):
-        stop = min(start + BLOCK, m - 2)
-        V = reflectors[start:stop, start + 1 :]
-        factor = np.zeros((stop - start, stop - start))
-        compiled.triangular_factor(V @ V.T, weights[start:stop], factor)
-        blocks.append(factor @ V)
-    return SkewTridiagonal(beside, reflectors, blocks)
+    padded = -(-m // reflections.ROWS) * reflections.ROWS
+    A, reflectors = np.zeros((padded, padded)), np.zeros((padded, padded))
+    weights, beside = np.zeros(padded), np.empty(m - 1)
+    A[:m, :m] = E
+    compiled.tridiagonalize(A, reflectors, weights, beside, np.empty((4, padded)))
+    triangles = np.zeros((padded, BLOCK))
+    reflections.put_triangles(reflectors, weights, triangles)
+    return SkewTridiagonal(beside, reflectors, triangles)

@@ -38,7 +38,7 @@ ROUNDING = 1e-16
 # Products of full size that eigenvectors cost about as much as.
 EIGENVECTOR_PRODUCTS = 6
 # The same of a tridiagonal form and what is done with it.
-TRIDIAGONAL_PRODUCTS = 4
+TRIDIAGONAL_PRODUCTS = 3
 
 
 class SlopedObjective(Protocol):
@@ -305,8 +305,8 @@ class _PolarForm:
     """Polar factors by a tridiagonal form of E: (I + t T) (I - t^2 T^2)^(-1/2) is a sum of inverses."""
 
     def __init__(self, E: FloatArray, P: FloatArray) -> None:
-        self.form = skew_tridiagonal(E)
-        self.coordinates = self.form.turned(P, back=False)
+        self.form, self.p = skew_tridiagonal(E), P.shape[1]
+        self.coordinates = self._turned(P)
         self.norm = self.form.norm_bound()
 
     def serves(self, t: float) -> bool:
@@ -316,15 +316,25 @@ class _PolarForm:
     def at(self, t: float) -> FloatArray:
         """Return R(t) P, with an axis of one problem."""
         shifts, scales = inverse_root_nodes(1.0 + (t * self.norm) ** 2, ROUNDING)
-        half = self.form.solutions(self.coordinates, t, 1.0 + shifts, scales)
-        half += self.form.product(half, t)
-        return self.form.turned(half, back=True)[None, ...]
+        return self._moved(self.coordinates, t, 1.0 + shifts, scales, own=1.0)
 
     def velocity(self, point: FloatArray, t: float) -> FloatArray:
-        """Return E (I - t^2 E^2)^-1 times a point, with an axis of one problem."""
-        one = np.ones(1)
-        turned = self.form.solutions(self.form.turned(point[0, ...], back=False), t, one, one)
-        return self.form.turned(self.form.product(turned, 1.0), back=True)[None, ...]
+        """Return E (I - t^2 E^2)^-1 times a point, for t that is not 0, with an axis of one problem."""
+        return self._moved(self._turned(point[0, ...]), t, np.ones(1), np.full(1, 1.0 / t), own=0.0)
+
+    def _turned(self, P: FloatArray) -> FloatArray:
+        """Return a matrix in the coordinates of the form."""
+        panels = self.form.panels(P)
+        self.form.turn(panels, back=False)
+        return panels
+
+    def _moved(
+        self, panels: FloatArray, t: float, shifts: FloatArray, scales: FloatArray, *, own: float
+    ) -> FloatArray:
+        """Return a function of E times what has given coordinates, with an axis of one problem."""
+        moved = self.form.solutions(panels, t, shifts, scales, own=own)
+        self.form.turn(moved, back=True)
+        return self.form.matrix(moved, self.p)[None, ...]
 
 
 def _known_norm(E: Array, reads: bool, norm: float | None) -> float:
@@ -339,6 +349,8 @@ def _halvings(norm: float) -> int:
 
 def _binomial_terms(norm: float, enough: float) -> int:
     """Return how many terms of (1 - x^2)^(-1/2) after the first matter up to a norm below 1."""
+    if norm >= 1.0:
+        return 60
     n_terms, weight, size = 0, 1.0, 1.0
     while n_terms < 60 and weight * size > enough:
         n_terms += 1

@@ -111,6 +111,7 @@ def rotation_step(
     objective: RotationObjective,
     point: Point,
     *,
+    value: Array | None = None,
     search: str = "wolfe",
     retraction: str = "exponential",
     max_trials: int | None = None,
@@ -124,6 +125,8 @@ def rotation_step(
         What is minimised.
     point : tuple of array
         Where it begins.
+    value : array of shape (batch,), optional
+        Of the objective there, where it is known.
     search : {"wolfe", "halving"}
         The line search.
     retraction : {"exponential", "polar"}
@@ -148,7 +151,10 @@ def rotation_step(
     curve = CURVES[retraction](direction, point[0], reads=reads, norm=bound)
     line = _Line(objective if local is None else local, curve)
     options = {} if max_trials is None else {"max_trials": max_trials}
-    value = objective.value(point) if local is None else local.value(local.start)
+    if local is not None:
+        value = local.value(local.start)
+    elif value is None:
+        value = objective.value(point)
     outcome = SEARCHES[search](line, point, value, slope, reads=reads, **options)
     if local is not None and outcome.point is not point:
         outcome = replace(outcome, point=objective.at(outcome.point[0]))

@@ -39,14 +39,17 @@ def advance_joint_diagonalization(
     xp = array_namespace(state.frames)
     n = data.n_frames
     X, transform = state.frames, state.transform
-    V = variances(X, data)
+    V, value = state.known.get("V"), state.known.get(("L", options.eps0))
+    if V is None:
+        V = variances(X, data)
     objective = DiagonalityObjective(data, options.eps0)
     gradient = xp.zeros_like(X[:, 0, 0])
-    step, searched, value = gradient, xp.ones_like(gradient), None
+    step, searched = gradient, xp.ones_like(gradient)
     for _ in range(options.n_rotation_updates):
         done = rotation_step(
             objective,
             (transform, X, V),
+            value=value,
             search=options.search,
             retraction=options.retraction,
             max_trials=options.max_trials,
@@ -59,4 +62,7 @@ def advance_joint_diagonalization(
     # The search ends with the sum of logarithms, without the constant.
     L = likelihood(V, options.eps0) if value is None else data.n_frames * data.frame_length + value
     new = replace(state, transform=transform, frames=X, n_done=state.n_done + 1)
+    new.known["V"] = V
+    if value is not None:
+        new.known["L", options.eps0] = value
     return new, {"loss": L, "L": L, "gradient": gradient, "step": step, "searched": searched}

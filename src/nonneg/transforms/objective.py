@@ -7,7 +7,7 @@ realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -15,8 +15,9 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.descent.line_search import Point
 from nonneg.orthogonal.quasi_newton import symmetric_curvature
-from nonneg.transforms.likelihoods import inner_products, sum_of_logs, variances, weighted_rows
+from nonneg.transforms.likelihoods import inner_products, sum_of_logs, weighted_rows
 from nonneg.transforms.local_fit import LocalFit, serves
+from nonneg.transforms.row_products import frames_and_variances, weighted_sums
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class VarianceObjective(ABC):
         tuple of array
             P, X and V.
         """
-        X = self.data.rows @ array_namespace(P).matrix_transpose(P)
-        return P, X, variances(X, self.data)
+        return P, *frames_and_variances(P, self.data)
 
     @abstractmethod
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
@@ -132,9 +132,8 @@ class VarianceObjective(ABC):
         array of shape (batch, m, p)
             ``2 (X F'(V))' rows``.
         """
-        _, X, V = point
-        weighted = weighted_rows(X, self.weights(V), 2.0, self.data)
-        return array_namespace(X).matrix_transpose(weighted) @ self.data.rows
+        P, X, V = point
+        return weighted_sums(P, X, self.weights(V), self.data, self.eps0)
 
     def slope(self, point: Point, velocity: Array) -> Array:
         """Return the derivative for a given change of P.
@@ -289,7 +288,15 @@ class DivergenceObjective(FitObjective):
 
 @dataclass(frozen=True)
 class DiagonalityObjective(VarianceObjective):
-    """L as a function of the transform (46 to 50)."""
+    """L as a function of the transform (46 to 50).
+
+    Attributes
+    ----------
+    latest : list of tuple
+        The variances whose weights were asked for last, and these.
+    """
+
+    latest: list[tuple[Array, Array]] = field(default_factory=list, repr=False, compare=False)
 
     def value(self, point: Point) -> Array:
         """Return L without its constant.
@@ -319,7 +326,10 @@ class DiagonalityObjective(VarianceObjective):
         array of shape (batch, n_frames, m)
             1 / (V + eps0).
         """
-        return 1.0 / (V + self.eps0)
+        # Gradient and curvature ask for those of the same point.
+        if not self.latest or self.latest[0][0] is not V:
+            self.latest[:] = [(V, 1.0 / (V + self.eps0))]
+        return self.latest[0][1]
 
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
         """Return the parts of the curvature (49) less one, which is zero on the diagonal.
@@ -336,9 +346,10 @@ class DiagonalityObjective(VarianceObjective):
         less, least : float
             Rounding is all that is left where two atoms have proportional variances, as each has with itself.
         """
-        V = point[2] + self.eps0
+        V = point[2]
         twice = 2.0 * self.data.n_frames
-        return products_of(1.0 / V, V), twice, twice * 8.0 * float(array_namespace(V).finfo(V.dtype).eps)
+        rounding = 8.0 * float(array_namespace(V).finfo(V.dtype).eps)
+        return products_of(self.weights(V), V + self.eps0), twice, twice * rounding
 
 
 def products_of(weights: Array, V: Array) -> Array:

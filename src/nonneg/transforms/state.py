@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
@@ -46,6 +47,11 @@ class TransformState:
     lanes: IntArray
     n_done: int = 0
     marks: FloatArray | None = None
+
+    @cached_property
+    def known(self) -> dict[Any, Any]:
+        """What an iteration that ended here has computed, for the next one; a copy begins with nothing."""
+        return {}
 
     @property
     def batch(self) -> int:

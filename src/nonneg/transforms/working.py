@@ -21,6 +21,8 @@ from nonneg.transforms.state import TransformState, transformed_frames
 # Directions with singular values below this share of the largest are rounding.
 NEGLIGIBLE_DIRECTION = 1e-12
 NEGLIGIBLE_SINGLE = 1e-6
+# Rounding to single precision is below a hundredth of that for directions below this share.
+SINGLE_DIRECTION = 1e-7
 # Directions and rows are left out where that saves at least this share of them.
 WORTH = 0.1
 
@@ -56,6 +58,24 @@ class WorkingFrames:
     def largest_entry(self) -> float:
         """The largest size of an entry of the rows."""
         return float(np.abs(self.rows).max())
+
+    @cached_property
+    def n_double(self) -> int:
+        """How many directions come before those that single precision is enough for."""
+        sizes = np.linalg.norm(self.rows, axis=0)
+        large = np.flatnonzero(sizes > SINGLE_DIRECTION * sizes.max())
+        n_double = int(large[-1]) + 1 if len(large) else 0
+        return n_double if n_double <= (1.0 - WORTH) * len(sizes) else len(sizes)
+
+    @cached_property
+    def leading_rows(self) -> FloatArray:
+        """The first `n_double` coordinates of the rows."""
+        return np.ascontiguousarray(self.rows[:, : self.n_double])
+
+    @cached_property
+    def trailing_rows(self) -> FloatArray:
+        """The other ones of `single_rows`."""
+        return np.ascontiguousarray(self.single_rows[:, self.n_double :])
 
     @cached_property
     def single_rows(self) -> FloatArray:

@@ -28,6 +28,22 @@ def sum_squares(X, starts, counts, out):
 
 
 @jit(fastmath=MATH)
+def add_single(X, rest, scale, starts, counts, out):
+    """Add rows in single precision, times a factor, to X, and put the sums of squares into `out`."""
+    m = X.shape[1]
+    for i in range(starts.shape[0]):
+        total = out[i]
+        for a in range(m):
+            total[a] = 0.0
+        for r in range(starts[i], starts[i] + counts[i]):
+            row, more = X[r], rest[r]
+            for a in range(m):
+                entry = row[a] + scale * more[a]
+                row[a] = entry
+                total[a] += entry * entry
+
+
+@jit(fastmath=MATH)
 def weight_rows(X, weights, factor, starts, counts, out):
     """Put the rows of every frame, times its weights and a factor, into `out`."""
     m = X.shape[1]
@@ -37,6 +53,20 @@ def weight_rows(X, weights, factor, starts, counts, out):
             row, into = X[r], out[r]
             for a in range(m):
                 into[a] = row[a] * (factor * weight[a])
+
+
+@jit(fastmath=MATH)
+def weight_rows_twice(X, weights, starts, counts, out, single):
+    """Put the rows of every frame, times its weights, into `out` and `single`."""
+    m = X.shape[1]
+    for i in range(starts.shape[0]):
+        weight = weights[i]
+        for r in range(starts[i], starts[i] + counts[i]):
+            row, into, rounded = X[r], out[r], single[r]
+            for a in range(m):
+                entry = row[a] * weight[a]
+                into[a] = entry
+                rounded[a] = entry
 
 
 @jit(fastmath=MATH, error_model="numpy")

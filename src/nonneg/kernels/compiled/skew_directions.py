@@ -25,6 +25,7 @@ def put_direction(G, products, less, least, E, facts):
             for i in range(top, min(top + TILE, m)):
                 if left == top:
                     E[i, i] = 0.0
+                own = 0.0
                 for j in range(max(left, i + 1), min(left + TILE, m)):
                     skew = 0.5 * (G[i, j] - G[j, i])
                     curvature = products[i, j] + products[j, i] - less
@@ -38,8 +39,9 @@ def put_direction(G, products, less, least, E, facts):
                     slope += skew * entry
                     squared += entry * entry
                     size = abs(entry)
-                    sums[i] += size
+                    own += size
                     sums[j] += size
+                sums[i] += own
     largest = 0.0
     for i in range(m):
         largest = max(largest, sums[i])
