@@ -216,3 +216,20 @@ def test_maps_take_over_where_the_scene_lies(planted, tmp_path, capsys):
     assert main([*words, "-o", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     assert read_cube(tmp_path / "out" / "abundances.hdr").georeference == {"map info": place}
+
+
+def test_pixels_without_data_do_not_look_like_pixels_without_a_material(planted, tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
+    for name, hatched in [("whole", False), ("gap", True)]:
+        np.save(tmp_path / f"{name}.npy", values)
+        words = ["unmix", str(tmp_path / f"{name}.npy"), "-k", "3", "--no-data", "nan", "--quiet"]
+        assert main([*words, "-o", str(tmp_path / name)]) == 0
+        page = (tmp_path / name / "report.html").read_text()
+        assert ("pixels without data are hatched" in page) == hatched
+        assert ('class="pictures large holes"' in page) == hatched
+        values[next((r, c) for r in range(3) for c in range(3) if r * COLUMNS + c not in planted.anchors)] = (
+            np.nan
+        )
+    capsys.readouterr()

@@ -159,9 +159,15 @@ def candidate_curve(
 
 
 def heat_map(
-    factor: FloatArray, what: str, names: Sequence[str] | None = None, *, ordered: bool = False
+    factor: FloatArray,
+    what: str,
+    names: Sequence[str] | None = None,
+    *,
+    ordered: bool = False,
+    line: str = "component",
+    largest: float | None = None,
 ) -> str:
-    """Draw a factor with one line a component, each scaled to its own maximum.
+    """Draw a factor with one line a component, each scaled to its own maximum or all to one number.
 
     Parameters
     ----------
@@ -173,6 +179,10 @@ def heat_map(
         Names along the long side; written where they are few.
     ordered : bool, default=False
         Whether the long side was sorted, so that positions on it mean nothing.
+    line : str, default="component"
+        What a line stands for.
+    largest : float, default=None
+        The number that is drawn darkest in every line; None takes each line's own maximum.
 
     Returns
     -------
@@ -180,7 +190,8 @@ def heat_map(
         An SVG element. More than `N_BINS` positions are averaged in groups.
     """
     n_components, length = factor.shape
-    cells = scaled_rows(averaged(factor, N_BINS))
+    cells = averaged(factor, N_BINS)
+    cells = scaled_rows(cells) if largest is None else cells / largest
     figure, axes = page_figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)))
     axes.imshow(
         cells,
@@ -200,7 +211,7 @@ def heat_map(
         axes.set_xticks([])
     axes.tick_params(length=0)
     axes.set_xlabel(what, color=INK)
-    axes.set_ylabel("component", color=INK)
+    axes.set_ylabel(line, color=INK)
     return svg_text(figure, f"Heat map by {what}")
 
 

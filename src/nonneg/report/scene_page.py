@@ -123,6 +123,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
             }
             for at, label in enumerate(_labels(record, pictures.names)[:N_MAPS])
         ],
+        "holes": record["data"]["n_left_out"] > 0,
         "left": {
             "source": data_address(picture_png(pictures.residuals[::step, ::step], worst)),
             "worst": wording.percent(worst),

@@ -11,6 +11,8 @@ from nonneg.report import figures, wording
 from nonneg.report.rendering import drawing, render
 
 N_CHIPS = 15
+ALIKE = 10.0
+"""Topics that share so many of their 20 top words are much alike: drawn darkest."""
 
 
 def topic_sentence(record: Mapping[str, Any]) -> str:
@@ -69,9 +71,18 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         "topics": [_topic(topics[at]) for at in order],
         "anchored": any(entry["anchor"] is not None for entry in topics),
         "shares": drawing(figures.strengths(shares, "topic")),
-        "shared": drawing(figures.heat_map(shared, "topic", [str(at) for at in range(len(topics))]))
+        "shared": drawing(
+            figures.heat_map(
+                shared,
+                "topic",
+                [str(at) for at in range(len(topics))],
+                line="topic",
+                largest=max(most, ALIKE),
+            )
+        )
         if most > 0
         else None,
+        "darkest": wording.number(max(most, ALIKE)),
         "pairs": _pairs(shared, topics),
         "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
         "facts": _facts(record),
