@@ -149,6 +149,9 @@ def test_errors(tmp_path, capsys, folder):
     records.write_text('{"body": "x"}\n')
     with pytest.raises(FileFormatError, match=r"no text under 'text'; found \['body'\]"):
         read_documents([records])
+    records.write_text('{"text": null}\n')
+    with pytest.raises(FileFormatError, match="a text was expected under 'text', found null"):
+        read_documents([records])
     records.write_text("{broken\n")
     with pytest.raises(FileFormatError, match="line 1: not JSON"):
         read_documents([records])

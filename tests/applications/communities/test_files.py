@@ -10,7 +10,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from nonneg.applications.communities.files import read_graph
-from nonneg.exceptions import FileFormatError, UnknownNameError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 
 def written(folder, name, text):
@@ -166,3 +166,11 @@ def test_a_matrix_in_text_is_told(tmp_path):
     rows = "\n".join(" ".join(str((i + j) % 2) for j in range(6)) for i in range(6))
     found = read_graph(written(tmp_path, "matrix.txt", rows))
     assert "up to 6 cells; the first three" in found.notes[-1]
+
+
+def test_delimiters(tmp_path):
+    path = written(tmp_path, "a.txt", '"a"\tb\nb\tc\n')
+    assert read_graph(path, delimiter="\\t").names == ("a", "b", "c")
+    for wrong in ("", ",,"):
+        with pytest.raises(InvalidParameterError, match="delimiter must be one character"):
+            read_graph(path, delimiter=wrong)

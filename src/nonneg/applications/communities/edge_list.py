@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 DUPLICATES = ("sum", "max")
 COMMENTS = ("#", "%")
@@ -96,7 +96,13 @@ def read_edge_list(
     ------
     FileFormatError
         If a line has a weight that is no number, or nothing is left.
+    InvalidParameterError
+        If the delimiter is not one character.
     """
+    if delimiter is not None:
+        delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
+        if len(delimiter) != 1:
+            raise InvalidParameterError(f"delimiter must be one character, got {delimiter!r}.")
     places: dict[str, int] = {}
     first_line: list[str] = []
     most_cells = 0

@@ -229,7 +229,12 @@ def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
             raise FileFormatError(
                 f"{path}, line {at}: not JSON ({error}). One object a line was expected."
             ) from error
-        if not isinstance(entry, dict) or not isinstance(entry.get(key), str):
+        if isinstance(entry, dict) and key in entry and not isinstance(entry[key], str):
+            raise FileFormatError(
+                f"{path}, line {at}: a text was expected under {key!r}, found {json.dumps(entry[key])[:40]}. "
+                'Leave the line out, or write "" for an empty document.'
+            )
+        if not isinstance(entry, dict) or key not in entry:
             keys = sorted(entry) if isinstance(entry, dict) else type(entry).__name__
             raise FileFormatError(
                 f"{path}, line {at}: no text under {key!r}; found {keys}. Name the key with --text-column."
