@@ -120,3 +120,14 @@ def test_damaged_libraries_are_told(tmp_path):
     np.savez(archive, spectra=np.eye(2))
     with pytest.raises(FileFormatError, match=r"found \['spectra'\]"):
         read_library(archive)
+
+
+def test_numbers_of_bands_are_no_wavelengths(tmp_path):
+    path = tmp_path / "endmembers.csv"
+    path.write_text("band,soil,water\n0,1,3\n1,2,2\n2,3,1\n")
+    library = read_library(path)
+    assert library.wavelengths is None
+    found = match_library([[3.0, 2.0, 1.0]], library, wavelengths=[400, 500, 600])
+    assert found.names == ("water",)
+    path.write_text("wavelength,soil\n400,1\n500,2\n")
+    assert read_library(path).wavelengths.tolist() == [400, 500]

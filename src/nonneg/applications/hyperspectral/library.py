@@ -18,6 +18,10 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.metrics.angles import spectral_angles
 
 
+BAND_NUMBERS = ("band", "bands")
+"""Headings of a first column that holds no wavelengths."""
+
+
 @dataclass(frozen=True)
 class SpectralLibrary:
     """Spectra of known materials.
@@ -173,7 +177,8 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     Parameters
     ----------
     path : path
-        A .csv file whose first column holds wavelengths and whose header names the materials of the others;
+        A .csv file whose first column holds wavelengths (or numbers of bands, if it is called ``band``) and
+        whose header names the materials of the others;
         a .npz file with the arrays ``names``, ``spectra`` and maybe ``wavelengths``; or an ENVI library.
 
     Returns
@@ -214,7 +219,7 @@ def _npz_library(path: Path) -> tuple[Any, Any, Any]:
     return arrays["names"], arrays["spectra"], arrays.get("wavelengths")
 
 
-def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray]:
+def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = [row for row in csv.reader(stream) if row]
@@ -226,4 +231,6 @@ def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray]:
             f"{path} is no library of spectra: {error}. Expected a header with names, then rows of numbers, "
             "the first one the wavelength."
         ) from error
-    return rows[0][1:], table[:, 1:].T, table[:, 0]
+    # Numbers of bands, as in the file of a scene without wavelengths, are none.
+    numbered = rows[0][0].strip().lower() in BAND_NUMBERS
+    return rows[0][1:], table[:, 1:].T, None if numbered else table[:, 0]
