@@ -17,7 +17,6 @@ from nonneg.data.files.envi import header_of, read_envi_library
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.metrics.angles import spectral_angles
 
-
 BAND_NUMBERS = ("band", "bands")
 """Headings of a first column that holds no wavelengths."""
 
