@@ -7,7 +7,9 @@ import pytest
 import scipy.sparse as sp
 from tests.references.holders import TORCH, bring
 
+from nonneg._threads import threads
 from nonneg.kernels import column_residuals as residuals
+from nonneg.kernels import self_dictionary
 from nonneg.kernels.portable import column_residuals as portable_residuals
 from nonneg.kernels.portable import self_dictionary as portable
 from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope, best_atoms, dictionary_of, near_tie
@@ -121,6 +123,21 @@ def test_the_bound_covers_the_errors_seen(rng):
     assert 0 < error < 0.5 * near_tie(m)
 
 
+@pytest.mark.parametrize("products", [1, 3 * 256 * 900 * 10])
+def test_the_scan_is_the_same_in_many_calls(products, rng, monkeypatch):
+    # Now and then two points are too close to call.
+    X, R = np.tile(rng.random((450, 9)), (2, 1)), rng.standard_normal((900, 9))
+    X[450:] += 1e-9 * rng.standard_normal((450, 9))
+    slope = slope_of(rng, 900)
+    expected = scores_of(X - X.mean(axis=0), R, slope).argmin(axis=0)
+    monkeypatch.setattr(self_dictionary, "ONE_CALL", products)
+    for n_jobs in (1, 2):
+        with threads(n_jobs):
+            assert np.array_equal(best_atoms(dictionary_of(X), R, slope), expected)
+            some = np.arange(0, 900, 2)[::-1]
+            assert np.array_equal(best_atoms(dictionary_of(X), R, slope, some), expected[some])
+
+
 def test_radius_is_not_below_the_true_one(rng):
     X = rng.random((200, 6)) + 5.0
     true = np.linalg.norm(X - X.mean(axis=0), axis=1).max()
@@ -167,6 +184,10 @@ def test_residuals_follow_the_coefficients(form, rng):
     after = residuals.advance_residuals(
         dictionary, R, entering, keep=keep, gain=gain, leaving=leaving, cut=cut
     )
+    assert np.allclose(to_numpy(after), (X.T @ moved - X.T).T, rtol=0, atol=1e-13)
+    moved = 0.75 * C
+    moved[entering, np.arange(n)] += 0.25
+    after = residuals.advance_residuals(dictionary, R, entering, keep=0.75, gain=0.25)
     assert np.allclose(to_numpy(after), (X.T @ moved - X.T).T, rtol=0, atol=1e-13)
     fit, square = residuals.column_products(dictionary, R, entering)
     host = to_numpy(R)

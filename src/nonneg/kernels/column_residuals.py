@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,7 @@ def column_products(dictionary: Dictionary, residual: Array, chosen: IntArray) -
 
     residual = _on_host(residual)
     fit, square = np.empty(len(chosen)), np.empty(len(chosen))
-
-    def work(start: int, stop: int) -> None:
-        for first, last in _steps(dictionary, start, stop):
-            own, source, (places,) = _rows(dictionary, first, last, chosen)
-            part = slice(first, last)
-            compiled.column_products(own, source, places, residual[part], fit[part], square[part])
-
-    over_ranges(work, len(chosen), grain=GRAIN, operations=4.0 * residual.size)
+    _over_columns(compiled.column_products, dictionary, (chosen,), (), (residual, fit, square))
     return fit, square
 
 
@@ -91,22 +85,17 @@ def advance_residuals(
         return portable.advance_residuals(dictionary.points, residual, entering, leaving, keep, gain, cut)
     from nonneg.kernels.compiled import self_dictionary as compiled
 
+    residual = _on_host(residual)
+    out = np.empty_like(residual)
+    if leaving is None and isinstance(keep, float) and isinstance(gain, float):
+        _over_columns(compiled.step_residuals, dictionary, (entering,), (keep, gain), (residual, out))
+        return out
     n = len(entering)
     shares = [
         np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))) for value in (keep, gain, cut)
     ]
-    residual = _on_host(residual)
-    out = np.empty_like(residual)
-    leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)
-
-    def work(start: int, stop: int) -> None:
-        for first, last in _steps(dictionary, start, stop):
-            own, source, (enter, leave) = _rows(dictionary, first, last, entering, leaves)
-            part = slice(first, last)
-            parts = (share[part] for share in shares)
-            compiled.advance_residuals(own, source, enter, leave, *parts, residual[part], out[part])
-
-    over_ranges(work, n, grain=GRAIN, operations=4.0 * residual.size)
+    leaves = np.full(n, -1, dtype=np.int64) if leaving is None else leaving
+    _over_columns(compiled.advance_residuals, dictionary, (entering, leaves), (), (*shares, residual, out))
     return out
 
 
@@ -172,8 +161,8 @@ def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
     if not sp.issparse(points):
         return turned @ points.astype(np.float64, copy=False) - points
     out = np.empty(points.shape)
-    for start, stop in _steps(dictionary, 0, points.shape[0]):
-        out[start:stop] = (turned[start:stop] @ points).toarray() - points[start:stop].toarray()
+    for part in _dense_parts(points, 0, len(out)):
+        out[part] = (turned[part] @ points).toarray() - points[part].toarray()
     return out
 
 
@@ -181,19 +170,32 @@ def _on_host(residual: Array) -> FloatArray:
     return np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
 
 
-def _steps(dictionary: Dictionary, start: int, stop: int) -> Any:
-    points = dictionary.points
-    step = max(1, ENTRIES // points.shape[1]) if sp.issparse(points) else stop - start
-    for first in range(start, stop, max(1, step)):
-        yield first, min(first + step, stop)
+def _dense_parts(points: Any, start: int, stop: int) -> Iterator[slice]:
+    # Ranges of sparse points that are made dense.
+    step = max(1, ENTRIES // points.shape[1])
+    return (slice(first, min(first + step, stop)) for first in range(start, stop, step))
 
 
-def _rows(dictionary: Dictionary, start: int, stop: int, *indices: IntArray) -> Any:
-    # The points of the columns, and where to find the points that are asked for.
+def _over_columns(
+    kernel: Any,
+    dictionary: Dictionary,
+    indices: tuple[IntArray, ...],
+    numbers: tuple[float, ...],
+    arrays: tuple[Any, ...],
+) -> None:
+    # `kernel` is given the points of the columns, those that the indices name, and ranges of the columns.
     points = dictionary.points
-    wanted = [np.ascontiguousarray(index[start:stop], dtype=np.int64) for index in indices]
-    if not sp.issparse(points):
-        return points[start:stop], points, wanted
-    named = np.unique(np.concatenate([index[index >= 0] for index in wanted]))
-    places = [np.where(index >= 0, np.searchsorted(named, index), -1) for index in wanted]
-    return points[start:stop].toarray(), points[named].toarray(), places
+    indices = tuple(np.ascontiguousarray(index, dtype=np.int64) for index in indices)
+
+    def work(start: int, stop: int) -> None:
+        if not sp.issparse(points):
+            kernel(points, points, *indices, *numbers, *arrays, start, stop)
+            return
+        for part in _dense_parts(points, start, stop):
+            wanted = [index[part] for index in indices]
+            named = np.unique(np.concatenate([index[index >= 0] for index in wanted]))
+            places = [np.where(index >= 0, np.searchsorted(named, index), -1) for index in wanted]
+            own, source, views = points[part].toarray(), points[named].toarray(), [of[part] for of in arrays]
+            kernel(own, source, *places, *numbers, *views, 0, len(own))
+
+    over_ranges(work, len(indices[0]), grain=GRAIN, operations=4.0 * points.shape[0] * points.shape[1])

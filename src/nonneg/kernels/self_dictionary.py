@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.compiled_products import single_threaded_products
 from nonneg.kernels.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
 from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.portable import self_dictionary as portable
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 # A block of scores (256 KB) and the points and residuals that make it stay in a core's second-level cache.
 ROWS = 256
 COLUMNS = 256
+# Products in one call of a compiled scan, which takes two milliseconds then: where other processes use the
+# cores too, threads that never meet were seen to stay on the same one.
+ONE_CALL = 1 << 25
 # Roundings in one score beside those of its sum: of the point, of the residual, of the scales, of what is
 # added at listed entries.
 ROUNDINGS = 8
@@ -233,22 +237,14 @@ def best_atoms(
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
     scan = _HostScan(dictionary, residual, slope)
-    n_points, m = residual.shape
     groups = dictionary.groups if len(wanted) > FEWEST_POINTS else None
-    find: Callable[[IntArray], IntArray] = scan.columns
-    if groups is not None:
-        if not len(groups.leaders):
-            groups.follow(scan.columns(wanted[:: max(1, len(wanted) // COLUMNS)]))
-        find = scan.grouped(groups)
-    parts = over_ranges(
-        lambda start, stop: find(wanted[start:stop]),
-        len(wanted),
-        grain=COLUMNS if len(wanted) > 4 * COLUMNS else 64,
-        operations=0.2 * 2.0 * n_points * m * len(wanted),
-    )
-    found = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    if groups is not None:
-        groups.follow(found)
+    if groups is None:
+        return scan.columns(wanted)
+    if not len(groups.leaders):
+        groups.follow(scan.columns(wanted[:: max(1, len(wanted) // COLUMNS)]))
+    find = scan.grouped(groups)
+    found = np.concatenate(scan.over(lambda start, stop: find(wanted[start:stop]), len(wanted)))
+    groups.follow(found)
     return found
 
 
@@ -262,30 +258,66 @@ class _HostScan:
         base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
         self.scaling = (self.centre, dictionary.inverse, slope.base, base_inverse)
         self.listed = (slope.indptr, slope.rows, slope.extra)
-        self.tol = near_tie(residual.shape[1])
-        self.rounded = None if sp.issparse(self.points) else dictionary.rounded
+        self.tol: Any = np.float32(near_tie(residual.shape[1]))
+        self.rounded: Any = None if sp.issparse(self.points) else dictionary.rounded
         if self.rounded is not None:
             np.multiply(slope.base, base_inverse, out=self.rounded[:, -1], casting="same_kind")
 
+    def over(self, work: Callable[[int, int], Any], n_columns: int) -> list[Any]:
+        """Call `work(start, stop)` on ranges that cover some columns."""
+        n_points, m = self.residual.shape
+        return over_ranges(
+            work,
+            n_columns,
+            grain=COLUMNS if n_columns > 4 * COLUMNS else 64,
+            operations=0.2 * 2.0 * n_points * m * n_columns,
+        )
+
     def columns(self, wanted: IntArray) -> IntArray:
         """Return the best points of some columns."""
+        found = np.empty(len(wanted), dtype=np.int64)
+        take = self._dense(wanted, found) if self.rounded is not None else self._sparse(wanted, found)
+        with single_threaded_products():
+            self.over(take, len(wanted))
+        return found
+
+    def _dense(self, wanted: IntArray, found: IntArray) -> Callable[[int, int], None]:
+        # Few calls, with little before them: threads that meet at the GIL wait for each other.
+        from nonneg.kernels.compiled.self_dictionary import scan_dense
+
+        named = np.ascontiguousarray(wanted)
+        points = (self.rounded, self.points, self.centre)
+        columns = (self.residual, named, self.radius, self.base_scale, self.slope.base, *self.listed)
+        scales = (self.tol, ROWS, COLUMNS)
+        step = COLUMNS * max(1, ONE_CALL // (COLUMNS * self.rounded.size))
+
+        def take(start: int, stop: int) -> None:
+            for first in range(start, stop, step):
+                scan_dense(*points, *columns, *scales, found, first, min(first + step, stop))
+
+        return take
+
+    def _sparse(self, wanted: IntArray, found: IntArray) -> Callable[[int, int], None]:
+        def take(start: int, stop: int) -> None:
+            for first in range(start, stop, COLUMNS):
+                part = slice(first, min(first + COLUMNS, stop))
+                found[part] = self._sparse_block(wanted[part])
+
+        return take
+
+    def _sparse_block(self, wanted: IntArray) -> IntArray:
         from nonneg.kernels.compiled.self_dictionary import take_block
 
-        index = np.zeros(len(wanted), dtype=np.int32)
+        index = np.zeros(len(wanted), dtype=np.int64)
         best = np.full(len(wanted), np.inf, dtype=np.float32)
         second = best.copy()
-        for start in range(0, len(wanted), COLUMNS):
-            part = slice(start, start + COLUMNS)
-            named, found = wanted[part], (best[part], second[part], index[part])
-            right, sizes = self._right(named)
-            for first, scores in self._blocks(right):
-                take_block(scores, first, named, *self.listed, sizes, *found)
+        right, sizes = self._right(wanted)
+        for first, scores in self._blocks(right):
+            take_block(scores, first, wanted, *self.listed, sizes, best, second, index)
         close = np.flatnonzero(~(second - best > self.tol))
-        out = index.astype(np.int64)
-        for start in range(0, len(close), COLUMNS):
-            doubtful = close[start : start + COLUMNS]
-            out[doubtful] = self._settled(wanted[doubtful], best[doubtful] + np.float32(self.tol))
-        return out
+        if len(close):
+            index[close] = self._settled(wanted[close], best[close] + self.tol)
+        return index
 
     def grouped(self, groups: PointGroups) -> Callable[[IntArray], IntArray]:
         """Return the same search with groups of points that a bound rules out left out."""
@@ -305,37 +337,28 @@ class _HostScan:
         return right, sizes
 
     def _blocks(self, right: Any) -> Any:
-        n_points = self.residual.shape[0]
-        room = np.empty((ROWS, right.shape[1]), dtype=np.float32)
-        tile = None if self.rounded is not None else np.empty((ROWS, len(right)), dtype=np.float32)
-        for start in range(0, n_points, ROWS):
-            stop = min(start + ROWS, n_points)
-            left = self._dense(start, stop, tile) if self.rounded is None else self.rounded[start:stop]
-            scores = room[: stop - start]
-            np.matmul(left, right, out=scores)
-            yield start, scores
-
-    def _dense(self, start: int, stop: int, tile: Any) -> Any:
         # Sparse points become dense one tile at a time.
         from nonneg.kernels.compiled.self_dictionary import fill_sparse_tile
 
-        csr = self.points
-        fill_sparse_tile(csr.indptr, csr.indices, csr.data, *self.scaling, start, stop, tile)
-        return tile[: stop - start]
+        csr, n_points = self.points, self.residual.shape[0]
+        room = np.empty((ROWS, right.shape[1]), dtype=np.float32)
+        tile = np.empty((ROWS, len(right)), dtype=np.float32)
+        for start in range(0, n_points, ROWS):
+            stop = min(start + ROWS, n_points)
+            fill_sparse_tile(csr.indptr, csr.indices, csr.data, *self.scaling, start, stop, tile)
+            scores = room[: stop - start]
+            np.matmul(tile[: stop - start], right, out=scores)
+            yield start, scores
 
     def _settled(self, wanted: IntArray, threshold: Any) -> IntArray:
-        from nonneg.kernels.compiled import self_dictionary as compiled
+        from nonneg.kernels.compiled.self_dictionary import add_listed, settle_sparse
 
+        csr = self.points
         exact = np.full(len(wanted), np.inf)
         index = np.zeros(len(wanted), dtype=np.int64)
         facts = (self.residual, wanted, self.slope.base, *self.listed, exact, index)
         right, sizes = self._right(wanted)
         for first, scores in self._blocks(right):
-            compiled.add_listed(scores, first, len(scores), wanted, *self.listed, sizes)
-            if self.rounded is None:
-                csr = self.points
-                rows = (csr.indptr, csr.indices, csr.data)
-                compiled.settle_sparse(scores, first, threshold, *rows, *facts)
-            else:
-                compiled.settle_dense(scores, first, threshold, self.points, self.centre, *facts)
+            add_listed(scores, first, len(scores), wanted, *self.listed, sizes)
+            settle_sparse(scores, first, threshold, csr.indptr, csr.indices, csr.data, *facts)
         return index

@@ -201,7 +201,7 @@ def move_columns(
     counts, reached = np.empty(n, dtype=np.int32), np.zeros(n, dtype=kind)
     enters = np.ascontiguousarray(entering, dtype=np.int64)
     before, after = (columns.rows, columns.weights, columns.counts), (rows, weights, counts, reached)
-    if leaving is None and np.ndim(keep) == np.ndim(gain) == 0 and keep == 1:
+    if leaving is None and isinstance(gain, (int, float)) and isinstance(keep, int) and keep == 1:
         amount = kind.type(gain)
 
         def work(start: int, stop: int) -> None:
@@ -314,11 +314,9 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
     from nonneg.kernels.compiled import sparse_columns as compiled
 
     n = columns.n_columns
-    operations = 3.0 * columns.nnz
     reach = UNDERFLOW * scale
     # A scale near the smallest number has no inverse; the largest entries are listed as 1 without it.
     inverse = 1.0 / max(scale, 1e-300)
-    found = np.zeros(n, dtype=np.int64)
     arrays = (columns.rows, columns.weights, columns.counts, row_max, reach)
     if n <= FEW:
         indptr, room = np.empty(n + 1, dtype=np.int64), 4 * n + 1024
@@ -327,6 +325,8 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
         if compiled.list_near(*arrays, inverse, indptr, rows, weights, values):
             count = int(indptr[-1])
             return NearMaxima(indptr, rows[:count], weights[:count], values[:count])
+    operations = 3.0 * columns.nnz
+    found = np.empty(n, dtype=np.int64)
     over_ranges(
         lambda start, stop: compiled.count_near(*arrays, found, start, stop),
         n,

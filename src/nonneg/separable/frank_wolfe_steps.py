@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -123,8 +123,7 @@ def advance(problem: SelfDictionary, state: FrankWolfeIterate, move: Move) -> Fr
             leaving=move.leaving,
             cut=move.cut,
         )
-    return replace(
-        state,
+    return state.changed(
         rows=columns.rows,
         weights=columns.weights,
         counts=columns.counts,

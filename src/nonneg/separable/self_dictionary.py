@@ -96,6 +96,23 @@ class FrankWolfeIterate:
         lists = {name: getattr(self, name) for name in named}
         return replace(self, **{name: to_numpy(of) for name, of in lists.items() if of is not None})
 
+    def changed(self, **fields: Any) -> FrankWolfeIterate:
+        """Return the iterate with some fields replaced.
+
+        Parameters
+        ----------
+        **fields : Any
+            New values by name.
+
+        Returns
+        -------
+        FrankWolfeIterate
+            Another one. `dataclasses.replace` sets field after field, in a hundredth of a small iteration.
+        """
+        new = object.__new__(FrankWolfeIterate)
+        new.__dict__.update(self.__dict__, **fields)
+        return new
+
     @property
     def answered(self) -> bool:
         """Whether the oracle was asked."""
@@ -232,11 +249,10 @@ class SelfDictionary:
         if whole:
             chosen = best_atoms(self.dictionary, state.residual, slope)
             gaps, squares = self._gaps(state, sparsity, chosen)
-        gap = float(np.sum(gaps)) if whole else float("nan")
-        loss = 0.5 * float(np.sum(squares)) + self.lam * sparsity.value
+        gap = float(gaps.sum()) if whole else float("nan")
+        loss = 0.5 * float(squares.sum()) + self.lam * sparsity.value
         largest = float(np.sqrt(squares.max(initial=0.0)))
-        new = replace(
-            state,
+        new = state.changed(
             chosen=chosen,
             column_gaps=gaps,
             gap=gap,

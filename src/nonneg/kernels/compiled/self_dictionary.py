@@ -106,7 +106,7 @@ def lowest_two(scores, first_row, best, second, index):
                     value = scores[row, c]
                     if value < high:
                         if value < low:
-                            high, low, at = low, value, np.int32(first_row + row)
+                            high, low, at = low, value, first_row + row
                         else:
                             high = value
                 best[c], second[c], index[c] = low, high, at
@@ -152,6 +152,54 @@ def settle_dense(
 
 
 @jit(error_model="numpy")
+def scan_dense(
+    rounded, points, centre, residual, columns, radius, base_scale, base, indptr, rows, extra, tol,
+    height, width, found, start, stop,
+):  # fmt: skip
+    """Find the best point of columns start to stop; see `kernels.self_dictionary.best_atoms`.
+
+    The products are made here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
+    """
+    n_points, m = rounded.shape
+    room = np.empty(min(height, n_points) * width, dtype=np.float32)
+    right, sizes = np.empty((width, m), dtype=np.float32), np.empty(width)
+    best, second = np.empty(width, dtype=np.float32), np.empty(width, dtype=np.float32)
+    exact, index = np.empty(width), np.empty(width, dtype=np.int64)
+    close, places = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
+    for first in range(start, stop, width):
+        n = min(width, stop - first)
+        named = columns[first : first + n]
+        fill_columns(residual, named, radius, base_scale, right, sizes)
+        best[:n], second[:n], index[:n] = np.inf, np.inf, 0
+        for row in range(0, n_points, height):
+            left = rounded[row : row + height]
+            scores = room[: left.shape[0] * n].reshape((left.shape[0], n))
+            np.dot(left, right[:n].T, scores)
+            take_block(scores, row, named, indptr, rows, extra, sizes, best[:n], second[:n], index[:n])
+        n_close = 0
+        for c in range(n):
+            found[first + c] = index[c]
+            if not second[c] - best[c] > tol:
+                close[n_close], places[n_close] = named[c], first + c
+                best[n_close] = best[c] + tol
+                n_close += 1
+        if n_close == 0:
+            continue
+        fill_columns(residual, close[:n_close], radius, base_scale, right, sizes)
+        exact[:n_close], index[:n_close] = np.inf, 0
+        for row in range(0, n_points, height):
+            left = rounded[row : row + height]
+            scores = room[: left.shape[0] * n_close].reshape((left.shape[0], n_close))
+            np.dot(left, right[:n_close].T, scores)
+            add_listed(scores, row, left.shape[0], close[:n_close], indptr, rows, extra, sizes)
+            settle_dense(
+                scores, row, best, points, centre, residual, close, base, indptr, rows, extra, exact, index
+            )
+        for c in range(n_close):
+            found[places[c]] = index[c]
+
+
+@jit(error_model="numpy")
 def settle_sparse(
     scores,
     first_row,
@@ -183,10 +231,10 @@ def settle_sparse(
 
 
 @jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def column_products(own, source, places, residual, fit, square):
-    """Write r'(r + x - a) and r'r of every column, where x is its point and a its chosen one."""
+def column_products(own, source, places, residual, fit, square, start, stop):
+    """Write r'(r + x - a) and r'r of columns start to stop, with x the point and a the chosen one."""
     m = residual.shape[1]
-    for c in range(residual.shape[0]):
+    for c in range(start, stop):
         atom = source[places[c]]
         total, norm = 0.0, 0.0
         for k in range(m):
@@ -197,10 +245,19 @@ def column_products(own, source, places, residual, fit, square):
 
 
 @jit(error_model="numpy")
-def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual, out):
-    """Write the residuals after every column kept a share, gained a point and lost a part of another."""
+def step_residuals(own, source, entering, keep, gain, residual, out, start, stop):
+    """Write the residuals after columns start to stop kept a share and gained a point, all alike."""
+    for c in range(start, stop):
+        mine, atom, before, after = own[c], source[entering[c]], residual[c], out[c]
+        for k in range(residual.shape[1]):
+            after[k] = keep * before[k] + gain * (np.float64(atom[k]) - np.float64(mine[k]))
+
+
+@jit(error_model="numpy")
+def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual, out, start, stop):
+    """Do the same where each has shares of its own and may lose a part of another point."""
     m = residual.shape[1]
-    for c in range(residual.shape[0]):
+    for c in range(start, stop):
         atom = source[entering[c]]
         for k in range(m):
             out[c, k] = keep[c] * residual[c, k] + gain[c] * (np.float64(atom[k]) - np.float64(own[c, k]))
