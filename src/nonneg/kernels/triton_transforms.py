@@ -20,7 +20,8 @@ except ImportError:
 # Entries of a factorization's variances, both sizes rounded up to powers of two, and components: what the
 # registers of a program hold, and what its loops are written out for without taking long to compile.
 MOST_ENTRIES, MOST_COMPONENTS = 2048, 8
-# One: 0.41 ms for ten updates of 1000 factorizations with 50 x 10 variances on an H200. More were not timed.
+# One: 0.42 ms for ten updates of 1000 factorizations with 50 x 10 variances on an H200; two or four are no
+# quicker.
 WARPS = 1
 # Sums that a program makes.
 SUMS = 512
@@ -168,11 +169,23 @@ def serves(V: Array, n_components: int) -> bool:
     """
     if not adds(V):
         return False
-    entries = _padded(int(V.shape[1])) * _padded(int(V.shape[2]))
+    entries = padded(int(V.shape[1])) * padded(int(V.shape[2]))
     return entries <= MOST_ENTRIES and n_components <= MOST_COMPONENTS
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
+    """Return a size rounded up to a power of two.
+
+    Parameters
+    ----------
+    size : int
+        At least 1.
+
+    Returns
+    -------
+    int
+        What a program holds.
+    """
     return 1 << max(0, size - 1).bit_length()
 
 
@@ -224,8 +237,8 @@ def equalized_factors(
         m,
         n_updates,
         K=k,
-        N_FRAMES=_padded(n_frames),
-        N_ATOMS=_padded(m),
+        N_FRAMES=padded(n_frames),
+        N_ATOMS=padded(m),
         num_warps=WARPS,
     )
     return *new, inverse

@@ -26,8 +26,9 @@ class RotationObjective(Protocol):
 
     A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
     may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
-    curvature, and ``local(point)``: something that stands for it in one search, or None; the point that the
-    search takes is made anew.
+    curvature, ``local(point)``: something that stands for it in one search, or None; the point that the
+    search takes is made anew; and ``whole_search(search, retraction)``: a function that makes a whole search
+    without being read, ``found(point, direction, value, slope, max_trials) -> SearchOutcome``, or None.
     """
 
     def at(self, P: Array) -> Point:
@@ -148,6 +149,10 @@ def rotation_step(
     local = objective.local(point) if reads and hasattr(objective, "local") else None
     gradient = objective.gradient(point) if local is None else local.gradient(local.start)
     direction, slope, norm, bound = _direction(objective, point, gradient, reads=reads)
+    whole = None if reads else getattr(objective, "whole_search", _no_search)(search, retraction)
+    if whole is not None and max_trials is not None:
+        outcome = whole(point, direction, objective.value(point), slope, max_trials)
+        return RotationStep(outcome.point, norm, outcome)
     curve = CURVES[retraction](direction, point[0], reads=reads, norm=bound)
     line = _Line(objective if local is None else local, curve)
     options = {} if max_trials is None else {"max_trials": max_trials}
@@ -159,6 +164,10 @@ def rotation_step(
     if local is not None and outcome.point is not point:
         outcome = replace(outcome, point=objective.at(outcome.point[0]))
     return RotationStep(outcome.point, norm, outcome)
+
+
+def _no_search(search: str, retraction: str) -> None:
+    """Stand for an objective that leaves its searches to the descent."""
 
 
 def _direction(

@@ -15,6 +15,7 @@ from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import joined
 from nonneg.transforms.transform_learning import Measures, advance_transform_learning
 from nonneg.transforms.two_stage import advance_factors
+from nonneg.transforms.whole_search import searches_whole
 
 Advance = Callable[[Any], tuple[Any, Measures]]
 """From a batch of runs to the batch after one more iteration, with its measures."""
@@ -55,7 +56,8 @@ def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
         return compiled
     step = PORTABLE[method]
     if getattr(data if method == "factors" else data.virtual, "is_cuda", False) and options.reads:
-        return DeviceAdvance(step, data, options, searches=method != "factors", stays=method == "jd")
+        searches = _searches(method, data, options)
+        return DeviceAdvance(step, data, options, searches=searches, stays=method == "jd")
 
     def one_batch(state: Any) -> tuple[Any, Measures]:
         return step(state, data, options)
@@ -72,6 +74,16 @@ def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
         return joined(states), {name: _column(measures, name) for name in measures[0]}
 
     return by_lane if is_numpy_array(data if method == "factors" else data.virtual) else one_batch
+
+
+def _searches(method: str, data: Any, options: TransformOptions) -> bool:
+    """Say whether an iteration has searches that a fixed number of operations may leave open."""
+    if method == "factors":
+        return False
+    learns = method == "tl"
+    if learns and options.objective != "C":
+        return True
+    return not searches_whole(data, options.search, options.retraction, learns=learns)
 
 
 def _column(measures: list[Measures], name: str) -> Any:

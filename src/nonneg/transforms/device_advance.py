@@ -52,7 +52,7 @@ class DeviceAdvance:
     options : TransformOptions
         How an iteration is made.
     searches : bool
-        Whether the method searches along lines.
+        Whether the method searches along lines, by one operation after the other.
     stays : bool
         Whether a run whose search failed would fail again: nothing else moves it.
     """
@@ -62,7 +62,8 @@ class DeviceAdvance:
     ) -> None:
         self.step, self.data, self.options = step, data, options
         self.searches, self.stays = searches, stays
-        self.trials = sorted({min(count, options.max_trials) for count in TRIALS}) if searches else [1]
+        most = options.max_trials
+        self.trials = sorted({min(count, most) for count in TRIALS}) if searches else [most]
         self.level = min(1, len(self.trials) - 1)
         self._options = [replace(options, reads=False, max_trials=count) for count in self.trials]
         self._idle, self._late, self._patience = 0, 0, PATIENCE

@@ -18,6 +18,7 @@ from nonneg.orthogonal.quasi_newton import symmetric_curvature
 from nonneg.transforms.likelihoods import inner_products, sum_of_logs, weighted_rows
 from nonneg.transforms.local_fit import LocalFit, serves
 from nonneg.transforms.row_products import frames_and_variances, weighted_sums
+from nonneg.transforms.whole_search import WholeSearch, whole_search
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,26 @@ class VarianceObjective(ABC):
         """
         return inner_products(self.forces(point), velocity)
 
+    def _of_search(self) -> dict[str, Any] | None:
+        """Return what a kernel needs to know for a search; None where there is no kernel."""
+        return None
+
+    def whole_search(self, search: str, retraction: str) -> WholeSearch | None:
+        """Return what makes a search in one operation.
+
+        Parameters
+        ----------
+        search, retraction : str
+            How it is made.
+
+        Returns
+        -------
+        callable or None
+            None where it is made of operations on arrays.
+        """
+        known = self._of_search()
+        return None if known is None else whole_search(self.data, search, retraction, **known)
+
 
 @dataclass(frozen=True)
 class FitObjective(VarianceObjective):
@@ -182,6 +203,9 @@ class FitObjective(VarianceObjective):
             return None
         weights = (2.0 * self.data.largest_entry**2 * self.inverse_model).astype("float32")
         return LocalFit(self.data, weights, point[0], self.forces(point), self.value(point))
+
+    def _of_search(self) -> dict[str, Any] | None:
+        return {"inverse": self.inverse_model} if type(self) is FitObjective else None
 
     def value(self, point: Point) -> Array:
         """Return C up to what does not depend on the transform.
@@ -297,6 +321,9 @@ class DiagonalityObjective(VarianceObjective):
     """
 
     latest: list[tuple[Array, Array]] = field(default_factory=list, repr=False, compare=False)
+
+    def _of_search(self) -> dict[str, Any]:
+        return {"eps0": self.eps0}
 
     def value(self, point: Point) -> Array:
         """Return L without its constant.
