@@ -183,3 +183,14 @@ def test_a_tolerance_that_the_start_meets_is_refused():
     X = 0.01 * np.random.default_rng(0).random((50, 4))
     with pytest.raises(InvalidParameterError, match=r"tol=0.25 is met before the first step"):
         select_anchors(X, 3, method="merit", tol=0.25, lam=0.0)
+
+
+def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
+    found = select_anchors(data.X, 6, lam=1e6, max_iter=3)
+    assert found.n_iter == 3
+    assert len(found.anchors)
+
+
+def test_an_iteration_to_go_on_from_needs_a_start(data):
+    with pytest.raises(InvalidParameterError, match=r"t_init=5 says .*there is none"):
+        select_anchors(data.X, 6, t_init=5)

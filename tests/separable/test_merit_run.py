@@ -56,6 +56,8 @@ def test_stops_at_a_residual(data):
     limit = 0.4
     found = select_anchors(data.X, 6, lam=0.0, residual_tol=limit, max_iter=500, tol=0.0)
     assert found.stop_reason is StopReason.CONVERGED
+    assert "`residual_tol`" in found.stop_sentence
+    assert found.stop_sentence in repr(found)
     residual = np.linalg.norm(data.X.T @ found.coefficients.toarray() - data.X.T, axis=0)
     assert residual.max() == pytest.approx(found.facts["largest_residual"])
     assert residual.max() <= limit < found.history["largest_residual"][-2]

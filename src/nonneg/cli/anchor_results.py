@@ -153,7 +153,7 @@ def _record(
             "relative_error": error,
             "explained": 1.0 - error**2,
             "n_iter": model.n_iter_,
-            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_reason.value},
+            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_sentence},
             "seconds": seconds,
             "steps": _steps(result.facts),
         },

@@ -196,7 +196,7 @@ def _record(
             "explained": 1.0 - model.relative_error_**2,
             "duality_gap": result.gap,
             "n_iter": result.n_iter,
-            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_reason.value},
+            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_sentence},
             "seconds": seconds,
         },
         "certificate": [statement.as_dict() for statement in model.certificate_],

@@ -117,7 +117,7 @@ def frank_wolfe(
     state = run.state
     if not answered(state):
         state, _ = oracle(state)
-    reason = run.stop_reason
+    reason, sentence = run.stop_reason, run.sentence
     if enough is not None and reason in (StopReason.STALLED, StopReason.MAX_ITER) and enough(state):
-        reason = StopReason.CONVERGED
-    return replace(run, state=state, stop_reason=reason)
+        reason, sentence = StopReason.CONVERGED, enough_sentence
+    return replace(run, state=state, stop_reason=reason, sentence=sentence)

@@ -41,12 +41,15 @@ class Run(Generic[State]):
         Why it ended.
     history : History
         What was measured.
+    sentence : str
+        The reason in words: that of the rule which ended it, where it has one.
     """
 
     state: State
     n_iter: int
     stop_reason: StopReason
     history: History
+    sentence: str
 
 
 def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,4 +136,4 @@ def iterate(
     if checkpoint is not None and not finished and n_iter > done:
         checkpoint.save(state, n_iter, seconds, history)
     shown.close(sentence or reason.value)
-    return Run(state, n_iter, reason, history)
+    return Run(state, n_iter, reason, history, sentence or reason.value)

@@ -173,6 +173,7 @@ def fast_gradient(
         objective=run.state.objective,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
+        stop_sentence=run.sentence,
         facts={"first_lam": weight},
     )
 

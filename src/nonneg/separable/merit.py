@@ -29,7 +29,7 @@ from nonneg.separable.exact_steps import STEP_RULES, corrected
 from nonneg.separable.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit_certificate import merit_statements
 from nonneg.separable.merit_stops import AnchorsUnchanged, RelativeChange, ResidualBelow
-from nonneg.separable.number import leading_rows
+from nonneg.separable.number import distinct_rows, leading_rows
 from nonneg.separable.penalty_weight import balanced_weight, guessed_number
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
@@ -152,6 +152,11 @@ def merit(
         )
     most = n if n_anchors is not None else min(n, 2 * guessed_number(data))
     start = given_start(data, init, n_anchors)
+    if start.coefficients is None and t_init != "paper":
+        raise InvalidParameterError(
+            f"t_init={t_init!r} says from which iteration a given start goes on, and there is none. Pass "
+            "init= ('spa', anchors or coefficients), or leave t_init out."
+        )
     weight, lam_facts = _weight(data, lam, n_anchors, start)
     problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip)
     open_loop = steps == "open-loop" and not skip
@@ -196,7 +201,8 @@ def merit(
         step_rule=lambda state: rule(problem, state),
         move=moved,
         answered=lambda state: state.answered,
-        enough=(lambda state: state.gap <= tol) if tol > 0 else None,
+        # At zero, which is no mixture, a large penalty makes the gap negative: it bounds nothing there.
+        enough=(lambda state: state.gap <= tol and (state.t > 0 or state.gap >= 0)) if tol > 0 else None,
         enough_sentence="the duality gap is at most `tol`",
         max_iter=max_iter,
         stop=_rules(residual_tol, change_tol, anchor_window),
@@ -205,7 +211,8 @@ def merit(
         checkpoint=saved,
     )
     state = problem.complete(run.state).home
-    anchors = _distinct(data, _anchors(state, None if n_anchors is None else n, most), n_anchors)
+    candidates = _anchors(state, None if n_anchors is None else n, most)
+    anchors = distinct_rows(data, candidates, len(candidates) if n_anchors is None else n_anchors)
     if not len(anchors):
         raise InvalidParameterError(
             f"tol={tol:g} is met before the first step, where no point is used yet: the duality gap is "
@@ -235,6 +242,7 @@ def merit(
         objective=state.loss,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
+        stop_sentence=run.sentence,
         facts=facts,
     )
 
@@ -257,23 +265,6 @@ def _anchors(state: FrankWolfeIterate, n_anchors: int | None, most: int) -> IntA
     found = leading_rows(state.row_maxima, n_anchors)[0]
     # A row that no point uses is no anchor, however many were asked for.
     return found[curve[: len(found)] > 0]
-
-
-def _distinct(data: DataMatrix, rows: IntArray, n_anchors: int | None) -> IntArray:
-    # The same point is not two anchors: of equal points the one that is used most stands for all.
-    seen: set[bytes] = set()
-    found: list[int] = []
-    wanted = len(rows) if n_anchors is None else n_anchors
-    for start in range(0, len(rows), wanted):
-        part = rows[start : start + wanted]
-        points = np.ascontiguousarray(to_numpy(data.take_rows(part)))
-        for row, point in zip(part, points, strict=True):
-            if len(found) < wanted and point.tobytes() not in seen:
-                seen.add(point.tobytes())
-                found.append(int(row))
-        if len(found) == wanted:
-            break
-    return np.asarray(found, dtype=np.intp)
 
 
 def _watched(

@@ -48,6 +48,8 @@ class SelectionResult:
         Iterations or picks done.
     stop_reason : StopReason
         Why the search ended.
+    stop_sentence : str
+        The same in words, with the rule of several that ended it.
     best_left : float or None
         The best score among the points that were not picked, where a greedy method measured it.
     n_passes : int or None
@@ -70,9 +72,14 @@ class SelectionResult:
     objective: float | None = None
     n_iter: int = 0
     stop_reason: StopReason = StopReason.CONVERGED
+    stop_sentence: str = ""
     best_left: float | None = None
     n_passes: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.stop_sentence:
+            object.__setattr__(self, "stop_sentence", self.stop_reason.value)
 
     @property
     def n_anchors(self) -> int:
@@ -99,5 +106,5 @@ class SelectionResult:
         gap = "" if self.gap is None else f", gap={self.gap:.4g}"
         return (
             f"SelectionResult({self.n_anchors} anchors by {self.method!r}, n_iter={self.n_iter}{gap}, "
-            f"stopped because {self.stop_reason.value})"
+            f"stopped because {self.stop_sentence})"
         )
