@@ -136,6 +136,17 @@ def single_threaded_blas() -> Iterator[None]:
                 _blas_limit.restore_original_limits()
 
 
+def held_blas() -> set[str]:
+    """Return which libraries `single_threaded_blas` holds.
+
+    Returns
+    -------
+    set of str
+        The files of those that were loaded when it was first used.
+    """
+    return set() if _blas is None else {library.filepath for library in _blas.lib_controllers}
+
+
 def _the_pool() -> ThreadPoolExecutor:
     global _pool
     with _pool_lock:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from nonneg import _threads
+from nonneg._threads import held_blas, single_threaded_blas
 
 _lock = threading.Lock()
 _holders = 0
@@ -25,9 +25,8 @@ def _overlooked() -> list[Any]:
     import scipy.linalg.cython_blas  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    held = {library.filepath for library in _threads._blas.lib_controllers}
     loaded = ThreadpoolController().select(user_api="blas").lib_controllers
-    return [library for library in loaded if library.filepath not in held]
+    return [library for library in loaded if library.filepath not in held_blas()]
 
 
 @contextmanager
@@ -45,7 +44,7 @@ def single_threaded_products() -> Iterator[None]:
     that run side by side makes it and the last one takes it back.
     """
     global _holders
-    with _threads.single_threaded_blas():
+    with single_threaded_blas():
         with _lock:
             if _holders == 0:
                 for library in _overlooked():
