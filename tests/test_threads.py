@@ -15,7 +15,6 @@ from nonneg._threads import (
     current_threads,
     over_ranges,
     serial,
-    single_threaded_blas,
     threads,
 )
 
@@ -97,42 +96,6 @@ def test_an_error_in_any_range_is_raised():
 
     with threads(2), pytest.raises(RuntimeError, match="in a thread"):
         over_ranges(fail, 10, grain=1)
-
-
-def test_blas_is_held_to_one_thread_and_let_go():
-    import numpy  # noqa: F401
-    from threadpoolctl import threadpool_info
-
-    def blas_threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    before = blas_threads()
-    with single_threaded_blas():
-        assert set(blas_threads()) <= {1}
-    assert blas_threads() == before
-    with threads(None), single_threaded_blas():
-        assert set(blas_threads()) <= {1}
-    assert blas_threads() == before
-
-
-def test_blas_is_let_go_by_the_last_of_several_fits():
-    from threadpoolctl import threadpool_limits
-
-    with single_threaded_blas():  # the libraries that are loaded by now are the ones it knows
-        pass
-
-    def blas_threads():
-        return {library["num_threads"] for library in _threads._blas.info()}
-
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        first, second = single_threaded_blas(), single_threaded_blas()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas_threads() <= {1}
-        second.__exit__(None, None, None)
-        assert blas_threads() == before
 
 
 def test_a_forked_child_makes_a_pool_of_its_own():

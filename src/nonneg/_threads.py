@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from nonneg._blas import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
@@ -27,10 +28,6 @@ _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None
 _in_worker = threading.local()
 _pool_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-_blas_lock = threading.Lock()
-_blas: Any = None
-_blas_limit: Any = None
-_blas_holders = 0
 
 
 def available_threads() -> int:
@@ -102,49 +99,6 @@ def serial() -> Iterator[None]:
         yield
     finally:
         _in_worker.busy = before
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread, because the pool's threads call it.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Notes
-    -----
-    The setting belongs to the whole process. The first of several fits that run side by side makes it and
-    the last one takes it back.
-    """
-    global _blas, _blas_limit, _blas_holders
-    with _blas_lock:
-        if _blas_holders == 0:
-            if _blas is None:
-                from threadpoolctl import ThreadpoolController
-
-                _blas = ThreadpoolController().select(user_api="blas")
-            _blas_limit = _blas.limit(limits=1)
-        _blas_holders += 1
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            _blas_holders -= 1
-            if _blas_holders == 0:
-                _blas_limit.restore_original_limits()
-
-
-def held_blas() -> set[str]:
-    """Return which libraries `single_threaded_blas` holds.
-
-    Returns
-    -------
-    set of str
-        The files of those that were loaded when it was first used.
-    """
-    return set() if _blas is None else {library.filepath for library in _blas.lib_controllers}
 
 
 def _the_pool() -> ThreadPoolExecutor:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._blas import single_threaded_products
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.kernels.compiled_products import single_threaded_products
 from nonneg.kernels.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
 from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.portable import self_dictionary as portable

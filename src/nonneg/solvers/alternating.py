@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg import kernels
-from nonneg._threads import single_threaded_blas
+from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, Run, iterate

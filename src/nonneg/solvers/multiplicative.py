@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._threads import single_threaded_blas
+from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate

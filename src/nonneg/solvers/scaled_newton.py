@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import single_threaded_blas
+from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate

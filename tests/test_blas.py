@@ -1,0 +1,77 @@
+"""BLAS is held to one thread while the pool's threads call it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from nonneg._blas import single_threaded_blas, single_threaded_products
+from nonneg._threads import threads
+
+
+def counts():
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def before():
+    with single_threaded_products():
+        pass  # all libraries are loaded
+    with threadpool_limits(limits=2, user_api="blas"):
+        yield counts()
+
+
+@pytest.mark.parametrize("held", [single_threaded_blas, single_threaded_products, lambda: threads(None)])
+def test_every_blas_is_held_and_set_free_again(held, before):
+    with held():
+        assert set(counts().values()) == {1}
+        with held():
+            assert set(counts().values()) == {1}
+        assert set(counts().values()) == {1}
+    assert counts() == before
+
+
+def test_it_is_set_free_after_an_error(before):
+    with pytest.raises(RuntimeError), single_threaded_products():
+        raise RuntimeError
+    assert counts() == before
+
+
+def test_it_is_set_free_by_the_last_of_several_fits(before):
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(counts().values()) == {1}
+    second.__exit__(None, None, None)
+    assert counts() == before
+
+
+def test_a_library_that_is_loaded_late_is_held_too():
+    # In a process of its own: in this one all are loaded.
+    code = """
+import sys
+import numpy
+from threadpoolctl import threadpool_info
+from nonneg._blas import single_threaded_blas, single_threaded_products
+
+def counts():
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+with single_threaded_blas():
+    assert "scipy.linalg.cython_blas" not in sys.modules
+    with single_threaded_products():
+        assert set(counts().values()) == {1}, counts()
+    assert set(counts().values()) == {1}, counts()
+before = counts()
+with single_threaded_blas():
+    assert set(counts().values()) == {1}, counts()
+assert counts() == before
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
