@@ -118,6 +118,8 @@ def test_vectors_that_were_not_written_out(read):
         (workspace(a=struct.pack(">i", 21)), "of kind 21"),
         (workspace(a=struct.pack(">ii", 14, 2_000_000_000)), "ends before"),
     ],
+    # Packed bytes carry the second in which they were packed.
+    ids=["another format", "cut off", "packed and cut off", "another kind", "too long"],
 )
 def test_what_is_no_data_is_refused(read, raw, message):
     with pytest.raises(FileFormatError, match=message):
