@@ -197,6 +197,7 @@ def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> 
     name = "" if layout.column_names is None else f" ({layout.column_names[column - layout.has_index]!r})"
     return FileFormatError(
         f"{path}, line {line}, column {column + 1}{name}: a number was expected, {shown!r} came. "
-        "Correct the cell, or leave it empty and fit with missing='mask' (--missing mask). If it is a name, "
+        "Correct the cell, or leave it empty where missing entries are allowed (`NMF` with missing='mask', "
+        "`nonneg fit --missing mask`). If it is a name, "
         "say header=True (--header) or index=True (--index)."
     )

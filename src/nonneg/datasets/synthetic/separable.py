@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,8 +86,9 @@ def separable_dirichlet(
     of them need little more memory than they occupy.
     """
     _check_counts(n_samples, n_features, n_anchors)
-    if not alpha > 0:
-        raise InvalidParameterError(f"alpha must be above 0, got {alpha}.")
+    _check_ratio(snr)
+    if not isinstance(alpha, Real) or not 0 < alpha < math.inf:
+        raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
     rng = generator(rng)
     H = rng.random((n_anchors, n_features))
     order = rng.permutation(n_samples)
@@ -148,6 +151,7 @@ def middle_points(
     mean of the anchors, in proportion to its distance from it, and the anchors stay clean.
     """
     _check_counts(max(n_anchors, 1), n_features, n_anchors)
+    _check_ratio(snr)
     rng = generator(rng)
     H = rng.random((n_anchors, n_features))
     H /= H.sum(axis=1, keepdims=True)
@@ -169,6 +173,13 @@ def middle_points(
     size = float(np.linalg.norm(noise))
     found = math.inf if size == 0 else 20.0 * math.log10(float(np.linalg.norm(clean)) / size)
     return SeparableData(X.astype(dtype), H.astype(dtype), W[order].astype(dtype), anchors, size, found)
+
+
+def _check_ratio(snr: Any) -> None:
+    if snr is not None and (isinstance(snr, bool) or not isinstance(snr, Real) or not math.isfinite(snr)):
+        raise InvalidParameterError(
+            f"snr must be None, for no noise, or a finite number of decibels, got {snr!r}."
+        )
 
 
 def _check_counts(n_samples: int, n_features: int, n_anchors: int) -> None:
