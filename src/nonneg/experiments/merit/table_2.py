@@ -88,7 +88,7 @@ gave an accuracy of 0.798 (the row below), 0.793 (on x86 instead of ARM), and 0.
 with a relative 1e-15 on the points: 0.798 on average, with a standard deviation of 0.008 that rounding alone
 makes. The printed 0.82 is one such run of the authors' program. The number of iterations is not the reason:
 ended at 75, 85, 90, 95, 100, 105, 110 or 120 instead of 100 the run on x86 gave 0.794, 0.791, 0.800, 0.810,
-0.793, 0.787, 0.787 and 0.786. Nor is K = 8 alone so: with a relative 1e-15 on the points 12 to 15 of the first
+0.793, 0.787, 0.787 and 0.786. Nor is K = 8 alone so: with a relative 1e-15 on the points 12 to 15 of
 31 draws of TDT2 at K = 3 get other anchors (accuracies 0.860 without it, 0.834, 0.912 and 0.889 with it), and
 16 of 49 at K = 4.
 """
