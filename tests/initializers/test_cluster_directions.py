@@ -133,3 +133,15 @@ def test_a_pass_is_one_computation(clustered, monkeypatch):
     compute = dask.compute
     monkeypatch.setattr("dask.compute", lambda *args, **kwargs: passes.append(1) or compute(*args, **kwargs))
     assert leading_directions(data, left, np.ones((K, 25))).n_passes == len(passes)
+
+
+@pytest.mark.parametrize("scale", [2.0**-490, 2.0**-300, 2.0**300, 2.0**490])
+def test_no_unit_of_the_data_is_too_small_or_too_large(clustered, scale):
+    """The images of the vectors are of the size of squares, whose squares would vanish or overflow."""
+    X, labels = clustered
+    start = np.ones((K, X.shape[1]))
+    expected = leading_directions(as_data_matrix(X), labels, start)
+    found = leading_directions(as_data_matrix(X * scale), labels, start)
+    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-12)
+    np.testing.assert_allclose(found.squared_values / scale**2, expected.squared_values, rtol=1e-12)
+    assert found.residuals.max() < 1e-9

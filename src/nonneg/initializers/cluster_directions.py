@@ -78,8 +78,10 @@ def leading_directions(
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
     vectors = _unit(_unit(to_numpy(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
     search = _Search(vectors)
-    products, images = _apply(data, labels, vectors, np.ones(len(vectors), dtype=bool))
-    search.images, n_passes, checks = images, 1, 0
+    all_clusters = np.ones(len(vectors), dtype=bool)
+    products, images = _apply(data, labels, vectors, all_clusters)
+    units = _powers_of_two(images)
+    search.images, n_passes, checks = images / units, 1, 0
     while True:
         moving = search.residuals() > tol
         if not moving.any() or n_passes >= max_passes - 1:
@@ -87,17 +89,18 @@ def leading_directions(
                 break
             # The images were combined from others: what is returned rests on products of its own.
             search.vectors = np.abs(search.vectors)
-            products, images = _apply(data, labels, search.vectors, np.ones(len(vectors), dtype=bool))
-            search.restart(images)
+            products, images = _apply(data, labels, search.vectors, all_clusters)
+            search.restart(images / units)
             n_passes, checks = n_passes + 1, checks + 1
             if checks >= _CHECKS or n_passes >= max_passes:
                 break
             continue
         directions = search.residual_directions(moving)
         _, images = _apply(data, labels, directions, moving)
-        search.advance(moving, directions, images)
+        search.advance(moving, directions, images / units)
         n_passes += 1
-    return ClusterDirections(search.vectors, search.values, products, search.residuals(), n_passes)
+    squared_values = search.values * units[:, 0]
+    return ClusterDirections(search.vectors, squared_values, products, search.residuals(), n_passes)
 
 
 class _Search:
@@ -157,6 +160,17 @@ def _combined(weights: FloatArray, span: FloatArray, images: FloatArray) -> tupl
     length = np.linalg.norm(vectors, axis=1)[:, None]
     scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
     return vectors * scale, (weights[:, None, :] @ images)[:, 0] * scale
+
+
+def _powers_of_two(images: FloatArray) -> FloatArray:
+    """Return units, shape (k, 1), in which images are of size one: their squares neither vanish nor overflow.
+
+    A power of two changes no digit of what is divided by it.
+    """
+    largest = np.abs(images).max(axis=1, keepdims=True, initial=0.0)
+    exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
+    units: FloatArray = np.ldexp(np.ones_like(largest), exponents - 1)
+    return units
 
 
 def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
