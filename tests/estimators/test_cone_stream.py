@@ -155,3 +155,21 @@ def test_the_memory_before_is_not_changed(rng):
     take_in(before, as_data_matrix(X[20:]))
     for name, value in vars(copy).items():
         np.testing.assert_array_equal(getattr(before, name), value)
+
+
+@pytest.mark.parametrize("n_cones", [1, 2, 4])
+def test_radii_and_spread_hold_in_float32(n_cones):
+    """Cosines of float32 know angles to some 1e-4; what is said of the angles is not that coarse."""
+    rng = np.random.default_rng(3)
+    centre = rng.random(12) + 0.5
+    X = (centre + 1e-5 * rng.random((60, 12))).astype(np.float32)
+    state = streamed(X, n_cones, range(7, 60, 7))
+    exact = unit(X.astype(np.float64))
+    chords = np.linalg.norm(exact[:, None] - state.centroids[None, : state.n_found], axis=2)
+    angles = 2 * np.arcsin(chords / 2)
+    # Some centroid holds each point, and a clustering by the found centroids has no smaller diameter.
+    assert np.all((angles <= state.radii[: state.n_found] + 1e-12).any(axis=1))
+    nearest = np.argmin(chords, axis=1)
+    between = 2 * np.arcsin(np.linalg.norm(exact[:, None] - exact[None], axis=2) / 2)
+    together = nearest[:, None] == nearest[None, :]
+    assert state.widest_join <= np.max(between[together]) + 1e-12

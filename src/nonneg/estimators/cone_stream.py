@@ -166,18 +166,20 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
         owners[rows[near]] = cosines[near].argmax(axis=1)
         angles = np.arccos(np.clip(nearest[near], -1.0, 1.0))
         np.maximum.at(state.radii, owners[rows[near]], angles)
-        if state.n_found == state.n_cones:
-            state.widest_join = max(state.widest_join, float(angles.max(initial=0.0)))
         if near.any():
+            if state.n_found == state.n_cones:
+                _note_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
             left = np.flatnonzero(~near)
             pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
             nearest = nearest[left]
         if not rows.size:
             break
         farthest = int(np.argmin(nearest))
+        point = _row(pool, farthest)
+        if state.n_found == state.n_cones:
+            _note_spread(state, point)
         place = state.n_found if state.n_found < state.n_cones else _join(state, owners)
-        point = np.asarray(pool.take_rows([farthest]), dtype=np.float64)[0]
-        state.centroids[place] = point / np.linalg.norm(point)
+        state.centroids[place] = point
         state.numbers[place] = before.n_seen + rows[farthest]
         state.n_found = max(state.n_found, place + 1)
         cosines[:, place] = _cosines(pool, state.centroids[place][None, :], lengths)[:, 0]
@@ -191,6 +193,32 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
 def _cosines(block: LocalMatrix, centroids: FloatArray, lengths: FloatArray) -> FloatArray:
     products: FloatArray = np.asarray(block.times(block.place(centroids.T)), dtype=np.float64)
     return products / lengths[:, None]
+
+
+def _row(block: LocalMatrix, row: Any) -> FloatArray:
+    """Return the direction of a row of a block."""
+    point: FloatArray = np.asarray(block.take_rows([int(row)]), dtype=np.float64)[0]
+    return point / np.linalg.norm(point)
+
+
+def _note_spread(state: ConeStream, point: FloatArray) -> None:
+    """Take down, in place, the smallest angle among all centroids and a further point.
+
+    No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
+    of a block do not do for that: small angles are rounding in them, above all in float32.
+    """
+    spread = float(_angles_to(state.centroids, point).min())
+    if state.n_cones > 1:
+        _, first, second = _nearest_pair(state)
+        spread = min(spread, float(angles_between(state.centroids[[first, second]])[0, 1]))
+    state.widest_join = max(state.widest_join, spread)
+
+
+def _angles_to(units: FloatArray, axis: FloatArray) -> FloatArray:
+    """Return the angles of unit rows to a unit vector, small ones with all their digits."""
+    chords = np.linalg.norm(units - axis, axis=1)
+    angles: FloatArray = 2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0))
+    return angles
 
 
 def _joining_cosine(state: ConeStream, block: LocalMatrix) -> float:
@@ -220,7 +248,6 @@ def _join(state: ConeStream, owners: IntArray) -> int:
     older = state.numbers[first] <= state.numbers[second]
     keep_first = reach[0] < reach[1] or (reach[0] == reach[1] and older)
     stays, goes = (first, second) if keep_first else (second, first)
-    state.widest_join = max(state.widest_join, angle)
     state.sketches[stays] = joined_sketch(state.sketches[stays], state.sketches[goes])
     state.squared_norms[stays] += state.squared_norms[goes]
     state.counts[stays] += state.counts[goes]
@@ -240,6 +267,10 @@ def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
         for start in range(0, rows.size, PIECE):
             piece = rows[start : start + PIECE]
             points = np.asarray(block.take_rows(piece), dtype=np.float64)
+            # Once more, in float64: the cosines by which the points were put here fall short of the angles.
+            units = points / np.linalg.norm(points, axis=1)[:, None]
+            widest = float(_angles_to(units, state.centroids[cone]).max())
+            state.radii[cone] = max(state.radii[cone], widest)
             if block.weights is not None:
                 points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
             state.squared_norms[cone] += float(np.sum(points * points))
