@@ -56,3 +56,9 @@ def test_bad_input():
         mean_removed_spectral_angle(np.eye(3)[:2], np.eye(3))
     with pytest.raises(NonFiniteDataError, match="`found`"):
         mean_removed_angles(np.eye(2), np.full((2, 2), np.nan))
+
+
+def test_no_component_has_no_mean_angle():
+    """An error, and no NaN with a warning."""
+    with pytest.raises(ShapeError, match="at least one component"):
+        mean_removed_spectral_angle(np.ones((0, 3)), np.ones((0, 3)))

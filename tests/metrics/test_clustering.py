@@ -182,3 +182,16 @@ def test_what_are_no_labels_is_refused(score):
 def test_scores_are_public():
     for score in SCORES.values():
         assert score.__name__ in metrics.__all__
+
+
+def test_labels_of_an_object_column_are_whole_numbers():
+    """As a data frame holds them after some row was missing."""
+    labels = np.array([4, 4, 7], dtype=object)
+    assert clustering_accuracy(labels, [1, 1, 0]) == 1.0
+
+
+@pytest.mark.parametrize("label", [np.inf, 1e300, 2.0**60])
+def test_labels_that_are_no_whole_numbers_are_refused(label):
+    """They would all become the same number."""
+    with pytest.raises(DataTypeError, match="whole numbers"):
+        clustering_accuracy([label, 1.0], [0, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.exceptions import ShapeError
+from nonneg.exceptions import NonFiniteDataError, ShapeError
 from nonneg.metrics import mixing
 
 
@@ -34,3 +34,9 @@ def test_order_and_shapes():
     assert mixing(true, true[::-1]).relative_e_norm > 1e6
     with pytest.raises(ShapeError, match="same shape"):
         mixing(true, true[:3])
+
+
+def test_features_that_are_not_finite_are_refused():
+    """Which ones is said."""
+    with pytest.raises(NonFiniteDataError, match="found"):
+        mixing(np.eye(3), np.full((3, 3), np.nan))

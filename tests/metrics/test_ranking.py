@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import spearmanr
 
-from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.metrics import averaged_rank_correlation, match_memberships
 
 
@@ -70,3 +70,9 @@ def test_tables_of_other_shapes_are_refused():
         averaged_rank_correlation(true, found[1:])
     with pytest.raises(ShapeError, match="one community a column"):
         averaged_rank_correlation(true[:, 0], found)
+
+
+def test_no_node_is_left():
+    """A correlation of nothing has no value."""
+    with pytest.raises(InvalidDataError, match="at least one node"):
+        averaged_rank_correlation(np.full((3, 2), np.nan), np.ones((3, 2)), nan="omit")

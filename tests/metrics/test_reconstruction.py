@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.decomposition._nmf import _beta_divergence
 
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
 from nonneg.metrics import beta_divergence, reconstruction, relative_error
 
 
@@ -92,3 +92,34 @@ def test_what_does_not_fit_is_refused(problem):
         relative_error(X, W, H, sample_weight=np.ones(4))
     with pytest.raises(InvalidParameterError, match="Expected beta to be a number or one of"):
         beta_divergence(X, W, H, beta="euclid")
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_relative_error_does_not_depend_on_the_unit(unit, sparse):
+    """Squares of such entries vanish or overflow."""
+    rng = np.random.default_rng(0)
+    X, W, H = rng.random((6, 4)), rng.random((6, 2)), rng.random((2, 4))
+    scaled = X * unit
+    found = relative_error(sp.csr_array(scaled) if sparse else scaled, W * unit, H)
+    assert found == pytest.approx(relative_error(X, W, H), rel=1e-12)
+
+
+@pytest.mark.parametrize("beta", [0, -1, -0.5])
+@pytest.mark.parametrize(("x", "y"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
+def test_divergences_that_are_infinite(beta, x, y):
+    """Where data or model are zero, and no NaN."""
+    assert beta_divergence([[x]], [[y]], [[1.0]], beta=beta) == np.inf
+
+
+def test_wrong_arguments_of_divergences():
+    """Negative numbers have a squared error alone; weights are not negative; beta is a number."""
+    one = [[1.0]]
+    with pytest.raises(NegativeDataError, match="beta=1"):
+        beta_divergence([[-1.0]], one, one, beta=1)
+    assert beta_divergence([[-1.0]], one, one) == 2.0
+    with pytest.raises(InvalidParameterError, match="sample_weight"):
+        relative_error(one, one, one, sample_weight=[-1.0])
+    for beta in (None, np.nan, "squares"):
+        with pytest.raises(InvalidParameterError, match="beta"):
+            beta_divergence(one, one, one, beta=beta)

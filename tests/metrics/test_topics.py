@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.metrics import npmi_coherence, shared_words, similarity_count, top_words, umass_coherence
 
 
@@ -81,3 +81,17 @@ def test_errors_say_what_is_wrong(documents):
         top_words(np.ones((2, 3)), 0)
     with pytest.raises(ShapeError, match="n_topics, n_words"):
         top_words(np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int64, bool, np.float32])
+def test_top_words_of_counts(dtype):
+    """Unsigned counts have no negatives, and must be ranked like any others."""
+    np.testing.assert_array_equal(top_words(np.array([[3, 0, 1], [0, 0, 1]], dtype=dtype), 1), [[0], [2]])
+
+
+def test_top_words_of_sparse_topics_and_of_nan():
+    """Topics may be sparse; NaN has no rank."""
+    topics = np.array([[0.0, 2.0, 1.0]])
+    np.testing.assert_array_equal(top_words(sp.csr_array(topics), 2), [[1, 2]])
+    with pytest.raises(NonFiniteDataError, match="NaN"):
+        top_words(topics * np.nan)

@@ -93,6 +93,8 @@ def mean_removed_spectral_angle(true: Any, found: Any) -> float:
             f"Expected as many components in both sets, got {angles.shape[0]} and {angles.shape[1]}. Use "
             "mean_removed_angles for sets of different size."
         )
+    if not angles.size:
+        raise ShapeError("Expected at least one component in both sets, got none.")
     rows, columns = linear_sum_assignment(angles)
     return float(angles[rows, columns].mean())
 

@@ -11,12 +11,15 @@ leave these samples out. A cluster named -1 is a cluster like any other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import IntArray
 from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError
+
+_WHOLE = 2.0**53  # beyond it a floating-point number stands for several whole ones
 
 
 def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
@@ -236,9 +239,11 @@ def _labels(labels: Any, name: str) -> Any:
     if array.dtype.kind == "O":
         # A column of a data frame: texts as a rule, but whatever is not one text or one whole number a
         # sample has no order in which equal labels could be gathered.
-        kinds = {isinstance(label, str) for label in array}
-        array = array.astype(str) if kinds == {True} else array
-    if array.dtype.kind == "f" and np.all(array == np.floor(array)):
+        if all(isinstance(label, str) for label in array):
+            array = array.astype(str)
+        elif all(isinstance(label, Integral) for label in array):
+            array = np.asarray(array.tolist())
+    if array.dtype.kind == "f" and np.all((array == np.floor(array)) & (np.abs(array) < _WHOLE)):
         array = array.astype(np.int64)
     if array.size and array.dtype.kind not in "biuUS":
         raise DataTypeError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.exceptions import ShapeError
+from nonneg.exceptions import NonFiniteDataError, ShapeError
 from nonneg.metrics.matching import match_components
 
 
@@ -97,6 +97,11 @@ def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
         raise ShapeError(
             f"Expected two arrays of the same shape (n, n_features), got {first.shape} and {second.shape}."
         )
+    for name, features in (("true", first), ("found", second)):
+        if not np.isfinite(features).all():
+            raise NonFiniteDataError(
+                f"Expected finite features, got NaN or infinite entries in `{name}`. Remove them first."
+            )
     if match:
         second = second[match_components(first, second).permutation]
     shares = np.linalg.lstsq(first.T, second.T, rcond=None)[0]

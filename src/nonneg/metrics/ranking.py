@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
 
 
 class RankMatching(NamedTuple):
@@ -94,6 +94,10 @@ def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatch
                 "nodes have none). Pass nan='omit' to leave them out."
             )
         first, second = first[known], second[known]
+    if not len(first):
+        raise InvalidDataError(
+            "Expected at least one node with memberships, got none. Nothing can be ranked."
+        )
     correlations = _unit_ranks(first).T @ _unit_ranks(second)
     rows, columns = linear_sum_assignment(correlations, maximize=True)
     permutation = np.full(first.shape[1], -1, dtype=np.intp)

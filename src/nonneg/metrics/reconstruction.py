@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
 
 _BLOCK_ENTRIES = 1 << 20
+# A sum of squares below this may have lost terms.
+_SMALLEST = 1e-280
 
 
 def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> float:
@@ -33,10 +36,14 @@ def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> floa
     float
         0 for an exact factorization; 0 where X and W H are both zero, infinite where only X is.
     """
-    square, scale = 0.0, 0.0
-    for rows, model, weights in _blocks(X, W, H, sample_weight):
-        square += _weighted(np.square(rows - model), weights)
-        scale += _weighted(np.square(rows), weights)
+    square, scale = _sums_of_squares(X, W, H, sample_weight, 1.0)
+    if not (_SMALLEST < scale < math.inf and square < math.inf):
+        # Squares vanish or overflow: in units of the largest entries they do not.
+        largest = max(
+            (float(np.abs(rows).max(initial=0.0)) for rows, *_ in _blocks(X, W, H, None)), default=0.0
+        )
+        if 0.0 < largest < math.inf:
+            square, scale = _sums_of_squares(X, W, H, sample_weight, largest)
     if scale == 0.0:
         return 0.0 if square == 0.0 else math.inf
     return math.sqrt(square / scale)
@@ -71,8 +78,15 @@ def beta_divergence(X: Any, W: Any, H: Any, *, beta: float | str = 2.0, sample_w
                 f"Expected beta to be a number or one of {sorted(names)}, got {beta!r}."
             )
         beta = names[beta]
+    if not isinstance(beta, Real) or not math.isfinite(beta):
+        raise InvalidParameterError(f"Expected beta to be a finite number or a name, got {beta!r}.")
     total = 0.0
     for rows, model, weights in _blocks(X, W, H, sample_weight):
+        if beta != 2.0 and min(rows.min(initial=0.0), model.min(initial=0.0)) < 0.0:
+            raise NegativeDataError(
+                f"The divergence with beta={beta:g} is one of nonnegative numbers, and X or W H has negative "
+                "entries. beta=2 takes them."
+            )
         total += _weighted(_entrywise(rows, model, float(beta)), weights)
     return total
 
@@ -86,12 +100,27 @@ def _entrywise(x: Any, y: Any, beta: float) -> Any:
             return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / y), 0.0) - x + y
         if beta == 0.0:
             ratio = x / y
-            return np.where(x > 0, ratio - np.log(ratio) - 1.0, np.inf)
+            return np.where((x > 0) & (y > 0), ratio - np.log(ratio) - 1.0, np.inf)
+        if beta < 0.0:
+            nothing = (x <= 0) | (y <= 0)
+            x, y = np.where(nothing, 1.0, x), np.where(nothing, 1.0, y)
+            terms = x**beta + (beta - 1.0) * y**beta - beta * x * y ** (beta - 1.0)
+            return np.where(nothing, np.inf, terms / (beta * (beta - 1.0)))
         terms = x**beta + (beta - 1.0) * y**beta - beta * x * y ** (beta - 1.0)
-        if beta > 0.0:
-            # 0 * inf: no data, no cost, where the model is zero as well.
-            terms = np.where(x > 0, terms, (beta - 1.0) * y**beta)
+        # 0 * inf: no data, no cost, where the model is zero as well.
+        terms = np.where(x > 0, terms, (beta - 1.0) * y**beta)
         return terms / (beta * (beta - 1.0))
+
+
+def _sums_of_squares(X: Any, W: Any, H: Any, sample_weight: Any, unit: float) -> tuple[float, float]:
+    square, scale = 0.0, 0.0
+    with np.errstate(over="ignore"):
+        for rows, model, weights in _blocks(X, W, H, sample_weight):
+            if unit != 1.0:
+                rows, model = rows / unit, model / unit
+            square += _weighted(np.square(rows - model), weights)
+            scale += _weighted(np.square(rows), weights)
+    return square, scale
 
 
 def _weighted(values: Any, weights: Any) -> float:
@@ -115,6 +144,8 @@ def _blocks(X: Any, W: Any, H: Any, sample_weight: Any) -> Iterator[tuple[Any, A
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (X.shape[0],):
         raise ShapeError(f"Expected sample_weight of shape ({X.shape[0]},), got {weights.shape}.")
+    if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InvalidParameterError("Expected finite sample_weight that is not negative.")
     step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         part = slice(start, start + step)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
 
 
 def top_words(topics: Any, n_words: int = 20) -> IntArray:
@@ -20,7 +20,7 @@ def top_words(topics: Any, n_words: int = 20) -> IntArray:
 
     Parameters
     ----------
-    topics : array-like of shape (n_topics, n_words)
+    topics : array-like or sparse matrix of shape (n_topics, n_words)
         The weight of each word in each topic.
     n_words : int
         How many; fewer where the vocabulary is smaller.
@@ -30,9 +30,14 @@ def top_words(topics: Any, n_words: int = 20) -> IntArray:
     array of int of shape (n_topics, n_words)
         Indices of words, the heaviest first, of equal ones the one with the lowest index.
     """
-    weights = np.asarray(topics)
+    import scipy.sparse as sp
+
+    # As floats: unsigned numbers have no negatives to be sorted by.
+    weights = np.asarray(topics.toarray() if sp.issparse(topics) else topics, dtype=np.float64)
     if weights.ndim != 2:
         raise ShapeError(f"Expected topics of shape (n_topics, n_words), got {weights.shape}.")
+    if np.isnan(weights).any():
+        raise NonFiniteDataError("Expected weights of words, got NaN. Remove such topics or words first.")
     if not isinstance(n_words, int | np.integer) or isinstance(n_words, bool) or n_words < 1:
         raise InvalidParameterError(f"n_words must be an integer of at least 1, got {n_words!r}.")
     return np.argsort(-weights, axis=1, kind="stable")[:, :n_words]
