@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg import purify
 from nonneg.exceptions import (
@@ -132,3 +133,31 @@ def test_made_up_starts_have_the_asked_mixing():
         perturbed_features(true, signs="plus")
     with pytest.raises(InvalidParameterError, match="Expected level >= 0"):
         perturbed_features(true, -1.0)
+
+
+@pytest.mark.parametrize(
+    "features", ["anchors", {}, [[1.0], [1.0, 2.0]], np.ones((2, 30)) * 1j], ids=["text", "dict", "rows", "i"]
+)
+def test_features_that_are_no_numbers(small, features):
+    with pytest.raises(InvalidParameterError, match="Features are an array of numbers"):
+        purify(small[0], features)
+
+
+def test_features_may_be_sparse_or_a_tensor(small):
+    torch = pytest.importorskip("torch")
+    X, start = small
+    expected = purify(X, start).features
+    np.testing.assert_array_equal(purify(X, sp.csr_array(start)).features, expected)
+    np.testing.assert_array_equal(purify(X, torch.tensor(start, requires_grad=True)).features, expected)
+
+
+@pytest.mark.parametrize("name", ["update", "decode", "pseudo_inverse", "normalize", "check_start"])
+def test_names_are_texts(small, name):
+    with pytest.raises(UnknownNameError, match=name):
+        purify(*small, **{name: np.ones(3)})
+
+
+@pytest.mark.parametrize(("name", "value"), [("balance", "no"), ("balance", 1), ("beta", "x"), ("beta", -1)])
+def test_flags_and_weights(small, name, value):
+    with pytest.raises(InvalidParameterError, match=f"{name} must be"):
+        purify(*small, **{name: value})

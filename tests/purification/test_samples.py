@@ -9,7 +9,7 @@ from tests.references.holders import FORMS, bring, plain
 from nonneg import purify
 from nonneg.data import as_data_matrix
 from nonneg.datasets import purification_model
-from nonneg.exceptions import InvalidDataError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, ShapeError
 from nonneg.purification import perturbed_features
 from nonneg.purification.samples import is_stream, spread_rows
 
@@ -156,3 +156,26 @@ def test_rows_that_count_more_are_looked_at_more_often():
     np.testing.assert_array_equal(spread_rows(as_data_matrix(X)), X)
     rare = spread_rows(as_data_matrix(X, weights=1e3 * weights), most=60)
     assert np.unique(rare[:, 0], return_counts=True)[1].tolist() == [30, 10, 20]
+
+
+def test_a_function_may_return_any_iterable(noisy):
+    data, start = noisy
+    batches = [data.X[:700], data.X[700:]]
+    expected = purify(batches, start, max_iter=5).features
+    np.testing.assert_array_equal(purify(lambda: batches, start, max_iter=5).features, expected)
+    with pytest.raises(InvalidParameterError, match="returned NoneType"):
+        purify(lambda: None, start)
+
+
+def test_none_among_the_batches_is_not_their_end(noisy):
+    data, start = noisy
+    with pytest.raises(ShapeError, match="2D"):
+        purify(iter([data.X[:700], None, data.X[700:]]), start, fresh_samples=1400)
+
+
+def test_a_stream_too_short_for_an_iteration_is_said_to_be(noisy):
+    data, start = noisy
+    with pytest.warns(NonnegWarning, match="ended after 1500 samples, and an iteration takes 10000"):
+        result = purify(iter([data.X]), start)
+    assert result.n_iter == 0
+    np.testing.assert_array_equal(result.features, start)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import numpy as np
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason, iterate
 from nonneg.iteration.progress import reporter
 from nonneg.purification.balance import balancing_scales
@@ -23,7 +26,14 @@ from nonneg.purification.decode import Decoder
 from nonneg.purification.decode import decode as decoded
 from nonneg.purification.iteration import FeaturesSettled, Iteration
 from nonneg.purification.moments import Moments, moments_of
-from nonneg.purification.options import Options, checked_count, checked_tolerance, completed_options
+from nonneg.purification.options import (
+    Options,
+    checked_count,
+    checked_flag,
+    checked_name,
+    checked_tolerance,
+    completed_options,
+)
 from nonneg.purification.pseudo_inverse import chosen_method, pseudo_inverse
 from nonneg.purification.result import PurificationResult
 from nonneg.purification.samples import BatchStream, Samples, WholeSet, samples_of
@@ -150,14 +160,16 @@ def purify(
     >>> result.certificate["true-mixing"].number < 1e-10
     True
     """
-    if check_start not in ("error", "report"):
-        raise UnknownNameError.of("check_start", check_start, ("error", "report"))
-    if normalize not in (None, "l1"):
-        raise UnknownNameError.of("normalize", normalize, ("l1",))
+    checked_name("check_start", check_start, ("error", "report"))
+    if normalize is not None:
+        checked_name("normalize", normalize, ("l1",))
+    balance = checked_flag("balance", balance)
+    if not isinstance(beta, Real) or not 0 <= beta < math.inf:
+        raise InvalidParameterError(f"beta must be a finite number not below 0, got {beta!r}.")
     max_iter = checked_count("max_iter", max_iter, 0)
     fresh = None if fresh_samples is None else checked_count("fresh_samples", fresh_samples)
-    n_given = len(features) if hasattr(features, "__len__") else 1
-    samples = samples_of(X, fresh, n_given, sample_weight)
+    shape = getattr(features, "shape", None) or (len(features) if hasattr(features, "__len__") else 1,)
+    samples = samples_of(X, fresh, int(shape[0]), sample_weight)
     given = checked_features(features, samples.n_columns)
     true = None if truth is None else _checked_truth(truth, given)
     options = completed_options(
@@ -194,8 +206,20 @@ def purify(
         )
         if step.ended:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
+            _warn_of_a_short_stream(run.n_iter, samples)
         alpha = state.threshold if scales is None else state.threshold * scales
         return _result(run, samples, step, start, alpha=float(alpha.max()), normalize=normalize)
+
+
+def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
+    if n_iter == 0 and isinstance(samples, BatchStream):
+        warnings.warn(
+            f"The stream ended after {samples.n_seen} samples, and an iteration takes "
+            f"{samples.per_iteration:.0f} (at the end of a stream at least half of them): the features are "
+            "still those of the start. Pass a smaller fresh_samples, or a stream that can be read again.",
+            NonnegWarning,
+            stacklevel=3,
+        )
 
 
 def _started(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -65,10 +66,8 @@ def completed_options(
     Options
         Complete but for a threshold that is chosen from the data.
     """
-    if update not in UPDATES:
-        raise UnknownNameError.of("update", update, UPDATES)
-    if decode not in DECODES:
-        raise UnknownNameError.of("decode", decode, DECODES)
+    checked_name("update", update, UPDATES)
+    checked_name("decode", decode, DECODES)
     if decode == "auto":
         decode = "shifted" if update == "covariance" else "unshifted"
     adaptive = isinstance(eta, str) and eta == "auto"
@@ -117,6 +116,42 @@ def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | Flo
     if not (np.isfinite(each) & (each > lowest)).all():
         raise InvalidParameterError(f"{name} must have finite entries above {lowest:g}.")
     return each
+
+
+def checked_name(name: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value that is none of some names.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : Any
+        What was given.
+    known : sequence of str
+        What is allowed.
+    """
+    if not isinstance(value, str) or value not in known:
+        raise UnknownNameError.of(name, value, known)
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : Any
+        What was given.
+
+    Returns
+    -------
+    bool
+        The same.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def checked_count(name: str, value: Any, lowest: int = 1) -> int:

@@ -80,7 +80,7 @@ def chosen_method(name: str, n: int, m: int, n_samples: float, update: str) -> s
         the products of an iteration, 4 n m N operations; else "moore-penrose", which has the smaller error
         under unbiased noise with the regression update.
     """
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise UnknownNameError.of("pseudo_inverse", name, METHODS)
     if name != "auto":
         return name

@@ -13,13 +13,14 @@ from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix, is_dask
 from nonneg.data.checks import checked_data
 from nonneg.data.spectral import to_numpy
-from nonneg.exceptions import InvalidDataError, ShapeError, UnsupportedError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments, moments_of
 
 # So many samples, spread over the data, decide what is chosen from decoded values.
 LOOKED_AT = 4096
 STREAM_SAMPLES = 10_000
+_END = object()
 
 
 class SamplesEnded(Exception):
@@ -146,10 +147,10 @@ class BatchStream:
         if self._once and n_samples is None:
             n_samples = max(STREAM_SAMPLES, 200 * n_features)
         self.n_samples = n_samples
-        self._open: Callable[[], Iterator[Any]] = batches if callable(batches) else lambda: iter(batches)
+        self._open: Callable[[], Iterator[Any]] = lambda: _opened(batches)
         self._batches: Iterator[Any] = self._open() if not self._once else batches
-        head = next(self._batches, None)
-        if head is None:
+        head = next(self._batches, _END)
+        if head is _END:
             raise InvalidDataError("The stream of samples is empty: at least one batch is needed.")
         self._head: DataMatrix | None = _checked(head)
         self.n_columns = self._head.shape[1]
@@ -178,8 +179,8 @@ class BatchStream:
         if self._head is not None:
             batch, self._head = self._head, None
             return batch
-        given = next(self._batches, None)
-        return None if given is None else _checked(given, self.n_columns)
+        given = next(self._batches, _END)
+        return None if given is _END else _checked(given, self.n_columns)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
         """Return the moments of the next samples, or of all.
@@ -278,6 +279,16 @@ def is_stream(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return len(X) > 0 and len(getattr(X[0], "shape", ())) == 2
     return isinstance(X, Iterable) and not isinstance(X, str | bytes)
+
+
+def _opened(batches: Any) -> Iterator[Any]:
+    given = batches() if callable(batches) and not isinstance(batches, Iterable) else batches
+    if not isinstance(given, Iterable):
+        raise InvalidParameterError(
+            f"X is a function that returned {type(given).__name__}. Pass one without arguments that returns "
+            "an iterator of batches, such as a generator function."
+        )
+    return iter(given)
 
 
 def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
@@ -130,8 +131,18 @@ def checked_features(features: Any, n_columns: int) -> FloatArray:
         A copy.
     """
     if hasattr(features, "detach"):
-        features = features.detach().cpu()
-    given = np.array(features, dtype=np.float64)
+        features = features.detach().cpu().numpy()
+    if sp.issparse(features):
+        features = features.toarray()
+    try:
+        if np.iscomplexobj(features):
+            raise TypeError
+        given = np.array(features, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(
+            f"Features are an array of numbers, one feature a row, got {_described(features)}. "
+            "nonneg.PurificationNMF finds some to start from by name."
+        ) from None
     if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] != n_columns:
         raise ShapeError(
             f"Expected features of shape (n, {n_columns}), one a row and as long as a sample, got "
@@ -161,6 +172,12 @@ def checked_features(features: Any, n_columns: int) -> FloatArray:
             "rounding. Leave it out, or start it elsewhere."
         )
     return given
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value)
+    return f"{type(value).__name__} of {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
 
 
 def perturbed_features(
