@@ -161,3 +161,12 @@ def test_names_are_texts(small, name):
 def test_flags_and_weights(small, name, value):
     with pytest.raises(InvalidParameterError, match=f"{name} must be"):
         purify(*small, **{name: value})
+
+
+def test_perturbed_features_are_finite():
+    with pytest.raises(InvalidParameterError, match="leave nothing outside"):
+        perturbed_features(np.eye(4), outside=0.1)
+    with pytest.raises(InvalidParameterError, match="Expected level"):
+        perturbed_features(np.eye(4), np.inf)
+    with pytest.raises(ShapeError, match="one a row"):
+        perturbed_features(np.ones(4))

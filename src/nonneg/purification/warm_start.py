@@ -213,13 +213,19 @@ def perturbed_features(
     """
     if signs not in SIGNS:
         raise UnknownNameError.of("signs", signs, SIGNS)
-    if not level >= 0 or not 0 <= diagonal < 1 or not outside >= 0:
+    if not 0 <= level < np.inf or not 0 <= diagonal < 1 or not 0 <= outside < np.inf:
         raise InvalidParameterError(
             f"Expected level >= 0, 0 <= diagonal < 1 and outside >= 0, got {level}, {diagonal} and {outside}."
         )
     rng = generator(rng)
     H = np.asarray(true, dtype=np.float64)
+    if H.ndim != 2:
+        raise ShapeError(f"Expected true features of shape (n, m), one a row, got {H.shape}.")
     n, m = H.shape
+    if outside > 0 and n >= m:
+        raise InvalidParameterError(
+            f"{n} features of length {m} leave nothing outside their span. Use outside=0, or longer features."
+        )
     E = rng.random((n, n))
     flips = rng.choice([-1.0, 1.0], size=(n, n))
     E = E * flips if signs == "both" else E if signs == "positive" else -E

@@ -133,9 +133,29 @@ def test_without_projection_points_keep_their_angles_and_may_be_negative():
         ({"size_angle": [0.1, 0.0, 0.2]}, "size_angle must be above 0"),
         ({"mean_squared_lengths": -1.0}, "mean_squared_lengths must be above 0"),
         ({"shares": [1.0, 2.0]}, "shares must be one number or 3"),
-        ({"noise": -0.1}, "noise must be at least 0"),
+        ({"noise": -0.1}, "noise must be a finite number of at least 0"),
     ],
 )
 def test_bad_options_of_cones_are_refused(arguments, message):
     with pytest.raises(InvalidParameterError, match=message):
         circular_cones(10, 20, 3, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_samples", 0),
+        ("n_samples", 1.5),
+        ("n_features", "x"),
+        ("n_cones", 0),
+        ("n_cones", -1),
+        ("size_angle", "x"),
+        ("noise", np.nan),
+        ("noise", np.inf),
+        ("noise", -1),
+    ],
+)
+def test_arguments_of_cones(name, value):
+    options = {"n_samples": 20, "n_features": 30, "n_cones": 3, "rng": 0, name: value}
+    with pytest.raises(InvalidParameterError, match=f"{name} must be"):
+        circular_cones(**options)

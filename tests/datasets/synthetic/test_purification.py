@@ -76,3 +76,28 @@ def test_errors():
         purification_model(proportions=[1.0])
     with pytest.raises(ShapeError, match="Expected features of shape"):
         purification_model(features=np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_samples", -1), ("n_samples", 1.5), ("n_features", 0), ("n_components", "x"), ("sparsity", "x")],
+)
+def test_counts(name, value):
+    with pytest.raises(InvalidParameterError, match=f"{name} must be"):
+        purification_data(**{"n_samples": 20, "rng": 0, name: value})
+
+
+@pytest.mark.parametrize("level", [-1.0, np.nan, np.inf, "x"])
+def test_sizes_of_noise(level):
+    with pytest.raises(InvalidParameterError, match="noise_level must be"):
+        purification_model(noise="unbiased", noise_level=level)
+
+
+def test_a_size_of_noise_needs_a_kind():
+    with pytest.raises(InvalidParameterError, match="noise='none' that there is none"):
+        purification_model(noise_level=0.5)
+
+
+def test_batches_hold_at_least_a_sample():
+    with pytest.raises(InvalidParameterError, match="batch_size must be"):
+        next(purification_model(rng=0).batches(10, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
+from nonneg.datasets.synthetic.arguments import checked_count, checked_size
 from nonneg.datasets.synthetic.planted import PlantedData
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
@@ -56,11 +58,13 @@ def equiangular_directions(
     Each next vector is the shortest one with the wanted cosines to those before, plus a vector orthogonal to
     them all with entry 1 where the first part is smallest, scaled to unit length.
     """
-    if not 0 < angle <= np.pi / 2 + 1e-12:
+    n_directions = checked_count("n_directions", n_directions)
+    n_features = checked_count("n_features", n_features)
+    if not isinstance(angle, Real) or not 0 < angle <= np.pi / 2 + 1e-12:
         raise InvalidParameterError(
-            f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle}."
+            f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle!r}."
         )
-    if not 1 <= n_directions <= n_features:
+    if n_directions > n_features:
         raise InvalidParameterError(
             f"n_directions must be between 1 and n_features={n_features}, so that the vectors are "
             f"independent. Got {n_directions}."
@@ -157,14 +161,15 @@ def circular_cones(
     ----------
     .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
     """
+    n_samples = checked_count("n_samples", n_samples)
+    n_features, n_cones = checked_count("n_features", n_features), checked_count("n_cones", n_cones)
     sizes = _one_each("size_angle", size_angle, n_cones)
     means = _one_each(
         "mean_squared_lengths",
         np.arange(1, n_cones + 1) if mean_squared_lengths is None else mean_squared_lengths,
         n_cones,
     )
-    if noise < 0:
-        raise InvalidParameterError(f"noise must be at least 0. Got {noise}.")
+    noise = checked_size("noise", noise)
     rng = generator(rng)
     if between_angle is None:
         between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
@@ -194,7 +199,10 @@ def circular_cones(
 
 def _one_each(name: str, values: Any, count: int) -> FloatArray:
     """Return one positive number a cone."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(f"{name} must be numbers above 0. Got {values!r}.") from None
     if array.shape not in ((), (count,)):
         raise ShapeError(f"{name} must be one number or {count}, one a cone. Got shape {array.shape}.")
     if not np.all(array > 0) or not np.all(np.isfinite(array)):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
+from nonneg.datasets.synthetic.arguments import checked_count, checked_size
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 WEIGHTS = ("binary", "uniform", "heavy")
@@ -87,6 +88,7 @@ class PurificationModel:
         PurificationData
             Independent samples.
         """
+        n_samples = checked_count("n_samples", n_samples, 0)
         rng = generator(rng)
         n, m = self.H.shape
         W = (rng.random((n_samples, n)) < self.probabilities).astype(np.float64)
@@ -126,6 +128,10 @@ class PurificationModel:
         array of shape (batch_size, n_features)
             The next samples; the last batch may be smaller.
         """
+        n_samples, batch_size = (
+            checked_count("n_samples", n_samples, 0),
+            checked_count("batch_size", batch_size),
+        )
         rng = generator(rng)
         for start in range(0, n_samples, batch_size):
             yield self.draw(min(batch_size, n_samples - start), rng, dtype).X
@@ -178,7 +184,15 @@ def purification_model(
         raise UnknownNameError.of("weights", weights, WEIGHTS)
     if noise not in NOISES:
         raise UnknownNameError.of("noise", noise, NOISES)
-    if not 0 < sparsity <= n_components:
+    n_features = checked_count("n_features", n_features)
+    n_components = checked_count("n_components", n_components)
+    noise_level = checked_size("noise_level", noise_level)
+    if noise == "none" and noise_level > 0:
+        raise InvalidParameterError(
+            f"noise_level={noise_level:g} says how much noise, and noise='none' that there is none. Name a "
+            f"kind of noise: {', '.join(NOISES[1:])}."
+        )
+    if not 0 < checked_size("sparsity", sparsity) <= n_components:
         raise InvalidParameterError(
             f"sparsity must be above 0 and at most n_components={n_components}, got {sparsity}."
         )
@@ -194,7 +208,7 @@ def purification_model(
             )
     n_patterns = n_components if noise == "correlated" else PATTERNS
     directions = rng.choice([-1.0, 1.0], size=(n_patterns, n_features))
-    return PurificationModel(H, probabilities, weights, noise, float(noise_level), directions)
+    return PurificationModel(H, probabilities, weights, noise, noise_level, directions)
 
 
 def purification_data(
