@@ -99,7 +99,9 @@ def test_a_k_min_beyond_the_ratios_is_said(rng):
     assert "no candidate is left from k_min=5 on" in found.reason
 
 
-@pytest.mark.parametrize("options", [{"k_min": 0}, {"k_max": 0}, {"k_min": 2.5}, {"k_min": 5, "k_max": 4}])
+@pytest.mark.parametrize(
+    "options", [{"k_min": 0}, {"k_max": 0}, {"k_min": 2.5}, {"k_min": None}, {"k_min": 5, "k_max": 4}]
+)
 def test_wrong_limits_are_refused(options, low_rank):
     with pytest.raises(InvalidParameterError, match="Expected k_m"):
         estimate_rank(low_rank, **options)
@@ -108,6 +110,22 @@ def test_wrong_limits_are_refused(options, low_rank):
 def test_unknown_methods_say_the_near_ones(low_rank):
     with pytest.raises(UnknownNameError, match="Did you mean 'singular-value-ratio'"):
         estimate_rank(low_rank, method="singular-values-ratio")
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (["ratio"], {}),
+        ("cross-validation", {"n_repeats": "5"}),
+        ("cross-validation", {"n_repeats": 2.5}),
+        ("cross-validation", {"holdout": ["blocks"]}),
+        ("stability", {"n_repeats": [5]}),
+        ("stability", {"max_samples": "many"}),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused(method, options, low_rank):
+    with pytest.raises(InvalidParameterError, match=next(iter(options), "method")):
+        estimate_rank(low_rank, method=method, **options)
 
 
 def test_the_result_reads_and_copies(low_rank):
@@ -215,7 +233,7 @@ def test_given_candidates_are_the_only_ones(low_rank):
     assert "no candidate" in beyond.reason
 
 
-@pytest.mark.parametrize("candidates", [[], [0, 3], [2.5], "23"])
+@pytest.mark.parametrize("candidates", [[], [0, 3], [2.5], "23", 5])
 def test_wrong_candidates_are_refused(candidates, low_rank):
     with pytest.raises(InvalidParameterError, match="Expected candidates to be a sequence of integers"):
         estimate_rank(low_rank, candidates=candidates)

@@ -101,7 +101,8 @@ class OnlinePurification(FactorizingEstimator):
         Notes
         -----
         Samples are decoded with the present features and counted; when `batch_size` of them have come, the
-        features are updated once, from these and from the past, of which `forget_factor` is kept.
+        features are updated once, from these and from the past, of which `forget_factor` is kept. `balance`,
+        `fresh_samples`, `max_iter`, `tol`, `verbose`, `callback` and `checkpoint` do not matter here.
         """
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, signed=True)

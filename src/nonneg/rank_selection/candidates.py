@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -267,14 +267,14 @@ def _checked(
     k_min: Any, k_max: Any, candidates: Sequence[int] | None
 ) -> tuple[int, int | None, tuple[int, ...] | None]:
     for name, value in (("k_min", k_min), ("k_max", k_max)):
-        if value is not None and not _is_count(value):
+        if (value is not None or name == "k_min") and not is_count(value):
             raise InvalidParameterError(f"Expected {name} to be an integer of at least 1, got {value!r}.")
     if k_max is not None and k_max < k_min:
         raise InvalidParameterError(f"Expected k_min <= k_max, got k_min={k_min} and k_max={k_max}.")
     if candidates is None:
         return int(k_min), None if k_max is None else int(k_max), None
-    values = list(candidates)
-    if not values or not all(_is_count(value) for value in values):
+    values = list(candidates) if isinstance(candidates, Iterable) else []
+    if not values or not all(is_count(value) for value in values):
         raise InvalidParameterError(
             f"Expected candidates to be a sequence of integers of at least 1, got {candidates!r}."
         )
@@ -282,5 +282,19 @@ def _checked(
     return min(int(k_min), chosen[0]), None if k_max is None else int(k_max), chosen
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+def is_count(value: Any, lowest: int = 1) -> bool:
+    """Tell whether a value is a whole number that is at least so large.
+
+    Parameters
+    ----------
+    value : Any
+        What was given.
+    lowest : int
+        The smallest allowed.
+
+    Returns
+    -------
+    bool
+        False for True and False.
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= lowest

@@ -14,7 +14,7 @@ from nonneg._threads import threads
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import pose
+from nonneg.rank_selection.candidates import is_count, pose
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS
 from nonneg.rank_selection.ratio_certificate import CONDITION
 from nonneg.rank_selection.result import RankResult
@@ -178,7 +178,7 @@ def compare_ranks(
             raise UnknownNameError.of("methods", name, METHODS)
     if not chosen:
         raise InvalidParameterError(f"Expected at least one method among {sorted(METHODS)}, got none.")
-    if max_samples is not None and max_samples < 10:
+    if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
     data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
     seeds = [int(seed) for seed in generator(rng).integers(2**62, size=len(METHODS))]

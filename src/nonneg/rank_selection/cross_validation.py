@@ -13,7 +13,7 @@ from nonneg._typing import Array, FloatArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration.progress import StepCounter
-from nonneg.rank_selection.candidates import Question, between
+from nonneg.rank_selection.candidates import Question, between, is_count
 from nonneg.rank_selection.holdouts import RIDGE, SHARE, Holdout, block_holdouts, entry_holdouts
 from nonneg.rank_selection.result import RankCurve, RankResult, listed, scores_of
 from nonneg.rank_selection.sampling import sample
@@ -59,9 +59,9 @@ def cross_validation(
         Its curve is the share of the held-out squares that is not explained, smaller is better.
     """
     n_folds = N_FOLDS if n_repeats is None else n_repeats
-    if n_folds < 2:
-        raise InvalidParameterError(f"Expected n_repeats of at least 2 folds, got {n_folds}.")
-    if holdout not in HOLDOUTS:
+    if not is_count(n_folds, 2):
+        raise InvalidParameterError(f"Expected n_repeats of at least 2 folds, got {n_folds!r}.")
+    if not isinstance(holdout, str) or holdout not in HOLDOUTS:
         raise UnknownNameError.of("holdout", holdout, HOLDOUTS)
     found = question.way_out(NAME)
     if found is not None:

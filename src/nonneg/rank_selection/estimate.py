@@ -11,7 +11,7 @@ from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import Question, pose
+from nonneg.rank_selection.candidates import Question, is_count, pose
 from nonneg.rank_selection.result import RankResult
 
 MAX_SAMPLES = 10_000
@@ -119,9 +119,9 @@ def estimate_rank(
     >>> estimate_rank(X + 0.01 * rng.random(X.shape)).rank
     4
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise UnknownNameError.of("method", method, METHODS)
-    if max_samples is not None and max_samples < 10:
+    if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
     data = checked_data(X, mask=mask, missing=missing, signed=method == spectrum.NAME, who="estimate_rank")
     with threads(n_jobs):

@@ -16,7 +16,7 @@ from nonneg.initializers.registry import find_start
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
-from nonneg.rank_selection.candidates import Question
+from nonneg.rank_selection.candidates import Question, is_count
 from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 from nonneg.rank_selection.sampling import sample
@@ -82,8 +82,8 @@ def stability(
         and the dispersion of the consensus matrix, which look at the points instead.
     """
     n_restarts = N_RESTARTS if n_repeats is None else n_repeats
-    if n_restarts < 3:
-        raise InvalidParameterError(f"Expected n_repeats of at least 3 restarts, got {n_restarts}.")
+    if not is_count(n_restarts, 3):
+        raise InvalidParameterError(f"Expected n_repeats of at least 3 restarts, got {n_restarts!r}.")
     found = question.way_out(NAME)
     if found is not None:
         return found
