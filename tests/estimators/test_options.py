@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from nonneg import NMF
+from nonneg.certificates import Verdict
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.iteration import StopReason
 
@@ -210,3 +212,15 @@ def test_a_limit_of_the_encoding_holds_in_fit_and_transform(low_rank):
     W = model.fit_transform(low_rank)
     np.testing.assert_allclose(W, model.transform(low_rank), rtol=1e-9)
     assert not np.allclose(W, NMF(**settings).fit_transform(low_rank), rtol=1e-6)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"solver": "anls"}, {"solver": "hals-plain"}], ids=str)
+def test_meeting_tol_far_from_a_minimum_is_told(parameters, rng):
+    """The start of "nndsvda" fills zeros with the mean of X, which for large numbers is far away."""
+    X = 1e6 * (rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 20)))
+    with pytest.warns(ConvergenceWarning, match=r"far from a stationary point.*Divide X by its mean"):
+        model = NMF(3, **parameters).fit(X)
+    assert model.certificate_["stationarity"].verdict is Verdict.FAILS
+    for advised, data in (({}, X / X.mean()), ({"tol": 1e-9}, X), ({"init": "random", "random_state": 0}, X)):
+        better = NMF(3, max_iter=2000, **parameters, **advised).fit(data)
+        assert better.certificate_["stationarity"].verdict is Verdict.HOLDS

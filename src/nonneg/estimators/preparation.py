@@ -25,6 +25,9 @@ from nonneg.solvers.result import FactorizationResult
 ANCHORS = "anchors"
 """The start that the registry of starts cannot hold, because it lies above them: successive projections."""
 
+FAR = 50.0
+"""A run that met `tol` has stopped too early where the normalised KKT residual is above so many times it."""
+
 
 def beta_loss_of(model: Any) -> float:
     """Return the beta of the model's loss.
@@ -182,7 +185,10 @@ def _shape(factor: Any) -> tuple[int, ...]:
 
 
 def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
-    """Warn, as scikit-learn does, that `max_iter` ended the run before `tol` did.
+    """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum.
+
+    The rules measure progress against the start. One that is far away, such as that of "nndsvda" for data of
+    large numbers, lets them stop after a few iterations.
 
     Parameters
     ----------
@@ -195,6 +201,19 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
             f"{result.solver!r} met tol. Raise max_iter (now {model.max_iter}) or tol (now {model.tol:g}).",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    residual = result.certificate["stationarity"].number
+    # Zeros that cannot move, of which `given_factors` has warned, are no matter of the stopping rule.
+    stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_start
+    met = result.stop_reason is StopReason.CONVERGED and not stuck
+    if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
+        warnings.warn(
+            f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
+            f"from a stationary point: the normalised KKT residual is {residual:.2g}. The rule measures "
+            "progress against the start, which was far away. Divide X by its mean, lower tol (now "
+            f"{model.tol:g}), or use another init, such as 'random'.",
             ConvergenceWarning,
             stacklevel=5,
         )
