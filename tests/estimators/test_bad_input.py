@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF
+from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF, factorize
 from nonneg.exceptions import NonnegError
 
 
@@ -183,3 +183,29 @@ def test_very_small_data(shape, rng):
     W = model.fit_transform(X)
     assert W.shape == (shape[0], 1)
     assert NMF(max_iter=500).fit(X).n_components_ >= 1
+
+
+@pytest.mark.parametrize("method", ["fit", "transform", "partial_fit"])
+def test_the_mask_of_a_masked_array_is_not_lost(method, low_rank):
+    model = NMF(3, missing="mask", max_iter=5, tol=0).fit(low_rank)
+    with pytest.raises(TypeError, match=r"numpy.ma.MaskedArray.*`mask`"):
+        getattr(model, method)(np.ma.masked_greater(low_rank, 1.0))
+
+
+def test_a_data_frame_of_dask_is_refused_with_the_way_out(low_rank):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    frame = frames.from_pandas(pandas.DataFrame(low_rank), npartitions=2)
+    for call in (NMF(3).fit, lambda X: factorize(X, 3)):
+        with pytest.raises(TypeError, match="to_dask_array"):
+            call(frame)
+
+
+def test_one_frozen_component_is_a_sequence_too(low_rank):
+    with pytest.raises(ValueError, match="must be a sequence of indices of rows of H, got 0"):
+        NMF(3).fit(low_rank, H=low_rank[:3], frozen_components=0)
+
+
+def test_products_out_of_range_are_an_error_and_no_nan(low_rank):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"NaN.*float32.*another unit"):
+        NMF(3, beta_loss="itakura-saito", max_iter=50).fit((low_rank + 0.01).astype(np.float32) * 1e-20)

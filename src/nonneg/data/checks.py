@@ -77,12 +77,34 @@ def checked_data(
     return data
 
 
-def _checked_form(X: Any, who: str) -> Any:
+def refuse_unread_forms(X: Any, who: str) -> None:
+    """Refuse what other libraries' conversion would take for something else, or fail on without a word.
+
+    Parameters
+    ----------
+    X : Any
+        What the user gave.
+    who : str
+        Named in messages.
+
+    Raises
+    ------
+    DataTypeError
+        For masked arrays, whose mask would be lost, and data frames of Dask.
+    """
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
             f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
             "~numpy.ma.getmaskarray(X) as `mask` (True means observed)."
         )
+    if hasattr(X, "to_dask_array"):
+        raise DataTypeError(
+            f"{who} takes Dask arrays, and X is a data frame of Dask. Pass X.to_dask_array(lengths=True)."
+        )
+
+
+def _checked_form(X: Any, who: str) -> Any:
+    refuse_unread_forms(X, who)
     if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
         X = np.asarray(X)
     if is_torch_array(X):

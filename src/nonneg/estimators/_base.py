@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nonneg._typing import Array, LeftArray
 from nonneg.certificates.error_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
-from nonneg.data.checks import checked_data
+from nonneg.data.checks import checked_data, refuse_unread_forms
 from nonneg.data.spectral import to_numpy
 from nonneg.estimators.stored import StoredEstimator
 from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError
@@ -135,6 +135,7 @@ def input_data(
         The holder.
     """
     name = type(estimator).__name__
+    refuse_unread_forms(X, name)
     if is_foreign(X):
         X = _plain_tensor(X)
         if len(X.shape) == 2:

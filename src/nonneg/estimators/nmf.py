@@ -303,7 +303,7 @@ class NMF(OnlineEstimator):
         self, X: Any, W: Any, H: Any, sample_weight: Any, mask: Any, frozen: Sequence[int] | None
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
-        W, H = given_factors(self, W, H, frozen=frozen is not None and len(frozen) > 0)
+        W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
         k = rank_of(self, data, W, H)
         init, W, H = start_of(self, data, k, W, H)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import default_start, find_start
 from nonneg.iteration import Checkpoint, Progress
@@ -152,6 +153,11 @@ def factorize(
         if polish or value is None:
             left, rows_loss = encode(data, right, beta=beta, penalties=penalties, max_iter=polish_max_iter)
             value = _objective(data, left, right, beta, penalties, rows_loss)
+        if math.isnan(value):
+            raise InvalidDataError(
+                f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {who} needs "
+                "another unit or precision; divide X by its mean, or use float64."
+            )
         statements = certify(data, left, right, beta=beta, penalties=penalties, free=free)
     return FactorizationResult(
         W=left,
