@@ -207,3 +207,17 @@ def test_a_big_table_is_parsed_by_compiled_code(tmp_path):
     assert time.process_time() - started < 4
     assert table.X.shape == (2000, 1000)
     assert table.row_names[-1] == "sample1999"
+
+
+@pytest.mark.parametrize("delimiter", ["ab", ""])
+def test_a_delimiter_is_one_character(delimiter, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(InvalidParameterError, match=r"--delimiter.*one character"):
+        read_table(path, delimiter=delimiter)
+
+
+def test_a_tab_may_be_written_as_shells_pass_it_on(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1\t2\n3\t4\n")
+    np.testing.assert_array_equal(read_table(path, delimiter=r"\t").X, [[1, 2], [3, 4]])

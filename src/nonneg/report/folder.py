@@ -33,9 +33,20 @@ def check_output_folder(folder: str | os.PathLike[str]) -> None:
     existing = place
     while not existing.is_dir():
         existing = existing.parent
+        if existing.exists() and not existing.is_dir():
+            raise OutputError(
+                f"{existing} is a file, not a folder. Choose another folder than {folder} with -o."
+            )
     for needed in {existing, place.parent if place.is_dir() else existing}:
         if not os.access(needed, os.W_OK | os.X_OK):
             raise OutputError(f"{needed} is not writable. Choose another folder with -o.")
+        try:
+            # Rights alone do not tell: a file system may be mounted for reading, or make no folders.
+            Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=needed)).rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"{needed} is not writable: {error.strerror}. Choose another folder with -o."
+            ) from None
 
 
 @contextmanager

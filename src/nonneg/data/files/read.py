@@ -111,6 +111,12 @@ def read_table(
     for name, value in (("header", header), ("index", index)):
         if value not in (True, False, "auto"):
             raise InvalidParameterError(f"{name}={value!r} is not allowed. Expected True, False or 'auto'.")
+    if delimiter == r"\t":  # as a shell passes it on
+        delimiter = "\t"
+    if delimiter is not None and len(delimiter) != 1:
+        raise InvalidParameterError(
+            f"delimiter={delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t for a tab."
+        )
     place = Path(path)
     options = ReadOptions(header, index, variable, delimiter)
     found = _format_of(place)
