@@ -28,6 +28,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.data.frequent_directions import PIECE, joined_sketch, leading_direction
 from nonneg.data.matrix import LocalMatrix
 from nonneg.geometry import angles_between
+from nonneg.geometry.farthest import ROUNDING
 
 SKETCH_ROWS = 8
 """Rows kept of every cone beside its centroid: the error of its direction is at most 9/8 of the best."""
@@ -268,9 +269,12 @@ def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
             piece = rows[start : start + PIECE]
             points = np.asarray(block.take_rows(piece), dtype=np.float64)
             # Once more, in float64: the cosines by which the points were put here fall short of the angles.
-            units = points / np.linalg.norm(points, axis=1)[:, None]
-            widest = float(_angles_to(units, state.centroids[cone]).max())
-            state.radii[cone] = max(state.radii[cone], widest)
+            norms = np.sqrt(np.einsum("ij,ij->i", points, points))
+            outermost = np.argmin((points @ state.centroids[cone]) / norms)
+            unit = points[outermost] / norms[outermost]
+            widest = float(_angles_to(unit[None, :], state.centroids[cone])[0])
+            if widest > state.radii[cone] + ROUNDING:
+                state.radii[cone] = widest
             if block.weights is not None:
                 points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
             state.squared_norms[cone] += float(np.sum(points * points))
