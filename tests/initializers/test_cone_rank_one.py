@@ -203,6 +203,10 @@ def test_duplicates_are_one_direction(rng):
         (np.full((3, 2), np.nan), {"n_components": 1}, NonFiniteDataError, "contains NaN"),
         (np.eye(3), {"n_components": 1, "first": 5}, InvalidParameterError, "index of a row"),
         (np.eye(3), {"n_components": 2, "first": 1, "n_starts": 2}, InvalidParameterError, "fixes the clus"),
+        (np.eye(3), {"n_components": 2, "tol": np.nan}, InvalidParameterError, "tol must be a number"),
+        (np.eye(3), {"n_components": 2, "tol": "x"}, InvalidParameterError, "tol must be a number"),
+        (np.eye(3), {"n_components": 2, "max_passes": 0}, InvalidParameterError, "max_passes must be"),
+        (np.eye(3), {"n_components": 2, "bounds": "no"}, InvalidParameterError, "bounds must be True or"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(X, options, error, message):
