@@ -45,6 +45,10 @@ def damage(folder: Path, how: str) -> None:
         (folder / "H.npy").unlink()
     elif how == "objects":
         np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)
+    elif how == "other names":
+        (folder / "names.json").write_text('{"rows": ["a"], "columns": null}')
+    elif how == "no names":
+        (folder / "names.json").write_text('{"rows": null, "columns": 3}')
     elif how == "bare":
         (folder / "result.json").write_text("{}")
 
@@ -58,6 +62,8 @@ def damage(folder: Path, how: str) -> None:
         ("no factor", "H.npy does not exist"),
         ("another command", "the report of `nonneg fit` alone can be made again"),
         ("objects", "refused"),
+        ("other names", "a list of the names of"),
+        ("no names", "a list of the names of 3 features"),
         ("bare", "do not belong to the data"),
     ],
 )

@@ -140,9 +140,21 @@ def read_results(folder: Path) -> Fit:
             f"{folder}: W.npy {W.shape} and H.npy {H.shape} do not belong to the data of {RESULT} "
             f"({expected}). Run `nonneg fit` again."
         )
-    names = read_record(folder / NAMES) if (folder / NAMES).is_file() else {}
+    rows, columns = _read_names(folder, (W.shape[0], H.shape[1]))
     examples = read_table(folder / "examples.npy").X if record.get("examples") else None
-    return Fit(record, W, H, names.get("rows"), names.get("columns"), examples)
+    return Fit(record, W, H, rows, columns, examples)
+
+
+def _read_names(folder: Path, shape: tuple[int, int]) -> tuple[list[str] | None, list[str] | None]:
+    found = read_record(folder / NAMES) if (folder / NAMES).is_file() else {}
+    names = (found.get("rows"), found.get("columns"))
+    for given, side, what in zip(names, shape, ("samples", "features"), strict=True):
+        if given is not None and (not isinstance(given, list) or len(given) != side):
+            raise FileFormatError(
+                f"{folder / NAMES}: a list of the names of {side} {what} was expected. Run `nonneg fit` "
+                "again."
+            )
+    return names
 
 
 def fit_record(fitted: FittedModel) -> dict[str, Any]:
