@@ -140,6 +140,11 @@ def purify(
     InvalidParameterError
         If the features are dependent, zero, too many, or no warm start.
 
+    Warns
+    -----
+    NonnegWarning
+        If a stream ends before its first iteration has half of its samples: the features are still the start.
+
     Notes
     -----
     An iteration takes two products with the data, 4 n m N operations, and n x m numbers of memory beside a
