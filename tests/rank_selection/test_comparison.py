@@ -126,3 +126,14 @@ def test_wrong_methods_are_refused(low_rank):
 
 def test_public_names():
     assert nonneg.compare_ranks is compare_ranks
+
+
+def test_missing_entries_make_no_step():
+    drawn = np.random.default_rng(0)
+    X = drawn.gamma(1.0, size=(40, 3)) @ drawn.gamma(1.0, size=(3, 12))
+    assert compare_ranks(X, methods=[RATIO, HELD_OUT], rng=0).rank == 3
+    X[3, 4] = np.nan
+    found = compare_ranks(X, methods=[RATIO, HELD_OUT], missing="mask", rng=0)
+    assert found.opinions[RATIO].rank == 4
+    assert found.rank == found.opinions[HELD_OUT].rank == 3
+    assert "entries are missing" in found.reason

@@ -15,7 +15,7 @@ from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import is_count, pose
-from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS
+from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, is_incomplete
 from nonneg.rank_selection.ratio_certificate import CONDITION
 from nonneg.rank_selection.result import RankResult
 
@@ -170,7 +170,8 @@ def compare_ranks(
     -----
     The recommendation is the ratio's where the spectrum has a step there (Theorem 9's condition holds, or
     the ratio exceeds every other by half); otherwise what two opinions share, up to one component or a
-    tenth; otherwise that of cross-validation, which alone asks what new entries look like.
+    tenth; otherwise that of cross-validation, which alone asks what new entries look like. Where entries are
+    missing it is that of cross-validation, because they are zeros to the singular values.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
@@ -202,17 +203,19 @@ def compare_ranks(
                 if chosen == [name]:
                     raise
                 left_out[name] = str(error)
-    rank, reason = recommend(opinions)
+    rank, reason = recommend(opinions, incomplete=is_incomplete(data))
     return RankComparison(rank, reason, opinions, left_out)
 
 
-def recommend(opinions: Mapping[str, RankResult]) -> tuple[int, str]:
+def recommend(opinions: Mapping[str, RankResult], *, incomplete: bool = False) -> tuple[int, str]:
     """Choose among opinions, and say why.
 
     Parameters
     ----------
     opinions : mapping of str to RankResult
         By method, at least one.
+    incomplete : bool
+        Whether entries are missing, which are zeros to the singular values.
 
     Returns
     -------
@@ -229,6 +232,9 @@ def recommend(opinions: Mapping[str, RankResult]) -> tuple[int, str]:
         return first.rank, first.reason
     if len(set(ranks.values())) == 1:
         return next(iter(ranks.values())), f"all agree ({said})."
+    if incomplete and cross_validation.NAME in ranks:
+        why = "entries are missing, which are zeros to the singular values"
+        return ranks[cross_validation.NAME], f"{said}. Cross-validation is followed: {why}."
     ratio = opinions.get(spectrum.NAME)
     if ratio is not None and ratio.curve is not None and (step := _step_words(ratio)):
         return ratio.rank, f"{said}. The spectrum has a step there: {step}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import Question, is_count, pose
 from nonneg.rank_selection.result import RankResult
@@ -79,7 +80,7 @@ def estimate_rank(
     max_samples : int or None
         Cross-validation and stability take at most so many points, drawn at random; None takes all.
     mask : bool array or sparse matrix of the shape of X, optional
-        True where observed. Missing entries are zeros to the singular values.
+        True where observed. Missing entries are zeros to the singular values, which a warning says.
     missing : {"error", "mask"}
         What NaN means: an error, or an entry that was not observed.
     n_jobs : int, optional
@@ -124,6 +125,13 @@ def estimate_rank(
     if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
     data = checked_data(X, mask=mask, missing=missing, signed=method == spectrum.NAME, who="estimate_rank")
+    if method == spectrum.NAME and is_incomplete(data):
+        warnings.warn(
+            "X has missing entries, which are zeros to the singular values: few of them can add steps to the "
+            "spectrum. Compare with method='cross-validation', which leaves them out.",
+            NonnegWarning,
+            stacklevel=2,
+        )
     with threads(n_jobs):
         question = asked(data, k_min, k_max, candidates, normalize=normalize, method=method, rng=rng)
         options: dict[str, Any] = {
@@ -134,6 +142,22 @@ def estimate_rank(
         }
         options["tolerance"] = tolerance
         return METHODS[method](question, rng=rng, **options)
+
+
+def is_incomplete(data: DataMatrix) -> bool:
+    """Say whether entries are missing.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+
+    Returns
+    -------
+    bool
+        True where there is a mask.
+    """
+    return data.observed is not None or bool(getattr(data, "has_mask", False))
 
 
 def asked(
