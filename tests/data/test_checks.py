@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -153,3 +155,26 @@ def test_locate_says_when_there_is_nothing():
     assert locate(data, lambda xp, block: block > 29) == (9, 2, 30.0)
     with pytest.raises(LookupError, match="no entry"):
         locate(data, lambda xp, block: block > 99)
+
+
+@pytest.mark.parametrize("X", ["data.csv", b"1 2", None, {"a": 1}, {1, 2}, iter([[1.0]]), Path("data.csv")])
+def test_what_is_no_table_is_named(X):
+    with pytest.raises(DataTypeError, match="Expected X as a table of numbers") as caught:
+        checked_data(X)
+    assert ("Read the file first" in str(caught.value)) == isinstance(X, str | Path)
+
+
+def test_rows_of_unequal_length():
+    with pytest.raises(ShapeError, match="rows that do not have the same length"):
+        checked_data([[1, 2], [3]])
+
+
+@pytest.mark.parametrize("weights", ["x", {}, ["a", "b", "c"], object()])
+def test_weights_that_are_no_numbers(weights):
+    with pytest.raises(InvalidParameterError, match="Expected sample_weight as 3 numbers"):
+        checked_data(np.ones((3, 2)), sample_weight=weights)
+
+
+def test_a_rule_for_missing_entries_is_a_name():
+    with pytest.raises(UnknownNameError, match="missing="):
+        checked_data(np.ones((3, 2)), missing=np.ones(3))

@@ -9,7 +9,7 @@ from tests.references.holders import FORMS, bring, plain
 from nonneg import purify
 from nonneg.data import as_data_matrix
 from nonneg.datasets import purification_model
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, ShapeError
+from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.purification import perturbed_features
 from nonneg.purification.samples import is_stream, spread_rows
 
@@ -169,7 +169,7 @@ def test_a_function_may_return_any_iterable(noisy):
 
 def test_none_among_the_batches_is_not_their_end(noisy):
     data, start = noisy
-    with pytest.raises(ShapeError, match="2D"):
+    with pytest.raises(DataTypeError, match="got None"):
         purify(iter([data.X[:700], None, data.X[700:]]), start, fresh_samples=1400)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def checked_data(
     if isinstance(X, DataMatrix):
         return X
     X = _checked_form(X, who)
-    if missing not in ("error", "mask"):
+    if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     if mask is not None:
         mask = _checked_mask(mask, X.shape)
@@ -90,7 +91,7 @@ def refuse_unread_forms(X: Any, who: str) -> None:
     Raises
     ------
     DataTypeError
-        For masked arrays, whose mask would be lost, and data frames of Dask.
+        For masked arrays, whose mask would be lost, data frames of Dask, and what is no table.
     """
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
@@ -101,12 +102,26 @@ def refuse_unread_forms(X: Any, who: str) -> None:
         raise DataTypeError(
             f"{who} takes Dask arrays, and X is a data frame of Dask. Pass X.to_dask_array(lengths=True)."
         )
+    no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
+    # Sparse matrices by keys are mappings too.
+    if X is None or (no_table and not sp.issparse(X)):
+        path = isinstance(X, str | os.PathLike)
+        remedy = " Read the file first, for example with numpy.load or pandas.read_csv." if path else ""
+        raise DataTypeError(
+            "Expected X as a table of numbers (an array, data frame, sparse matrix, Dask array or list of "
+            f"rows), got {'None' if X is None else type(X).__name__}.{remedy}"
+        )
 
 
 def _checked_form(X: Any, who: str) -> Any:
     refuse_unread_forms(X, who)
     if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise ShapeError(
+                "Expected X as a table of numbers, got rows that do not have the same length."
+            ) from error
     if is_torch_array(X):
         if "strided" not in str(X.layout):
             raise DataTypeError(
@@ -192,9 +207,15 @@ def _both(X: Any, mask: Any, observed: Any) -> Any:
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
+    given = weights
     if np.isscalar(weights):
         weights = np.full(n_rows, weights)
-    weights = np.asarray(weights, dtype=np.float64)
+    try:
+        weights = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"Expected sample_weight as {n_rows} numbers, one for every sample, got {str(given)[:60]!r}."
+        ) from error
     if weights.ndim != 1 or len(weights) != n_rows:
         raise ShapeError(
             f"sample_weight.shape == {weights.shape}, expected ({n_rows},): one weight for every sample."

@@ -320,6 +320,8 @@ def _check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio
             raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
 
     number("max_iter", max_iter, 0, float("inf"))
+    if max_iter < LARGEST and max_iter != int(max_iter):
+        raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
     number("tol", tol, 0, float("inf"))
     number("alpha_W", alpha_W, 0, LARGEST)
     number("l1_ratio", l1_ratio, 0, 1)
