@@ -55,9 +55,9 @@ def start(shape=(24, 15), seed=1, k=K):
     return {"W": rng.random((shape[0], k)) + 0.2, "H": rng.random((k, shape[1])) + 0.2}
 
 
-def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, **options):
-    """Run a solver for so many iterations."""
-    return factorize(X, k, solver=name, loss=beta, max_iter=max_iter, tol=tol, **options)
+def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, rng=0, **options):
+    """Run a solver for so many iterations, from one start."""
+    return factorize(X, k, solver=name, loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)
 
 
 def run_until_settled(X, name, beta, *, max_iter, **options):
