@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data.fingerprint import fingerprint
@@ -28,7 +29,6 @@ from nonneg.purification.iteration import FeaturesSettled, Iteration
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
     Options,
-    checked_count,
     checked_flag,
     checked_name,
     checked_tolerance,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import is_number
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedError
 
@@ -71,11 +71,11 @@ def completed_options(
     if decode == "auto":
         decode = "shifted" if update == "covariance" else "unshifted"
     adaptive = isinstance(eta, str) and eta == "auto"
-    if not adaptive and (not _is_number(eta) or not 0 < eta <= 1):
+    if not adaptive and (not is_number(eta) or not 0 < eta <= 1):
         raise InvalidParameterError(f"eta must be 'auto' or a number above 0 and at most 1, got {eta!r}.")
     if isinstance(anneal, str) and anneal == "auto":
         anneal = ANNEAL if decode == "unshifted" else 1.0
-    elif not _is_number(anneal) or not 0 < anneal <= 1:
+    elif not is_number(anneal) or not 0 < anneal <= 1:
         raise InvalidParameterError(
             f"anneal must be 'auto' or a number above 0 and at most 1, got {anneal!r}."
         )
@@ -99,7 +99,7 @@ def completed_options(
 def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | FloatArray | None:
     if isinstance(value, str) and value == "auto":
         return None
-    if _is_number(value):
+    if is_number(value):
         if not lowest < value < math.inf:
             raise InvalidParameterError(
                 f"{name} must be 'auto' or a finite number above {lowest:g}, got {value!r}."
@@ -154,28 +154,6 @@ def checked_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def checked_count(name: str, value: Any, lowest: int = 1) -> int:
-    """Return a whole number that is at least so large.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : Any
-        What was given.
-    lowest : int
-        The smallest allowed.
-
-    Returns
-    -------
-    int
-        The number.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-        raise InvalidParameterError(f"{name} must be an integer of at least {lowest}, got {value!r}.")
-    return int(value)
-
-
 def checked_tolerance(tol: Any, dtype: Any) -> float:
     """Return the tolerance, by default one that the precision of the data can meet.
 
@@ -193,10 +171,6 @@ def checked_tolerance(tol: Any, dtype: Any) -> float:
     """
     if tol is None:
         return 1e-5 if "32" in str(dtype) else 1e-10
-    if not _is_number(tol) or not tol >= 0:
+    if not is_number(tol) or not tol >= 0:
         raise InvalidParameterError(f"tol must be None or a number not below 0, got {tol!r}.")
     return float(tol)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix
@@ -280,21 +280,3 @@ def _checked(
         )
     chosen = tuple(sorted({int(value) for value in values}))
     return min(int(k_min), chosen[0]), None if k_max is None else int(k_max), chosen
-
-
-def is_count(value: Any, lowest: int = 1) -> bool:
-    """Tell whether a value is a whole number that is at least so large.
-
-    Parameters
-    ----------
-    value : Any
-        What was given.
-    lowest : int
-        The smallest allowed.
-
-    Returns
-    -------
-    bool
-        False for True and False.
-    """
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= lowest

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import is_count, pose
+from nonneg.rank_selection.candidates import pose
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, is_incomplete
 from nonneg.rank_selection.ratio_certificate import CONDITION
 from nonneg.rank_selection.result import RankResult

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed, generator
 from nonneg._threads import over_ranges
 from nonneg._typing import Array, FloatArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration.progress import StepCounter
-from nonneg.rank_selection.candidates import Question, between, is_count
+from nonneg.rank_selection.candidates import Question, between
 from nonneg.rank_selection.holdouts import RIDGE, SHARE, Holdout, block_holdouts, entry_holdouts
 from nonneg.rank_selection.result import RankCurve, RankResult, listed, scores_of
 from nonneg.rank_selection.sampling import sample

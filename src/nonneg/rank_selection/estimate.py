@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import Question, is_count, pose
+from nonneg.rank_selection.candidates import Question, pose
 from nonneg.rank_selection.result import RankResult
 
 MAX_SAMPLES = 10_000

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed, generator
 from nonneg._threads import over_ranges
 from nonneg._typing import FloatArray, IntArray
@@ -16,7 +17,7 @@ from nonneg.initializers.registry import find_start
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
-from nonneg.rank_selection.candidates import Question, is_count
+from nonneg.rank_selection.candidates import Question
 from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 from nonneg.rank_selection.sampling import sample

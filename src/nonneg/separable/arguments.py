@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
+from nonneg._arguments import is_count, is_number
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -31,18 +31,10 @@ def check_arguments(values: Mapping[str, Any]) -> None:
                 raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
-
-
 def _is_weight(value: Any) -> bool:
     if isinstance(value, str):
         return value == "auto"
-    return _is_number(value) and 0 <= value < math.inf
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return is_number(value) and 0 <= value < math.inf
 
 
 def _is_flag(value: Any) -> bool:
@@ -54,12 +46,12 @@ _CHECKS: dict[str, tuple[str, Any]] = {
     "lam": ("'auto' or a finite number not below 0", _is_weight),
     "mu": (
         "a finite number above 0, for example 1e-5",
-        lambda value: _is_number(value) and 0 < value < math.inf,
+        lambda value: is_number(value) and 0 < value < math.inf,
     ),
-    "max_iter": ("an integer of at least 1", _is_count),
+    "max_iter": ("an integer of at least 1", is_count),
     "tol": (
         "None or a number not below 0",
-        lambda value: value is None or (_is_number(value) and value >= 0),
+        lambda value: value is None or (is_number(value) and value >= 0),
     ),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
     "checkpoint": (
@@ -68,22 +60,22 @@ _CHECKS: dict[str, tuple[str, Any]] = {
     ),
     "energy": (
         "above 0 and at most 1, for example 0.99",
-        lambda value: value is None or (_is_number(value) and 0 < value <= 1),
+        lambda value: value is None or (is_number(value) and 0 < value <= 1),
     ),
     "merge": (
         "above 0, for example 0.001",
-        lambda value: value is None or (_is_number(value) and value > 0),
+        lambda value: value is None or (is_number(value) and value > 0),
     ),
     "centered": ("True or False", _is_flag),
     "skip": ("True or False", _is_flag),
     "clean_up": ("True or False", _is_flag),
     "tie_tol": (
         "a share from 0 to 1, for example 1e-6",
-        lambda value: _is_number(value) and 0 <= value <= 1,
+        lambda value: is_number(value) and 0 <= value <= 1,
     ),
-    "snr": ("None or a number of decibels", lambda value: value is None or _is_number(value)),
+    "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),
     "memory_limit": (
         "a number of bytes above 0, for example 8e9",
-        lambda value: _is_number(value) and value > 0,
+        lambda value: is_number(value) and value > 0,
     ),
 }

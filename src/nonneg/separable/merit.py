@@ -7,12 +7,12 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count, is_count, is_number
 from nonneg._typing import IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
@@ -251,7 +251,7 @@ def _weight(data: DataMatrix, lam: Any, n_anchors: int | None, start: Start) -> 
     if lam == "auto":
         found = balanced_weight(data, n_anchors, anchors=start.anchors)
         return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}
-    if isinstance(lam, str) or not _is_number(lam) or not 0 <= lam < math.inf:
+    if isinstance(lam, str) or not is_number(lam) or not 0 <= lam < math.inf:
         raise InvalidParameterError(f"lam must be 'auto' or a finite number not below 0, got {lam!r}.")
     return float(lam), {}
 
@@ -311,10 +311,6 @@ def _checkpoint(folder: Path, data: DataMatrix, first: FrankWolfeIterate, facts:
     )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _check(
     mu: Any,
     max_iter: Any,
@@ -326,16 +322,14 @@ def _check(
     change: Any,
     window: Any,
 ) -> None:
-    if not _is_number(mu) or not 0 < mu < math.inf:
+    if not is_number(mu) or not 0 < mu < math.inf:
         raise InvalidParameterError(f"mu must be a finite number above 0, for example 1e-5. Got {mu!r}.")
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
-        raise InvalidParameterError(f"max_iter must be an integer of at least 0, got {max_iter!r}.")
-    if not _is_number(tol) or not tol >= 0:
+    checked_count("max_iter", max_iter, 0)
+    if not is_number(tol) or not tol >= 0:
         raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
     if steps not in STEP_RULES:
         raise UnknownNameError.of("steps", steps, STEP_RULES)
-    whole = isinstance(corrections, Integral) and not isinstance(corrections, bool)
-    if corrections is not None and (not whole or corrections < 0):
+    if corrections is not None and not is_count(corrections, 0):
         raise InvalidParameterError(
             f"corrections must be None or an integer of at least 0, got {corrections!r}."
         )
@@ -348,9 +342,9 @@ def _check(
             "skip=True leaves out columns within their share of tol: tol must be above 0."
         )
     for name, value in (("residual_tol", residual), ("change_tol", change)):
-        if value is not None and (not _is_number(value) or not value >= 0):
+        if value is not None and (not is_number(value) or not value >= 0):
             raise InvalidParameterError(f"{name} must be None or a number not below 0, got {value!r}.")
-    if window is not None and (not isinstance(window, Integral) or isinstance(window, bool) or window < 1):
+    if window is not None and not is_count(window):
         raise InvalidParameterError(
             f"anchor_window must be None or an integer of at least 1, got {window!r}."
         )

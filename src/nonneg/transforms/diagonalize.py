@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nonneg._arguments import checked_count, checked_size
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.iteration import Progress
 from nonneg.transforms.answers import best_two_stage
 from nonneg.transforms.batches import LoopOptions, ended
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, covariances_of
-from nonneg.transforms.options import checked_count, checked_number, method_options
+from nonneg.transforms.options import method_options
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import working_frames, working_state
@@ -99,7 +100,7 @@ def joint_diagonalize(
     check_eps0(data, options.eps0)
     loop = LoopOptions(
         checked_count("max_iter", max_iter, 0),
-        gradient_tol=checked_number("tol", tol),
+        gradient_tol=checked_size("tol", tol),
         drop=None if drop is None else checked_count("drop", drop, 1),
         callback=callback,
         verbose=verbose,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nonneg._arguments import checked_count, checked_size
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.exceptions import UnknownNameError
@@ -14,7 +15,7 @@ from nonneg.transforms.answers import best_transform, best_two_stage
 from nonneg.transforms.batches import LoopOptions, ended
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
 from nonneg.transforms.multi_start import multi_start
-from nonneg.transforms.options import METHODS, checked_count, checked_number, method_options
+from nonneg.transforms.options import METHODS, method_options
 from nonneg.transforms.result import TransformResult
 from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import working_frames, working_state
@@ -143,7 +144,7 @@ def learn_transform(
     check_eps0(data, options.eps0)
     loop = LoopOptions(
         checked_count("max_iter", max_iter, 0),
-        checked_number("tol", tol),
+        checked_size("tol", tol),
         float(tol),
         None if drop is None else checked_count("drop", drop, 1),
         callback,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
+from nonneg._arguments import checked_count, checked_size
 from nonneg.descent.line_search import SEARCHES
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.exceptions import UnknownNameError, UnsupportedError
 from nonneg.orthogonal.curves import CURVES
 
 METHODS = ("tl", "jd")
@@ -51,8 +50,8 @@ class TransformOptions:
     reads: bool = True
 
     def __post_init__(self) -> None:
-        checked_number("eps0", self.eps0)
-        checked_number("l1", self.l1)
+        checked_size("eps0", self.eps0)
+        checked_size("l1", self.l1)
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
         for name, known in (("objective", OBJECTIVES), ("search", SEARCHES), ("retraction", CURVES)):
@@ -99,46 +98,3 @@ def method_options(method: str, **given: Any) -> TransformOptions:
     if method == "jd":
         own = {"search": "halving", "retraction": "polar", "max_trials": 30}
     return TransformOptions(**(own | {name: value for name, value in given.items() if value is not None}))
-
-
-def checked_number(name: str, value: Any) -> float:
-    """Return a finite number that is not negative.
-
-    Parameters
-    ----------
-    name : str
-        As the user typed it.
-    value : Any
-        What was given.
-
-    Returns
-    -------
-    float
-        The number.
-    """
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or value < 0:
-        raise InvalidParameterError(f"{name} must be a finite number of at least 0, got {value!r}.")
-    return float(value)
-
-
-def checked_count(name: str, value: Any, least: int) -> int:
-    """Return a whole number.
-
-    Parameters
-    ----------
-    name : str
-        As the user typed it.
-    value : Any
-        What was given.
-    least : int
-        The smallest allowed one.
-
-    Returns
-    -------
-    int
-        The number.
-    """
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise InvalidParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
-    return int(value)

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.linalg
 from scipy.special import digamma
 
+from nonneg._arguments import checked_count
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
-from nonneg.transforms.options import checked_count
 from nonneg.transforms.sampling_divergence import largest_sampling_divergence
 
 

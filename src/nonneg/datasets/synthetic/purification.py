@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nonneg._arguments import checked_count, checked_size
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.synthetic.arguments import checked_count, checked_size
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 WEIGHTS = ("binary", "uniform", "heavy")

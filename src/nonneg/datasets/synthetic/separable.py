@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from nonneg._arguments import is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError
@@ -87,7 +87,7 @@ def separable_dirichlet(
     """
     _check_counts(n_samples, n_features, n_anchors)
     _check_ratio(snr)
-    if not isinstance(alpha, Real) or not 0 < alpha < math.inf:
+    if not is_number(alpha) or not 0 < alpha < math.inf:
         raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
     rng = generator(rng)
     H = rng.random((n_anchors, n_features))
@@ -176,7 +176,7 @@ def middle_points(
 
 
 def _check_ratio(snr: Any) -> None:
-    if snr is not None and (isinstance(snr, bool) or not isinstance(snr, Real) or not math.isfinite(snr)):
+    if snr is not None and (not is_number(snr) or not math.isfinite(snr)):
         raise InvalidParameterError(
             f"snr must be None, for no noise, or a finite number of decibels, got {snr!r}."
         )
