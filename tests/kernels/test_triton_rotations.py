@@ -29,15 +29,6 @@ def test_other_searches_are_left_to_the_descent(rng, monkeypatch):
     assert DivergenceObjective(data, 1e-7, inverse).whole_search("wolfe", "exponential") is None
 
 
-@pytest.fixture
-def device(torch):
-    """A GPU with Triton; the test is skipped elsewhere."""
-    pytest.importorskip("triton", reason="Triton is not installed")
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    return torch.device("cuda")
-
-
 @pytest.mark.torch
 @pytest.mark.parametrize(("S", "n_frames", "m"), [(3, 7, 4), (1, 5, 16), (20, 50, 10), (2, 128, 2)])
 @pytest.mark.parametrize("method", ["tl", "jd"])

@@ -22,15 +22,6 @@ def test_depth_of_the_kernel(n_features, depth):
     assert triton_scan.padded_depth(n_features) == depth
 
 
-@pytest.fixture
-def device(torch):
-    """A GPU with Triton; the test is skipped elsewhere."""
-    pytest.importorskip("triton", reason="Triton is not installed")
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    return torch.device("cuda")
-
-
 @pytest.mark.torch
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (5, 3), (127, 10), (1000, 50), (3000, 130), (500, 300)])
 def test_the_same_points_as_on_the_host(n, m, rng, torch, device):

@@ -13,15 +13,6 @@ def test_it_is_for_tensors_on_a_gpu_alone(rng):
     assert not triton_transforms.serves(rng.random((3, 4, 5)), 2)
 
 
-@pytest.fixture
-def device(torch):
-    """A GPU with Triton; the test is skipped elsewhere."""
-    pytest.importorskip("triton", reason="Triton is not installed")
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    return torch.device("cuda")
-
-
 @pytest.mark.torch
 @pytest.mark.parametrize(("rank", "n_frames", "m"), [(2, 3, 4), (10, 50, 10), (3, 151, 200)])
 def test_sums_of_squares(rank, n_frames, m, rng, torch, device):

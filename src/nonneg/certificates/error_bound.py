@@ -53,7 +53,7 @@ def svd_floor_statement(
     below the floor (Eckart and Young); that the best nonnegative one reaches it is not claimed.
     """
     k = int(B.shape[1]) if k is None else k
-    if data.observed is not None or getattr(data, "has_mask", False):
+    if data.has_missing:
         sentence = "Entries are missing, and the truncated SVD bounds the error of complete data only."
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
     error = relative_frobenius_error(data, W, B)

@@ -253,7 +253,7 @@ def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str, 
             "the data, for example X - X.min() or numpy.maximum(X, 0)."
         )
     _check_size(data, high, who)
-    masked = data.observed is not None or getattr(data, "has_mask", False)
+    masked = data.has_missing
     if positive and low == 0 and (not masked or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
         raise ZeroDataError(

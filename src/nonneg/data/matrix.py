@@ -30,6 +30,13 @@ class DataMatrix(ABC):
     xp: Namespace
     weights: Array | None = None
     observed: Observed | None = None
+    # Whether there is a mask beside the entries, which only its blocks know.
+    has_mask: bool = False
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether some entries were not observed: rows then have Gram matrices of their own."""
+        return self.observed is not None or self.has_mask
 
     @abstractmethod
     def times(self, right: Array) -> LeftArray:

@@ -27,7 +27,7 @@ class ScaledBlocks(DataMatrix):
         self.row_scale = row_scale
         self.kind = base.kind
         self.shape, self.dtype, self.xp, self.weights = base.shape, base.dtype, base.xp, base.weights
-        self.has_mask = bool(getattr(base, "has_mask", False))
+        self.has_mask = base.has_mask
 
     def row_pass(
         self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any

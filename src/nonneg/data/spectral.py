@@ -220,7 +220,7 @@ def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
     ----------
     .. [1] Eckart & Young (1936), Psychometrika 1, 211-218.
     """
-    if data.observed is not None or getattr(data, "has_mask", False):
+    if data.has_missing:
         raise InvalidParameterError(
             "The floor of the truncated SVD needs complete data, and entries are missing. "
             "Leave it out, or fill them first."

@@ -23,7 +23,6 @@ from nonneg.estimators._base import FactorizingEstimator, input_data, placed
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import has_missing
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorization import checked_rank, starting_factors
 
@@ -133,7 +132,7 @@ def _least_squares_step(
     data: DataMatrix, W: LeftArray, B: Array, state: OnlineState, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     gram = data.row_gram(W)
-    if has_missing(data):
+    if data.has_missing:
         # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
         _, (cross,) = data.row_pass(_filled_cross, W, n_out=0, B=B)
     else:

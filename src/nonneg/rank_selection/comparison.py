@@ -16,7 +16,7 @@ from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import pose
-from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, is_incomplete
+from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS
 from nonneg.rank_selection.ratio_certificate import CONDITION
 from nonneg.rank_selection.result import RankResult
 
@@ -204,7 +204,7 @@ def compare_ranks(
                 if chosen == [name]:
                     raise
                 left_out[name] = str(error)
-    rank, reason = recommend(opinions, incomplete=is_incomplete(data))
+    rank, reason = recommend(opinions, incomplete=data.has_missing)
     return RankComparison(rank, reason, opinions, left_out)
 
 

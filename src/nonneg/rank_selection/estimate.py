@@ -126,7 +126,7 @@ def estimate_rank(
     if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
     data = checked_data(X, mask=mask, missing=missing, signed=method == spectrum.NAME, who="estimate_rank")
-    if method == spectrum.NAME and is_incomplete(data):
+    if method == spectrum.NAME and data.has_missing:
         warnings.warn(
             "X has missing entries, which are zeros to the singular values: few of them can add steps to the "
             "spectrum. Compare with method='cross-validation', which leaves them out.",
@@ -143,22 +143,6 @@ def estimate_rank(
         }
         options["tolerance"] = tolerance
         return METHODS[method](question, rng=rng, **options)
-
-
-def is_incomplete(data: DataMatrix) -> bool:
-    """Say whether entries are missing.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    bool
-        True where there is a mask.
-    """
-    return data.observed is not None or bool(getattr(data, "has_mask", False))
 
 
 def asked(

@@ -39,7 +39,7 @@ def sample(data: DataMatrix, max_samples: int | None, rng: np.random.Generator) 
             "Cross-validation and stability count every sample once, and sample weights were given. Use "
             "method='singular-value-ratio', or repeat the samples."
         )
-    if getattr(data, "has_mask", False):
+    if data.has_mask:
         raise UnsupportedInputError(
             "Cross-validation and stability of chunked data with missing entries are not possible. "
             "Compute the data first, or use method='singular-value-ratio'."

@@ -207,7 +207,7 @@ def _not_taken(name: str, key: str, value: Any) -> UnsupportedError:
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:
-    if data.weights is not None or data.observed is not None or getattr(data, "has_mask", False):
+    if data.weights is not None or data.has_missing:
         raise UnsupportedError(
             f"method={name!r} takes complete data without weights. Fill the missing entries first, or use "
             "NMF."

@@ -226,7 +226,7 @@ class AlternatingProblem:
         """
         B = state.B_next if momentum and state.B_next is not None else state.B
         lefts = (state.W, state.W_plain) if momentum else (state.W,)
-        shared_gram = None if has_missing(self.data) else kernels.SharedGram(B.T @ B)
+        shared_gram = None if self.data.has_missing else kernels.SharedGram(B.T @ B)
         rows, (violation, gram, cross, penalty) = self.data.row_pass(
             left_half,
             *lefts,
@@ -289,22 +289,6 @@ class AlternatingProblem:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(before, momentum=0.0, W_plain=before.W, B_plain=before.B)
         return after, {"loss": after.loss, "violation": violation}
-
-
-def has_missing(data: DataMatrix) -> bool:
-    """Tell whether some entries were not observed.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    bool
-        True where rows have Gram matrices of their own.
-    """
-    return data.observed is not None or getattr(data, "has_mask", False)
 
 
 def alternate(

@@ -17,7 +17,6 @@ from nonneg.certificates.stationarity import (
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import has_missing
 from nonneg.solvers.registry import loss_name
 
 
@@ -49,7 +48,7 @@ def certify(
         held = np.ones(B.shape[1], dtype=bool)
         held[free] = False
         frozen = data.xp.asarray(held)
-    if beta == 2.0 and not has_missing(data):
+    if beta == 2.0 and not data.has_missing:
         residuals = frobenius_stationarity(
             data,
             W,

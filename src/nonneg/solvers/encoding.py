@@ -9,7 +9,7 @@ from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import dot, has_missing
+from nonneg.solvers.alternating import dot
 
 # Coordinate passes that guess the supports before they are solved exactly; vectorised over rows they
 # cost less than the exchanges of supports they save.
@@ -56,7 +56,7 @@ def encode(
     alone determines.
     """
     if beta == 2.0:
-        gram = None if has_missing(data) else kernels.SharedGram(B.T @ B)
+        gram = None if data.has_missing else kernels.SharedGram(B.T @ B)
         (W,), (loss,) = data.row_pass(_encode_rows, B=B, gram=gram, penalties=penalties)
         return W, max(0.5 * data.squared_norm() + loss, 0.0)
     from nonneg.solvers.beta_encoding import encode_beta

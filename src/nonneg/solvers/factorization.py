@@ -24,7 +24,6 @@ from nonneg.initializers.registry import default_start, find_start
 from nonneg.iteration import Checkpoint, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import has_missing
 from nonneg.solvers.certify import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
@@ -123,7 +122,7 @@ def factorize(
     )
     k = checked_rank(n_components, data.shape, who)
     shape = (round(data.counted_rows()), data.shape[1])
-    name = choose_solver(solver, kind=data.kind, shape=shape, k=k, beta=beta, missing=has_missing(data))
+    name = choose_solver(solver, kind=data.kind, shape=shape, k=k, beta=beta, missing=data.has_missing)
     penalties = scaled_penalties(data, alpha_W, alpha_H, l1_ratio)
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
