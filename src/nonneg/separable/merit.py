@@ -29,10 +29,11 @@ from nonneg.separable.exact_steps import STEP_RULES, corrected
 from nonneg.separable.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit_certificate import merit_statements
 from nonneg.separable.merit_stops import AnchorsUnchanged, RelativeChange, ResidualBelow
-from nonneg.separable.number import distinct_rows, leading_rows
+from nonneg.separable.number import leading_rows
 from nonneg.separable.penalty_weight import balanced_weight, guessed_number
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
+from nonneg.separable.tied_rows import TIE_RULES, untied_rows
 from nonneg.separable.warm_start import LONGEST_EXACT, Start, first_iteration, given_start, start_columns
 
 # Bytes that a checkpoint may write a second: a large run is saved less often.
@@ -57,6 +58,7 @@ def merit(
     residual_tol: float | None = None,
     change_tol: float | None = None,
     anchor_window: int | None = None,
+    ties: str = "farthest",
     recovery: bool | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
     verbose: int = 0,
@@ -110,6 +112,9 @@ def merit(
         Stop when an iteration changed the objective by at most this share.
     anchor_window : int, optional
         Stop when the anchors were the same for so many iterations.
+    ties : {"farthest", "first"}
+        Which rows are anchors where more have the same maximum than are wanted: one after another the point
+        farthest from the mixtures of the anchors so far, or the lowest index, as in the authors' programs.
     recovery : bool, optional
         Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the found
         anchors; by default where points times anchors are at most a million.
@@ -139,6 +144,8 @@ def merit(
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
     _check(mu, max_iter, tol, steps, corrections, skip, residual_tol, change_tol, anchor_window)
+    if ties not in TIE_RULES:
+        raise UnknownNameError.of("ties", ties, TIE_RULES)
     if not isinstance(data, LocalMatrix):
         raise UnsupportedInputError(
             "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
@@ -211,19 +218,21 @@ def merit(
         checkpoint=saved,
     )
     state = problem.complete(run.state).home
+    maxima = state.row_maxima
     candidates = _anchors(state, None if n_anchors is None else n, most)
-    anchors = distinct_rows(data, candidates, len(candidates) if n_anchors is None else n_anchors)
+    wanted = len(candidates) if n_anchors is None else n_anchors
+    anchors, n_tied = untied_rows(data, candidates, maxima[candidates], wanted, ties)
     if not len(anchors):
         raise InvalidParameterError(
             f"tol={tol:g} is met before the first step, where no point is used yet: the duality gap is "
             f"{state.gap:.3g}. Lower tol, or multiply the points by a number."
         )
-    maxima = state.row_maxima
     facts = lam_facts | {
         "t_init": t,
         "steps": steps,
         "entries": state.columns.nnz,
         "largest_residual": state.largest_residual,
+        "tied": n_tied,
     }
     statements = merit_statements(
         data, problem, state, anchors, start=(columns, t), n_iter=run.n_iter, recovery=recovery

@@ -79,7 +79,7 @@ METHODS: dict[str, Method] = {
         in_process=True,
         options=CONVEX
         | {"lam", "mu", "init", "checkpoint", "t_init", "steps", "corrections", "skip"}
-        | {"residual_tol", "change_tol", "anchor_window", "recovery"},
+        | {"residual_tol", "change_tol", "anchor_window", "ties", "recovery"},
     ),
     "fast-gradient": Method(
         _later("fast_gradient", "fast_gradient"),

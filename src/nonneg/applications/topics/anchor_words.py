@@ -74,7 +74,8 @@ def find_anchor_words(
     verbose : int
         Convex methods: 1 shows progress.
     as_published : bool
-        MERIT: whether one more step follows the gap that is small enough, as in the authors' programs.
+        MERIT: whether, as in the authors' programs, one more step follows the gap that is small enough, and
+        of rows with equal maxima the lowest index is the anchor (``ties="first"``).
     **options : Any
         Of the method; they replace the settings of the paper.
 
@@ -150,7 +151,7 @@ def merit_settings(
     t = start_iteration(points, first)
     found = {**common, "init": first, "t_init": t, "max_iter": LAST_ITERATION - t}
     if as_published:
-        return {**found, "callback": _one_step_after(GAP), "tol": 0.0}
+        return {**found, "callback": _one_step_after(GAP), "tol": 0.0, "ties": "first"}
     return {**found, "tol": GAP}
 
 

@@ -125,6 +125,7 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
         mu=setting.get("mu", MU),
         max_iter=setting.get("max_iter", MERIT_ITERATIONS),
         tol=GAP[setting["data"]],
+        ties="first",
         recovery=False,
     )
 

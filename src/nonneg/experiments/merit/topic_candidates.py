@@ -135,6 +135,7 @@ def _topics(draw: Draw, method: str, cache: dict[str, Any]) -> tuple[FloatArray,
                 "steps": "pairwise",
                 "tol": CONVERGED_GAP,
                 "max_iter": 300,
+                "ties": "first",
             }
         name = method.partition(" ")[0]
         points = placed(draw.points) if name == "merit" else draw.points

@@ -32,8 +32,9 @@ ANCHOR_METHODS = {
     "fast-gradient": "FastGradient",
     "merit": "MERIT",
     "merit(0)": "MERIT(0)",
+    "merit of nonneg": "MERIT of nonneg",
 }
-"""Our names of searches for anchors -> the paper's."""
+"""Our names of searches for anchors -> the paper's; "of nonneg" with the defaults of `TopicModel`."""
 N_TOP_WORDS = 20
 N_CLUSTERINGS = 10
 QUICK = "quick"
@@ -185,16 +186,17 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         What is told of the search.
     """
     if method in ANCHOR_METHODS:
+        name, _, ours = method.partition(" of ")
         options: dict[str, Any] = {}
-        if method.startswith("merit"):
-            options = {"recovery": False, "as_published": True}
+        if name.startswith("merit"):
+            options = {"recovery": False, "as_published": not ours}
         # The long searches can run on a device.
-        points = placed(draw.points) if method.startswith("merit") else draw.points
-        found = find_anchor_words(points, draw.k, method=method, rng=seed, **options)
+        points = placed(draw.points) if name.startswith("merit") else draw.points
+        found = find_anchor_words(points, draw.k, method=name, rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:
-            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init")}
+            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.facts.get("tied")}
         return topics, document_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)
@@ -292,6 +294,7 @@ def cost(setting: Mapping[str, Any]) -> float:
     each = {
         "greedy": 1.0,
         "merit": 5.0 * n,
+        "merit of nonneg": 5.0 * n,
         "merit(0)": 5.0 * n,
         "nmf": 0.3,
         "default": 0.3,
