@@ -144,3 +144,23 @@ def test_tl_goes_on_from_an_answer_of_jd_that_is_better(seed: int) -> None:
     )
     assert both.tl.starts.best == 4
     assert both.tl.objective < both.jd.objective < both.tl.starts.objective[:4].min()
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.05])
+def test_the_answer_of_jd_is_judged_by_what_tl_minimises(l1: float) -> None:
+    data = frame_covariances(gaussian_composite(40, 12, 5, 2, rng=0).Y)
+    common = {"eps0": 1e-4, "n_nmf_updates": 2, "objective": "I", "l1": l1}
+    both = multi_start(
+        data,
+        2,
+        n_starts=2,
+        tl_options=method_options("tl", **common),
+        jd_options=method_options("jd", **common),
+        loop=LoopOptions(12),
+        random_state=0,
+    )
+    loss = {name: getattr(both, name).divergence + l1 * getattr(both, name).W.sum() for name in ("tl", "jd")}
+    assert loss["tl"] < loss["jd"]
+    # The likelihood of JD+NMF is smaller, and so is its C: that does not make it a better start for I.
+    assert both.jd.objective < both.tl.objective
+    assert len(both.tl.starts.objective) == 4

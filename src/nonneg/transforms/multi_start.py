@@ -31,7 +31,7 @@ class MultiStart:
     Attributes
     ----------
     tl : TransformResult
-        TL-NMF: the solution with the least C.
+        TL-NMF: the solution with the least objective, which is C unless the caller chose I.
     jd : TransformResult
         JD+NMF: the transform with the least L, with the factors of least I.
     """
@@ -53,7 +53,8 @@ def multi_start(
 ) -> MultiStart:
     """Run both methods from P starts, then each from the solutions of the other, and keep the best.
 
-    Where the answer of JD+NMF has the smaller C, TL-NMF also goes on from it, so that its own is never worse.
+    Where the answer of JD+NMF is the better one by what TL-NMF minimises (C, or I with its penalty), TL-NMF
+    also goes on from it, so that its own is never worse.
 
     Parameters
     ----------
@@ -94,13 +95,23 @@ def multi_start(
         factor_starts = joined([replace(starts, n_done=0, marks=None), replace(other, lanes=other.lanes)])
     best_tl = best_transform(tl_batches, work, tl_options)
     best_jd = best_two_stage(jd_batches, factor_starts, work, jd_options, short)
-    if best_jd.objective < best_tl.objective and best_jd.stop_reason not in STOPPED and not stopped:
+    better = _minimised(best_jd, tl_options) < _minimised(best_tl, tl_options)
+    if better and best_jd.stop_reason not in STOPPED and not stopped:
         # JD+NMF ends with more starts of its factors than TL-NMF has seen: its answer is a start too.
         init = (best_jd.transform, best_jd.H, best_jd.W)
         last = working_state(first_state(data, n_components, init=init, n_starts=1, random_state=0), work)
         tl_batches.append(ended(loop.run("tl", last, work, tl_options, "tl, from the best jd"), 1))
         best_tl = best_transform(tl_batches, work, tl_options)
     return MultiStart(best_tl, best_jd)
+
+
+def _minimised(result: TransformResult, options: TransformOptions) -> float:
+    """Return what TL-NMF minimises, at the answer of either method."""
+    if options.objective == "C":
+        return result.objective
+    assert result.divergence is not None
+    assert result.W is not None
+    return result.divergence + (options.l1 * float(result.W.sum()) if options.l1 else 0.0)
 
 
 def _with_factors(
