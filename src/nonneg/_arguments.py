@@ -1,10 +1,14 @@
-"""Numbers that a user passed, checked: every family says the same words about them."""
+"""Numbers, folders and the like that a user passed, checked: every family says the same words about them."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 
@@ -83,3 +87,71 @@ def checked_size(name: str, value: Any) -> float:
     if not is_number(value) or not 0 <= value < math.inf:
         raise InvalidParameterError(f"{name} must be a finite number of at least 0, got {value!r}.")
     return float(value)
+
+
+def is_verbose(value: Any) -> bool:
+    """Tell whether a value says how much is shown.
+
+    Parameters
+    ----------
+    value : Any
+        What was given.
+
+    Returns
+    -------
+    bool
+        True for whole numbers from 0, and for True and False, as scikit-learn has it.
+    """
+    return isinstance(value, bool | np.bool_) or is_count(value, 0)
+
+
+def checked_verbose(value: Any) -> int:
+    """Return how much is shown.
+
+    Parameters
+    ----------
+    value : Any
+        What was given as `verbose`.
+
+    Returns
+    -------
+    int
+        0 for nothing.
+    """
+    if not is_verbose(value):
+        raise InvalidParameterError(f"verbose must be True, False or an integer not below 0, got {value!r}.")
+    return int(value)
+
+
+def is_folder(value: Any) -> bool:
+    """Tell whether a value may name a folder, or none.
+
+    Parameters
+    ----------
+    value : Any
+        What was given.
+
+    Returns
+    -------
+    bool
+        True for None, strings and paths; nothing is looked for on the disk.
+    """
+    return value is None or isinstance(value, str | PathLike)
+
+
+def checked_checkpoint(value: Any) -> Path | None:
+    """Return the folder in which a run is saved.
+
+    Parameters
+    ----------
+    value : Any
+        What was given as `checkpoint`.
+
+    Returns
+    -------
+    Path or None
+        None where nothing is to be saved.
+    """
+    if not is_folder(value):
+        raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
+    return None if value is None else Path(value)

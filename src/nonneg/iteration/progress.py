@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from nonneg._arguments import checked_verbose
 from nonneg.iteration.history import History
 
 logger = logging.getLogger("nonneg")
@@ -142,7 +143,7 @@ def reporter(name: str, verbose: int) -> Reporter:
     Reporter
         The one to use.
     """
-    return LineReporter(name) if verbose else SilentReporter()
+    return LineReporter(name) if checked_verbose(verbose) else SilentReporter()
 
 
 class StepCounter:
@@ -163,7 +164,7 @@ class StepCounter:
     def __init__(self, name: str, n_steps: int, verbose: int, interval: float | None = None) -> None:
         self.name = name
         self.n_steps = n_steps
-        self.verbose = verbose
+        self.verbose = checked_verbose(verbose)
         self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
         self.n_done = 0
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data.fingerprint import fingerprint
@@ -172,6 +172,7 @@ def purify(
     if not isinstance(beta, Real) or not 0 <= beta < math.inf:
         raise InvalidParameterError(f"beta must be a finite number not below 0, got {beta!r}.")
     max_iter = checked_count("max_iter", max_iter, 0)
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     fresh = None if fresh_samples is None else checked_count("fresh_samples", fresh_samples)
     shape = getattr(features, "shape", None) or (len(features) if hasattr(features, "__len__") else 1,)
     samples = samples_of(X, fresh, int(shape[0]), sample_weight)
@@ -207,7 +208,7 @@ def purify(
             stop=stop,
             callback=callback,
             progress=reporter("purification", verbose),
-            checkpoint=_checkpoint(checkpoint, samples, given, options, method, balance, fresh),
+            checkpoint=_checkpoint(folder, samples, given, options, method, balance, fresh),
         )
         if step.ended:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
@@ -320,7 +321,7 @@ def _checked_truth(truth: Any, features: FloatArray) -> FloatArray:
 
 
 def _checkpoint(
-    folder: str | Path | None, samples: Samples, features: FloatArray, *facts: Any
+    folder: Path | None, samples: Samples, features: FloatArray, *facts: Any
 ) -> Checkpoint | None:
     if folder is None:
         return None
@@ -332,4 +333,4 @@ def _checkpoint(
     described = json.dumps(
         ["purification", [str(fact) for fact in facts], fingerprint(samples.data), features.tolist()]
     )
-    return Checkpoint(Path(folder), hashlib.sha256(described.encode()).hexdigest())
+    return Checkpoint(folder, hashlib.sha256(described.encode()).hexdigest())

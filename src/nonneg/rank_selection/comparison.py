@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import is_count
+from nonneg._arguments import checked_verbose, is_count
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data.checks import checked_data
@@ -182,6 +182,7 @@ def compare_ranks(
         raise InvalidParameterError(f"Expected at least one method among {sorted(METHODS)}, got none.")
     if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
+    verbose = checked_verbose(verbose)
     data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
     seeds = [int(seed) for seed in generator(rng).integers(2**62, size=len(METHODS))]
     opinions: dict[str, RankResult] = {}

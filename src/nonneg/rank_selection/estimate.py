@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nonneg._arguments import is_count
+from nonneg._arguments import checked_verbose, is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
@@ -125,6 +125,7 @@ def estimate_rank(
         raise UnknownNameError.of("method", method, METHODS)
     if max_samples is not None and not is_count(max_samples, 10):
         raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
+    verbose = checked_verbose(verbose)
     data = checked_data(X, mask=mask, missing=missing, signed=method == spectrum.NAME, who="estimate_rank")
     if method == spectrum.NAME and data.has_missing:
         warnings.warn(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from os import PathLike
 from typing import Any
 
-from nonneg._arguments import is_count, is_number
+from nonneg._arguments import is_count, is_folder, is_number, is_verbose
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -54,10 +53,8 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: value is None or (is_number(value) and value >= 0),
     ),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
-    "checkpoint": (
-        "None or the path of a folder",
-        lambda value: value is None or isinstance(value, str | PathLike),
-    ),
+    "verbose": ("True, False or an integer not below 0", is_verbose),
+    "checkpoint": ("None or the path of a folder", is_folder),
     "energy": (
         "above 0 and at most 1, for example 0.99",
         lambda value: value is None or (is_number(value) and 0 < value <= 1),

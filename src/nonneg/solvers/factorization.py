@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, LeftArray
@@ -117,6 +118,7 @@ def factorize(
     """
     beta = beta_of(loss)
     _check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who=who
     )
@@ -129,10 +131,10 @@ def factorize(
     with threads(n_jobs):
         left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         saved = None
-        if checkpoint is not None:
+        if folder is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
             facts.append(str(random.bit_generator.state) if shuffle else None)
-            saved = _checkpoint(Path(checkpoint), data, left, right, facts)
+            saved = _checkpoint(folder, data, left, right, facts)
         run = SOLVERS[name].run(
             data,
             left,

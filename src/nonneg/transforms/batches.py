@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._typing import BoolArray, FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import Progress, Run, StopReason
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.runs import GradientsSmall, LossesSettled, last_values, run_batch
@@ -51,10 +50,8 @@ class LoopOptions:
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.checkpoint is not None and not isinstance(self.checkpoint, str | PathLike):
-            raise InvalidParameterError(
-                f"checkpoint must be None or the path of a folder, got {self.checkpoint!r}."
-            )
+        checked_verbose(self.verbose)
+        checked_checkpoint(self.checkpoint)
 
     def run(self, method: str, state: Any, data: Any, options: TransformOptions, name: str) -> Run[Any]:
         """Run one part.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
+from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import over_ranges
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
@@ -165,7 +166,7 @@ class _Counter:
     """Multiplies by the matrix, counts, and shows the count now and then."""
 
     def __init__(self, adjacency: SparseMatrix, verbose: int) -> None:
-        self.adjacency, self.verbose = adjacency, verbose
+        self.adjacency, self.verbose = adjacency, checked_verbose(verbose)
         self.parts: dict[tuple[int, int], SparseMatrix] = {}
         self.n_products = 0
         self.started = self.shown = time.monotonic()
