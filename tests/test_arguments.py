@@ -47,14 +47,14 @@ WITHOUT_CHECKPOINT: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("value", [np.ones(2), "yes", -1, 0.5, None], ids=repr)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *WITHOUT_CHECKPOINT])
 def test_verbose_is_a_number_or_a_flag(name: str, value: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="verbose.* must be"):
+    with pytest.raises(InvalidParameterError, match=r"verbose.* must be"):
         (FUNCTIONS | WITHOUT_CHECKPOINT)[name](verbose=value)
 
 
 @pytest.mark.parametrize("value", [3, True, b"folder", np.ones(2)], ids=repr)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_checkpoint_is_a_path(name: str, value: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="checkpoint.* must be"):
+    with pytest.raises(InvalidParameterError, match=r"checkpoint.* must be"):
         FUNCTIONS[name](checkpoint=value)
 
 
