@@ -97,6 +97,38 @@ def test_bounds_lie_above_the_error_in_every_draw():
         assert statement.threshold == pytest.approx(found.bounds["cluster"])
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-8, 1e-6, 1e-3])
+@pytest.mark.parametrize("holder", ["dense", "float32", "sparse", "dask", "weighted"])
+def test_small_errors_have_all_their_digits(holder, noise):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, size=90)
+    directions = rng.random((3, 30)) * (rng.random((3, 30)) < 0.5)
+    X = (rng.random((90, 1)) + 0.1) * directions[labels]
+    X = np.abs(X * (1 + noise * rng.standard_normal(X.shape)))
+    weights, given = None, X
+    if holder == "float32":
+        given = X.astype(np.float32)
+        X = given.astype(np.float64)
+    elif holder == "sparse":
+        given = sp.csr_array(X)
+    elif holder == "dask":
+        given = pytest.importorskip("dask.array").from_array(X, chunks=(40, -1))
+    elif holder == "weighted":
+        weights = rng.integers(1, 4, size=90)
+        X = np.repeat(X, weights, axis=0)
+    found = cone_rank_one(given, 3, sample_weight=weights)
+    labels = np.asarray(found.labels)
+    labels = labels if weights is None else np.repeat(labels, weights)
+    left = [np.linalg.svd(X[labels == cone], compute_uv=False)[1:] for cone in range(3)]
+    best = np.linalg.norm(np.concatenate(left)) / np.linalg.norm(X)
+    rounding = 1e-15 if holder != "float32" else 2e-7
+    assert found.relative_error == pytest.approx(best, rel=1e-5, abs=rounding)
+    assert found.relative_error <= found.bounds["cluster"] + rounding
+    assert found.bounds["cluster"] <= found.bounds["largest-angle"] + rounding
+    assert found.certificate["cluster-bound"].holds
+    assert found.certificate["largest-angle-bound"].holds
+
+
 def test_what_is_said_about_the_cones(cones):
     found = cone_rank_one(cones.X, 6)
     assert found.basis.shape == (6, 40)
@@ -185,7 +217,7 @@ def test_duplicates_are_one_direction(rng):
     points = rng.random((4, 7))
     X = np.concatenate([points, 2 * points, points[:2], np.zeros((1, 7))])
     found = cone_rank_one(X, 4)
-    assert found.relative_error < 1e-7
+    assert found.relative_error < 1e-15
     np.testing.assert_array_equal(found.labels[:4], found.labels[4:8])
     message = r"n_components=5 clusters need .* the samples have 4 \(.*Use n_components=4 or fewer"
     with pytest.raises(InvalidParameterError, match=message):

@@ -113,6 +113,29 @@ def relative_frobenius_error(data: DataMatrix, W: LeftArray, B: Array) -> float:
     return math.sqrt(square / scale)
 
 
+def settled_error(data: DataMatrix, W: LeftArray, B: Array, square: float) -> float:
+    """Return ||X - W B'|| / ||X||, given its square as a difference of sums that nearly cancel.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    W, B : array
+        The factors.
+    square : float
+        The squared relative error, exact to the precision of the data's type; may be below 0.
+
+    Returns
+    -------
+    float
+        The root of `square` where that has lost no more than half of its digits; otherwise the residual
+        itself is squared and summed, one block of rows at a time.
+    """
+    if square < (1e-8 if "64" in str(data.dtype) else 1e-2):
+        return relative_frobenius_error(data, W, B)
+    return math.sqrt(square)
+
+
 def _squared_residual(block: LocalMatrix, left: Array, *, right: Array) -> tuple[tuple[()], tuple[float]]:
     xp, total = block.xp, 0.0
     for start, stop in block.row_blocks(1 << 20):

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._typing import Array, LeftArray
-from nonneg.certificates.error_bound import relative_frobenius_error
+from nonneg.certificates.error_bound import settled_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
 from nonneg.data.checks import checked_data, refuse_unread_forms
 from nonneg.data.spectral import to_numpy
@@ -275,7 +275,6 @@ def reconstruction_error(
         loss -= left + penalties.right(B)
     if beta == 2.0:
         squared_norm = data.squared_norm()
-        # Close to zero the difference of large sums has lost its digits: square the residual itself.
-        if 2 * loss < (1e-8 if "64" in str(data.dtype) else 1e-2) * squared_norm:
-            return relative_frobenius_error(data, W, B) * math.sqrt(squared_norm)
+        if squared_norm > 0:
+            return settled_error(data, W, B, 2 * loss / squared_norm) * math.sqrt(squared_norm)
     return math.sqrt(2 * max(loss, 0.0))

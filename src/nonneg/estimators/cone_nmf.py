@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.error_bound import relative_frobenius_error, svd_floor_statement
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import input_data, placed, reconstruction_error
+from nonneg.estimators._base import input_data, placed
 from nonneg.estimators.cone_encoding import coefficients_of, cones_of, unit_rows
 from nonneg.estimators.cone_online import OnlineConeEstimator, memory_of_a_fit
 from nonneg.initializers.cone_clustering import SEEDINGS
@@ -216,13 +217,10 @@ class ConeNMF(OnlineConeEstimator):
         k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
         result = self._best_start(data, k)
         B = result.H.T
-        objective = 0.5 * result.relative_error**2 * data.squared_norm()
         with threads(self.n_jobs):
             statements = certify(data, result.W, B, beta=2.0, penalties=Penalties(), free=None)
             self.centroids_ = unit_rows(data, result.centroid_indices)
-            self.reconstruction_err_ = reconstruction_error(
-                data, result.W, B, beta=2.0, penalties=Penalties(), objective=objective
-            )
+            self.reconstruction_err_ = result.relative_error * math.sqrt(data.squared_norm())
             self.certificate_ = Certificate(tuple(statements))
             self.__dict__.pop("basis_", None)
             self.__dict__.pop("size_angles_", None)

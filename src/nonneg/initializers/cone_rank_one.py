@@ -15,7 +15,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray, LeftArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.cones import cone_statements
-from nonneg.certificates.error_bound import rounding_error
+from nonneg.certificates.error_bound import rounding_error, settled_error
 from nonneg.data.checks import checked_data
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
@@ -44,7 +44,7 @@ class ConeResult:
     centroid_indices : array of int of shape (n_components,)
         The samples that are the centroids of the clusters.
     relative_error : float
-        ||X - W H|| / ||X||, with the sample weights.
+        ||X - W H|| / ||X||, with the sample weights; of an exact fit it is what rounding leaves.
     squared_singular_values : array of shape (n_components,)
         The squares of the leading singular values of the clusters: what each explains of ||X||^2.
     data : DataMatrix or None
@@ -86,8 +86,8 @@ class ConeResult:
         """Bounds of the relative error, and a prediction.
 
         ``"cluster"`` is Theorem 4's bound (12) and ``"largest-angle"`` its weaker form (8); both hold for any
-        clustering. ``"expected"`` is Theorem 6's value with the cones estimated from the clusters, which is
-        no bound.
+        clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the cones
+        estimated from the clusters, which is no bound.
         """
         found = self.cones
         estimates = corrected_size_angles(found.start_angles, found.counts)
@@ -144,7 +144,7 @@ def cone_rank_one(
         a probability in proportion to one minus its largest cosine to them.
     n_starts : int
         From how many first centroids to begin; the clusters of the smallest relative error are kept. With the
-        same `rng`, more starts never give a larger error.
+        same `rng`, more starts never give an error that is larger by more than 1e-8.
     sample_weight : array of shape (n_samples,), optional
         An integer weight counts like so many equal samples.
     tol : float
@@ -213,12 +213,15 @@ def cone_rank_one(
                 data, clusters.labels, found.directions, tol=tol, max_passes=max_passes
             )
         W = memberships(data, clusters.labels, found.products, n_components)
-        square = data.squared_norm()
-        error = max(0.0, 1.0 - float(found.squared_values.sum()) / square) ** 0.5 if square > 0 else 0.0
+        H = data.place(found.directions)
+        whole = data.squared_norm()
+        # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
+        left = 1.0 - float(found.squared_values.sum()) / whole if whole > 0 else 0.0
+        error = settled_error(data, W, H.T, left) if whole > 0 else 0.0
     return ConeResult(
         labels=clusters.labels[:, 0],
         W=W,
-        H=data.place(found.directions),
+        H=H,
         centroid_indices=clusters.centroid_indices,
         relative_error=error,
         squared_singular_values=found.squared_values,
