@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from nonneg.cli import main
 from nonneg.data.files import read_table
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 
@@ -221,3 +222,25 @@ def test_a_tab_may_be_written_as_shells_pass_it_on(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("1\t2\n3\t4\n")
     np.testing.assert_array_equal(read_table(path, delimiter=r"\t").X, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.mtx", "t.npy"])
+def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(
+        InvalidParameterError,
+        match=rf"^variable='X' \(--variable\) chooses .*\.mat.*{name} is .*leave it out",
+    ):
+        read_table(path, variable="X")
+
+
+def test_the_command_refuses_it_in_one_line(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("1,2\n3,4\n")
+    assert (
+        main(["fit", str(tmp_path / "t.csv"), "-k", "1", "--variable", "X", "-o", str(tmp_path / "out")]) == 2
+    )
+    said = capsys.readouterr().err
+    assert "--variable" in said
+    assert "comma-separated text" in said
+    assert len(said.strip().splitlines()) == 1

@@ -10,16 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nonneg.data.files.table import Contents, Presence, ReadOptions, Table, checked_table
+from nonneg.data.files.variables import check_variable
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: the words for it, and where its reader is. Readers are imported when they are needed."""
+    """A format: the words for it, and where its reader is. Readers are imported when they are needed.
+
+    `several` says that a file may hold more than one array, so that `variable` chooses.
+    """
 
     kind: str
     words: str
     module: str
+    several: bool = False
 
     def reader(self) -> Callable[[Path, ReadOptions], Contents]:
         """Import the reader.
@@ -39,17 +44,17 @@ TEN_X_FOLDER = Format("10x", "a folder with matrix.mtx, barcodes.tsv and feature
 
 FORMATS = {
     ".npy": Format("npy", "a NumPy array", "npy"),
-    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz"),
+    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz", several=True),
     ".csv": Format("csv", "comma-separated text", "text"),
     ".tsv": Format("tsv", "tab-separated text", "text"),
     ".csv.gz": Format("csv", "compressed comma-separated text", "text"),
     ".tsv.gz": Format("tsv", "compressed tab-separated text", "text"),
     ".mtx": Format("mtx", "a Matrix Market file", "matrix_market"),
     ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market"),
-    ".mat": Format("mat", "a MATLAB file", "matlab"),
+    ".mat": Format("mat", "a MATLAB file", "matlab", several=True),
     ".parquet": Format("parquet", "a Parquet file", "parquet"),
-    ".h5ad": Format("h5ad", "an AnnData file", "h5ad"),
-    ".h5": Format("10x", "a 10x Genomics HDF5 file", "tenx_hdf5"),
+    ".h5ad": Format("h5ad", "an AnnData file", "h5ad", several=True),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", "tenx_hdf5", several=True),
 }
 
 
@@ -99,6 +104,8 @@ def read_table(
     FileFormatError
         If the file is missing, of an unknown kind, empty, corrupt or truncated, or holds text among
         the numbers.
+    InvalidParameterError
+        If `variable` is given for a file of one table, or another option has no such value.
     UnsafeFileError
         If reading it would need pickle.
     MissingDependencyError
@@ -120,6 +127,7 @@ def read_table(
     place = Path(path)
     options = ReadOptions(header, index, variable, delimiter)
     found = _format_of(place)
+    check_variable(variable, place, found.words, several=found.several)
     try:
         contents = found.reader()(place, options)
     except (NonnegError, MemoryError):

@@ -3,8 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
+
+
+def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
+    """Refuse a choice among several arrays where a file holds one, rather than ignore it.
+
+    Parameters
+    ----------
+    wanted : str or None
+        The name that was asked for.
+    path : Path
+        The file, for messages.
+    words : str
+        What it is, such as "comma-separated text".
+    several : bool
+        Whether such a file may hold several arrays.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is nothing to choose from.
+    """
+    if wanted is not None and not several:
+        raise InvalidParameterError(
+            f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "
+            f"is {words} and holds one: leave it out."
+        )
 
 
 def choose_variable(
