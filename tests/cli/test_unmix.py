@@ -186,8 +186,8 @@ def test_nan_outside_the_mask_is_explained(cube_file, tmp_path, capsys):
 
 
 def test_a_library_that_does_not_fit_is_told_before_the_work(cube_file, tmp_path, capsys):
-    library, places = tmp_path / "micrometres.csv", tmp_path / "wavelengths.npy"
-    library.write_text("wavelength,soil\n0.4,1\n2.4,3\n")
+    library, places = tmp_path / "infrared.csv", tmp_path / "wavelengths.npy"
+    library.write_text("wavelength,soil\n8000,1\n12000,3\n")
     np.save(places, np.linspace(400, 2400, BANDS))
     words = ["unmix", str(cube_file), "-k", "3", "--library", str(library), "--wavelengths", str(places)]
     assert main([*words, "-o", str(tmp_path / "out")]) == 2
@@ -233,3 +233,127 @@ def test_pixels_without_data_do_not_look_like_pixels_without_a_material(planted,
             np.nan
         )
     capsys.readouterr()
+
+
+@pytest.fixture
+def flagged(planted, tmp_path):
+    """An ENVI file whose header flags three bands of noise as bad."""
+    spectral = pytest.importorskip("spectral")
+    cube = planted.X.reshape(ROWS, COLUMNS, BANDS).astype(np.float32)
+    bad = [0, 1, 7]
+    cube[:, :, bad] = np.random.default_rng(0).uniform(0, 5, (ROWS, COLUMNS, 3))
+    kept = np.isin(np.arange(BANDS), bad, invert=True)
+
+    def write(name="scene.hdr", **details):
+        metadata = {"bbl": kept.astype(int).tolist()} | details
+        spectral.envi.save_image(
+            str(tmp_path / name), cube, interleave="bil", ext="img", metadata=metadata, force=True
+        )
+        return tmp_path / name
+
+    write.kept = kept
+    return write
+
+
+def test_bands_that_a_header_flags_as_bad_are_left_out(flagged, planted, library_file, tmp_path, capsys):
+    places = np.linspace(450, 700, BANDS)
+    path = flagged(**{"wavelength": (places / 1000).tolist(), "wavelength units": "Micrometers"})
+    out = tmp_path / "out"
+    words = ["unmix", str(path), "-k", "3", "--quiet", "--library", str(library_file), "-o", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert said.splitlines() == [
+        "note: 3 of 15 bands of scene.hdr are left out: its header flags them as bad (bbl). bands='all' "
+        "(--all-bands) keeps them."
+    ]
+    record = json.loads((out / "result.json").read_text())
+    assert record["data"]["shape"] == [ROWS, COLUMNS, BANDS]
+    assert record["data"]["n_bands"] == 12
+    assert record["data"]["bands_left_out"] == [0, 1, 7]
+    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-2
+    places_shown = [places[band] for band in record["data"]["preview_bands"]]
+    np.testing.assert_allclose(record["data"]["preview_wavelengths"], places_shown, rtol=1e-5)
+    assert flagged.kept[record["data"]["preview_bands"]].all()
+    found = read_library(out / "endmembers.csv")
+    np.testing.assert_allclose(found.wavelengths, places[flagged.kept], rtol=1e-5)
+    page = (out / "report.html").read_text()
+    assert "3 of the bands were left out, which the header flags as bad." in page
+    assert "bands that count" in page
+    assert "0-1, 7" in page
+    assert load(out / "model.npz").bands_.tolist() == flagged.kept.tolist()
+    assert main([*words, "--all-bands"]) == 0
+    assert capsys.readouterr().err == ""
+    record = json.loads((out / "result.json").read_text())
+    assert record["data"]["n_bands"] == BANDS
+    assert record["data"]["bands_left_out"] == []
+    assert "bands were left out" not in (out / "report.html").read_text()
+
+
+def test_bands_keep_their_numbers_where_others_are_left_out(flagged, planted, tmp_path, capsys):
+    library = tmp_path / "whole.csv"
+    spectra = planted.X[planted.anchors].T
+    lines = [f"{band},{','.join(map(str, row))}" for band, row in enumerate(spectra.tolist())]
+    library.write_text("\n".join(["band,a,b,c", *lines]))
+    out = tmp_path / "out"
+    words = ["unmix", str(flagged()), "-k", "3", "--quiet", "-o", str(out)]
+    assert main([*words, "--library", str(library)]) == 0
+    record = json.loads((out / "result.json").read_text())
+    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-2
+    with (out / "endmembers.csv").open(newline="") as stream:
+        numbers = [int(row[0]) for row in list(csv.reader(stream))[1:]]
+    assert numbers == np.flatnonzero(flagged.kept).tolist()
+    # What was found names what is found again, in the bands that count.
+    (tmp_path / "found.csv").write_bytes((out / "endmembers.csv").read_bytes())
+    assert main([*words, "--library", str(tmp_path / "found.csv")]) == 0
+    capsys.readouterr()
+    record = json.loads((out / "result.json").read_text())
+    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-2
+
+
+def test_a_list_of_bad_bands_that_does_not_fit_has_a_way_out(flagged, tmp_path, capsys):
+    path = flagged(bbl=[1, 0])
+    words = ["unmix", str(path), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "2 entries, and there are 15 bands" in said
+    assert "--all-bands" in said
+    assert main([*words, "--all-bands"]) == 0
+    capsys.readouterr()
+
+
+def test_wavelengths_and_libraries_in_micrometres(cube_file, library_file, tmp_path, capsys):
+    np.savetxt(tmp_path / "places.txt", np.linspace(0.45, 0.7, BANDS))
+    out = tmp_path / "out"
+    words = ["unmix", str(cube_file), "-k", "3", "--quiet", "--library", str(library_file), "-o", str(out)]
+    assert main([*words, "--wavelengths", str(tmp_path / "places.txt")]) == 0
+    capsys.readouterr()
+    record = json.loads((out / "result.json").read_text())
+    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-3
+    assert read_library(out / "endmembers.csv").wavelengths[0] == pytest.approx(450)
+
+
+def test_reflectances_in_whole_numbers_are_reported_as_reflectances(planted, tmp_path, capsys):
+    spectral = pytest.importorskip("spectral")
+    cube = np.round(10000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(np.int16)
+    metadata = {"reflectance scale factor": 10000}
+    spectral.envi.save_image(str(tmp_path / "s.hdr"), cube, byteorder=1, ext="img", metadata=metadata)
+    out = tmp_path / "out"
+    assert main(["unmix", str(tmp_path / "s.hdr"), "-k", "3", "--quiet", "-o", str(out)]) == 0
+    capsys.readouterr()
+    record = json.loads((out / "result.json").read_text())
+    assert record["data"]["scale"] == 10000
+    first = record["endmembers"][0]
+    np.testing.assert_allclose(
+        read_library(out / "endmembers.csv").spectra[0],
+        planted.X[first["row"] * COLUMNS + first["column"]],
+        atol=1e-4,
+    )
+    assert "divided by" in (out / "report.html").read_text()
+
+
+def test_a_choice_of_an_array_where_there_is_one(cube_file, tmp_path, capsys):
+    words = ["unmix", str(cube_file), "-k", "3", "--variable", "X", "-o", str(tmp_path / "out")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "--variable" in said
+    assert len(said.strip().splitlines()) == 1

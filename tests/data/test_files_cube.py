@@ -8,7 +8,15 @@ import scipy.io
 
 from nonneg.data.files.cube import Cube, as_cube, read_cube
 from nonneg.data.files.envi import read_envi_library, write_envi
-from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError, UnsafeFileError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    DataTypeError,
+    FileFormatError,
+    InvalidParameterError,
+    NonnegWarning,
+    ShapeError,
+    UnsafeFileError,
+)
 
 
 @pytest.fixture
@@ -153,7 +161,144 @@ def test_maps_lie_where_their_scene_lies(tmp_path, values):
 
 def test_headers_with_entries_that_are_no_numbers(tmp_path, values):
     path = envi(tmp_path / "scene.hdr", values, wavelength=["blue", "green", "red", "near"])
-    assert read_cube(path).wavelengths is None
+    with pytest.warns(NonnegWarning, match=r"wavelengths in the header .* are not used: .* no numbers"):
+        assert read_cube(path).wavelengths is None
+    path = envi(tmp_path / "short.hdr", values, wavelength=[400, 500, 600])
+    with pytest.warns(NonnegWarning, match=r"lists 3 for 4 bands.*--wavelengths"):
+        assert read_cube(path).wavelengths is None
     path = envi(tmp_path / "other.hdr", values, **{"data ignore value": "none"})
     with pytest.raises(FileFormatError, match="data ignore value 'none', which is no number"):
         read_cube(path)
+
+
+def is_mapped(values):
+    while values is not None and not isinstance(values, np.memmap):
+        values = values.base
+    return values is not None
+
+
+@pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
+def test_bands_that_a_header_flags_as_bad_are_told_and_not_copied(tmp_path, values, interleave):
+    path = envi(tmp_path / "c.hdr", values, interleave, bbl=[1, 0, 1, 0], wavelength=[400, 500, 600, 700])
+    with pytest.warns(
+        DataChangedWarning, match=r"^2 of 4 bands of c\.hdr are left out: .*bad \(bbl\).*--all-bands\) keeps"
+    ):
+        cube = read_cube(path)
+    assert cube.kept.tolist() == [True, False, True, False]
+    assert cube.kept_wavelengths.tolist() == [400, 600]
+    assert is_mapped(cube.values)
+    np.testing.assert_array_equal(cube.values, values)
+    assert read_cube(path, bands="all").kept.all()
+    # What the user says goes before the header.
+    assert read_cube(path, bands=[0, 1, 1, 1]).kept.tolist() == [False, True, True, True]
+    assert as_cube(cube, bands="all").bands is None
+    assert as_cube(cube, no_data=3).kept.tolist() == [True, False, True, False]
+
+
+def test_a_list_of_bad_bands_that_flags_none_says_nothing(tmp_path, values):
+    assert read_cube(envi(tmp_path / "c.hdr", values, bbl=["1.0"] * 4)).bands is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        (
+            [1, 0, 1],
+            r"\(bbl\) in the header of .*c\.hdr has 3 entries, and there are 4 bands\. Correct it, or",
+        ),
+        ([0, 0, 0, 0], r"flags all 4 bands as bad: 0 is bad, 1 is good.*bands='all' \(--all-bands\)"),
+        (["good", "bad", "1", "1"], "entries that are no numbers"),
+    ],
+)
+def test_a_list_of_bad_bands_that_does_not_fit(tmp_path, values, listed, message):
+    path = envi(tmp_path / "c.hdr", values, bbl=listed)
+    with pytest.raises(FileFormatError, match=message):
+        read_cube(path)
+    assert read_cube(path, bands="all").kept.all()
+
+
+def test_bands_that_do_not_fit_the_cube(values):
+    for bands in ([True, False], [0, 1, 2, 3], "none"):
+        with pytest.raises(ShapeError, match="bands to be 'all' or 4 entries"):
+            as_cube(values, bands=bands)
+    with pytest.raises(ShapeError, match="leaves none of 4 bands"):
+        as_cube(values, bands=np.zeros(4, bool))
+
+
+def test_a_comma_at_the_end_of_a_list(tmp_path, values):
+    path = envi(tmp_path / "c.hdr", values, wavelength=[400, 500, 600, 700], bbl=[1, 1, 1, 0])
+    text = path.read_text().replace("1 , 0 }", "1 , 0 , }").replace("700 }", "700 , }")
+    assert text.count(", }") == 2
+    path.write_text(text)
+    with pytest.warns(DataChangedWarning, match="1 of 4 bands"):
+        cube = read_cube(path)
+    assert cube.kept_wavelengths.tolist() == [400, 500, 600]
+
+
+@pytest.mark.parametrize(
+    ("unit", "listed", "expected"),
+    [
+        ("Nanometers", [400, 500, 600, 700], [400, 500, 600, 700]),
+        ("\N{MICRO SIGN}m", [0.4, 0.5, 0.6, 0.7], [400, 500, 600, 700]),
+        ("Unknown", [0.4, 0.5, 0.6, 0.7], [400, 500, 600, 700]),
+        (None, [8.5, 9.5, 10.5, 11.5], [8500, 9500, 10500, 11500]),
+        ("Unknown", [400, 500, 600, 700], [400, 500, 600, 700]),
+        ("Angstroms", [4000, 5000, 6000, 7000], [400, 500, 600, 700]),
+        ("Wavenumber", [25000, 20000, 10000, 1000], [400, 500, 1000, 10000]),
+        ("Index", [1, 2, 3, 4], None),
+    ],
+)
+def test_units_of_wavelengths(tmp_path, values, unit, listed, expected):
+    details = {"wavelength": listed} | ({} if unit is None else {"wavelength units": unit})
+    found = read_cube(envi(tmp_path / "c.hdr", values, **details)).wavelengths
+    assert found is None if expected is None else np.allclose(found, expected)
+
+
+def test_names_of_entries_in_capitals(tmp_path, values):
+    path = envi(tmp_path / "c.hdr", values, wavelength=[400, 500, 600, 700])
+    path.write_text(path.read_text().replace("wavelength =", "Wavelength ="))
+    assert read_cube(path).wavelengths.tolist() == [400, 500, 600, 700]
+
+
+def test_a_header_without_an_entry_that_is_needed(tmp_path, values):
+    path = envi(tmp_path / "c.hdr", values)
+    path.write_text("\n".join(row for row in path.read_text().splitlines() if "byte order" not in row))
+    with pytest.raises(FileFormatError, match='parameter "byte order" missing from header'):
+        read_cube(path)
+
+
+def test_the_scale_of_reflectances(tmp_path, values):
+    assert read_cube(envi(tmp_path / "a.hdr", values, **{"reflectance scale factor": 10000})).scale == 10000
+    path = envi(tmp_path / "b.hdr", values, **{"reflectance scale factor": 0})
+    with pytest.raises(FileFormatError, match=r"reflectance scale factor 0\. Expected a number"):
+        read_cube(path)
+
+
+def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, values):
+    np.save(tmp_path / "c.npy", values)
+    for path in (tmp_path / "c.npy", envi(tmp_path / "c.hdr", values)):
+        with pytest.raises(
+            InvalidParameterError, match=r"--variable\) chooses .* and holds one: leave it out"
+        ):
+            read_cube(path, variable="X")
+
+
+def test_a_library_of_envi_with_values_that_are_none(tmp_path):
+    spectral = pytest.importorskip("spectral")
+    listed = {
+        "spectra names": ["a", "b"],
+        "wavelength": [0.5, 0.6, 0.7, 0.8],
+        "wavelength units": "Micrometers",
+    }
+    rows = np.array([[1, 2, -1.23e34, 4], [-99.0, 6, 7, 0]])
+    spectral.envi.SpectralLibrary(rows, listed).save(str(tmp_path / "l"))
+    header = tmp_path / "l.hdr"
+    text = header.read_text().replace("data ignore value = NaN", "data ignore value = -99")
+    header.write_text(text + "bbl = {1, 0, 1, 1}\n")
+    spectra, _, wavelengths = read_envi_library(header)
+    nan = np.nan
+    np.testing.assert_array_equal(spectra, [[1, nan, nan, 4], [nan, nan, 7, 0]])
+    np.testing.assert_allclose(wavelengths, [500, 600, 700, 800])
+    header.write_text(text + "bbl = {1, 0}\n")
+    with pytest.raises(FileFormatError, match="2 entries, and there are 4 bands"):
+        read_envi_library(header)

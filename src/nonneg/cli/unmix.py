@@ -68,8 +68,13 @@ def _add_search_arguments(group: Any) -> None:
 def _add_scene_arguments(group: Any) -> None:
     group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file")
     group.add_argument(
-        "--wavelengths", type=Path, metavar="FILE", help="of the bands, in nanometres: .npy, or one a line"
-    )
+        "--wavelengths", type=Path, metavar="FILE",
+        help="of all bands, in nanometres or micrometres: .npy, or one a line",
+    )  # fmt: skip
+    group.add_argument(
+        "--all-bands", action="store_true",
+        help="keep the bands that an ENVI header flags as bad (bbl), which are left out otherwise",
+    )  # fmt: skip
     group.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels that count")
     group.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (also nan)")
     group.add_argument(
@@ -105,11 +110,11 @@ def run(options: argparse.Namespace) -> int:
     name = "example" if options.cube is None else Path(options.cube).name.split(".")[0]
     folder = options.output or Path(f"{name}-unmixed")
     check_output_folder(folder)
-    scene = opened_scene(options, SCENES)
-    rows, columns, bands = scene.cube.shape
-    if not options.quiet:
-        terminal.note(f"{scene.title}: {rows} x {columns} pixels, {bands} bands")
     with terminal.warnings_as_notes():
+        scene = opened_scene(options, SCENES)
+        rows, columns, bands = scene.cube.shape
+        if not options.quiet:
+            terminal.note(f"{scene.title}: {rows} x {columns} pixels, {bands} bands")
         model = Unmixing(scene.n_endmembers, **_parameters(options))
         started = time.perf_counter()
         model.fit(scene.cube, mask=scene.mask)

@@ -13,6 +13,7 @@ from nonneg.applications.hyperspectral import LibraryMatch, rgb_preview, write_m
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.cli.unmix_scenes import Scene
+from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import plain
 from nonneg.report.scene_page import ScenePictures, build_scene_page
@@ -107,7 +108,7 @@ def _names(count: int, match: LibraryMatch | None) -> list[str]:
 def _write_spectra(path: Path, model: Any, names: list[str]) -> None:
     # A library of spectra in the form in which one is read.
     places = model.wavelengths_
-    first = np.arange(model.endmembers_.shape[1]) if places is None else places
+    first = np.flatnonzero(model.bands_) if places is None else in_nanometres(places)
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["band" if places is None else "wavelength", *names])
@@ -130,8 +131,9 @@ def _pictures(model: Any, scene: Scene, match: LibraryMatch | None, names: list[
         spectra=model.endmembers_,
         names=names,
         pure_pixels=model.pure_pixels_,
-        wavelengths=model.wavelengths_,
+        wavelengths=None if model.wavelengths_ is None else in_nanometres(model.wavelengths_),
         known_spectra=known,
+        bands=model.bands_,
     )
 
 
@@ -163,6 +165,8 @@ def _record(
         for at in range(model.n_endmembers_)
     ]
     rows, columns, bands = scene.cube.shape
+    shown = preview_bands(scene.cube.wavelengths, bands, model.bands_)
+    places = None if scene.cube.wavelengths is None else in_nanometres(scene.cube.wavelengths)
     present = [error for error in errors if error is not None]
     library = None
     if match is not None and scene.library is not None:
@@ -183,7 +187,11 @@ def _record(
             "n_pixels": int(model.mask_.sum()),
             "n_left_out": int(rows * columns - model.mask_.sum()),
             "n_clipped": int(model.n_clipped_),
-            "preview_bands": preview_bands(model.wavelengths_, bands),
+            "n_bands": int(model.bands_.sum()),
+            "bands_left_out": np.flatnonzero(~model.bands_),
+            "scale": scene.cube.scale,
+            "preview_bands": shown,
+            "preview_wavelengths": None if places is None else places[list(shown)],
         },
         "parameters": model.get_params(),
         "endmembers": endmembers,

@@ -12,6 +12,7 @@ import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
 from nonneg.applications.hyperspectral.library import known_spectra
+from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 RANGES = {"samson": (401.0, 889.0)}
@@ -84,7 +85,12 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
         path = Path(options.cube)
         if not path.suffix and not path.exists():
             raise UnknownNameError.of("CUBE", options.cube, known, other="the path of a cube")
-        cube = read_cube(path, variable=options.variable, no_data=options.no_data)
+        cube = read_cube(
+            path,
+            variable=options.variable,
+            no_data=options.no_data,
+            bands="all" if options.all_bands else None,
+        )
         scene = Scene(cube, path.name, count)
     if scene.n_endmembers is None and options.endmembers != "auto":
         raise InvalidParameterError(
@@ -96,15 +102,15 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
 def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     cube = scene.cube
     if options.wavelengths is not None:
-        cube = replace(cube, wavelengths=_numbers(options.wavelengths))
+        cube = replace(cube, wavelengths=in_nanometres(_numbers(options.wavelengths)))
     mask = scene.mask
     if options.mask is not None:
         mask = _numbers(options.mask)
     if options.library is None:
         return replace(scene, cube=cube, mask=mask)
-    library = read_library(options.library)
+    library = read_library(options.library).in_bands(cube.kept, cube.wavelengths)
     # A library that does not fit is told before the work, not after it.
-    known_spectra(library, cube.wavelengths, cube.shape[2])
+    known_spectra(library, cube.kept_wavelengths, int(cube.kept.sum()))
     return Scene(cube, scene.title, scene.n_endmembers, mask, library)
 
 

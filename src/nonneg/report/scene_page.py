@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.applications.images import data_address, picture_png
 from nonneg.report import wording
 from nonneg.report.curves import COLOURS
@@ -41,9 +41,11 @@ class ScenePictures:
     pure_pixels : array of int of shape (n_endmembers, 2)
         Row and column of each.
     wavelengths : array of shape (n_bands,) or None
-        Of the bands.
+        Of the bands, in nanometres.
     known_spectra : array of shape (n_endmembers, n_bands) or None
         What each looks like in a library; NaN for none.
+    bands : array of bool of shape (n_scene_bands,) or None
+        Which bands of the scene the spectra are in; None for all.
     """
 
     preview: Any
@@ -54,6 +56,27 @@ class ScenePictures:
     pure_pixels: IntArray
     wavelengths: FloatArray | None = None
     known_spectra: FloatArray | None = None
+    bands: BoolArray | None = None
+
+    def in_numbered_bands(self, spectra: FloatArray) -> FloatArray:
+        """Return spectra as they are drawn.
+
+        Parameters
+        ----------
+        spectra : array of shape (n_endmembers, n_bands)
+            In the bands that count.
+
+        Returns
+        -------
+        array of shape (n_endmembers, n_bands) or (n_endmembers, n_scene_bands)
+            With NaN for bands that were left out, where there are no wavelengths to draw them at, so that the
+            others keep their numbers.
+        """
+        if self.bands is None or self.wavelengths is not None:
+            return spectra
+        drawn = np.full((len(spectra), len(self.bands)), np.nan)
+        drawn[:, self.bands] = spectra
+        return drawn
 
 
 def scene_sentence(record: Mapping[str, Any]) -> str:
@@ -103,6 +126,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
     colours = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
     step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
     scene = data_address(picture_png(pictures.preview[::step, ::step]))
+    known = pictures.known_spectra
     worst = float(np.nanmax(pictures.residuals)) if np.isfinite(pictures.residuals).any() else 0.0
     context = {
         "title": record["title"],
@@ -112,7 +136,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "scene": drawing(
             marked_scene(scene, pictures.residuals.shape, pictures.pure_pixels.tolist(), colours)
         ),
-        "scene_text": _scene_text(record, pictures.wavelengths),
+        "scene_text": _scene_text(record),
         "maps": [
             {
                 "source": data_address(picture_png(pictures.maps[::step, ::step, at], 1.0)),
@@ -130,14 +154,14 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         },
         "spectra": drawing(
             spectrum_lines(
-                pictures.spectra,
+                pictures.in_numbered_bands(pictures.spectra),
                 pictures.wavelengths,
                 _labels(record, pictures.names),
                 colours,
-                pictures.known_spectra,
+                known if known is None else pictures.in_numbered_bands(known),
             )
         ),
-        "with_known": pictures.known_spectra is not None,
+        "with_known": known is not None,
         "rows": [_row(entry, colours[entry["endmember"]]) for entry in record["endmembers"]],
         "library": record["library"],
         "certificate": [wording.statement(entry) for entry in record["certificate"]],
@@ -174,6 +198,9 @@ def _outcome(record: Mapping[str, Any]) -> str:
         f"{data['source']}. Pure pixels by {result['method']}, abundances with the constraint "
         f"{result['constraint']}, in {wording.seconds(result['seconds'])}."
     )
+    if data["bands_left_out"]:
+        left = len(data["bands_left_out"])
+        text += f" {wording.number(left)} of the bands were left out, which the header flags as bad."
     if data["n_left_out"]:
         text += f" {wording.number(data['n_left_out'])} pixels hold no data or were left out."
     if data["n_clipped"]:
@@ -181,12 +208,12 @@ def _outcome(record: Mapping[str, Any]) -> str:
     return text
 
 
-def _scene_text(record: Mapping[str, Any], wavelengths: Any) -> str:
-    bands = record["data"]["preview_bands"]
-    shown = ", ".join(str(band) for band in bands)
-    if wavelengths is not None:
-        shown = ", ".join(f"{wavelengths[band]:.0f} nm" for band in bands)
+def _scene_text(record: Mapping[str, Any]) -> str:
+    bands, places = record["data"]["preview_bands"], record["data"]["preview_wavelengths"]
+    if places is not None:
+        shown = ", ".join(f"{place:.0f} nm" for place in places)
         return f"Red, green and blue are {shown}. Rings mark the pure pixels."
+    shown = ", ".join(str(band) for band in bands)
     return f"Red, green and blue are the bands {shown}. Rings mark the pure pixels."
 
 
@@ -205,6 +232,17 @@ def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return tiles
 
 
+def _runs(numbers: Sequence[int]) -> str:
+    """Write rising numbers as runs, such as 0-3, 7."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ", ".join(f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups)
+
+
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     data, result = record["data"], record["result"]
     about_data = [
@@ -212,7 +250,12 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         ("shape", " \N{MULTIPLICATION SIGN} ".join(wording.number(side) for side in data["shape"])),
         ("entries", data["dtype"]),
         ("pixels that count", wording.number(data["n_pixels"])),
+        ("bands that count", wording.number(data["n_bands"])),
     ]
+    if data["bands_left_out"]:
+        about_data.append(("bands left out", _runs(data["bands_left_out"])))
+    if data["scale"] != 1:
+        about_data.append(("divided by", wording.number(data["scale"])))
     about_result = [
         (name.replace("_", " "), wording.number(result[name], digits=8))
         for name in ("method", "constraint", "relative_error", "duality_gap", "n_iter")

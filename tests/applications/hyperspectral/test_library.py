@@ -47,7 +47,7 @@ def test_libraries_that_do_not_fit():
     with pytest.raises(ShapeError, match="The library has 2 bands and the scene 3"):
         match_library([[1.0, 2.0, 3.0]], library)
     with pytest.raises(InvalidParameterError, match="do not overlap"):
-        match_library([[1.0, 2.0]], SpectralLibrary(("a",), [[1, 2]], [0.4, 0.5]), wavelengths=[400, 500])
+        match_library([[1.0, 2.0]], SpectralLibrary(("a",), [[1, 2]], [0.6, 0.7]), wavelengths=[400, 500])
     with pytest.raises(ShapeError, match="2 names"):
         SpectralLibrary(("a", "b"), [[1.0, 2.0]])
     with pytest.raises(ShapeError, match="rising wavelengths"):

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.data.files.envi import header_of, read_envi_library
+from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.metrics.angles import spectral_angles
 
@@ -68,7 +69,8 @@ class SpectralLibrary:
         Returns
         -------
         array of shape (n_materials, n_bands)
-            Interpolated on straight lines where the wavelengths differ; NaN outside the library's own.
+            Interpolated on straight lines where the wavelengths differ, in whichever of nanometres and
+            micrometres each is given; NaN outside the library's own.
         """
         if self.wavelengths is None or wavelengths is None:
             if self.spectra.shape[1] != n_bands:
@@ -77,11 +79,34 @@ class SpectralLibrary:
                     "has no wavelengths by which to bring them together. Pass wavelengths= with both."
                 )
             return self.spectra
-        places = np.asarray(wavelengths, dtype=np.float64)
-        if np.array_equal(places, self.wavelengths):
+        places, own = in_nanometres(wavelengths), in_nanometres(self.wavelengths)
+        if np.array_equal(places, own):
             return self.spectra
-        rows = [np.interp(places, self.wavelengths, row, left=np.nan, right=np.nan) for row in self.spectra]
+        rows = [np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra]
         return np.array(rows)
+
+    def in_bands(self, bands: Any, wavelengths: Any) -> SpectralLibrary:
+        """Leave bands of a scene out that do not count there.
+
+        Parameters
+        ----------
+        bands : array of bool of shape (n_bands,)
+            Which bands of the scene count.
+        wavelengths : array or None
+            Of the bands that count.
+
+        Returns
+        -------
+        SpectralLibrary
+            With the bands that count, where it has all bands of the scene and there are no wavelengths by
+            which `at` brings the two together. Otherwise the same.
+        """
+        kept = np.asarray(bands, dtype=bool)
+        by_wavelength = self.wavelengths is not None and wavelengths is not None
+        if by_wavelength or kept.all() or self.spectra.shape[1] != len(kept):
+            return self
+        places = None if self.wavelengths is None else self.wavelengths[kept]
+        return SpectralLibrary(self.names, self.spectra[:, kept], places)
 
 
 @dataclass(frozen=True)

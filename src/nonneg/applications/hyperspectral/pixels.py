@@ -31,12 +31,12 @@ class Block(NamedTuple):
 
 
 class ScenePixels:
-    """The pixels of a cube that hold data.
+    """The pixels of a cube that hold data, in the bands that count.
 
     Parameters
     ----------
     cube : Cube
-        The scene.
+        The scene. Bands that do not count are dropped block by block, so that a mapped scene stays mapped.
     mask : array of bool of shape (n_rows, n_columns) or None
         True for the pixels that count; None for all. Pixels of the cube's `no_data` value never do.
     negative_tol : float
@@ -50,15 +50,21 @@ class ScenePixels:
         Entries that were below zero; counted in the first pass.
     n_clipped_pixels : int
         Pixels with such an entry.
+    n_bands : int
+        How many bands count.
+    n_partly_empty : int
+        Pixels that count and hold the value for no data in some of these bands.
     smallest, largest : float
-        Of all entries that count.
+        Of all entries that count, divided by the scale of the cube.
     """
 
     def __init__(self, cube: Cube, mask: Any, negative_tol: float) -> None:
         self.cube, self.negative_tol = cube, negative_tol
         self.mask = _checked_mask(mask, cube.shape[:2])
         self.dtype = _working_type(cube.values.dtype)
-        self.n_clipped = self.n_clipped_pixels = 0
+        self.n_bands = int(cube.kept.sum())
+        self._taken = _as_slice(np.flatnonzero(cube.kept))
+        self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = 0
         self.smallest, self.largest = np.inf, -np.inf
         self.passes = 0
 
@@ -80,18 +86,21 @@ class ScenePixels:
             If no pixel is left.
         """
         rows, columns, bands = self.cube.shape
+        scale = self.cube.scale
         height = max(1, BLOCK_BYTES // (columns * bands * np.dtype(self.dtype).itemsize))
         first = self.passes == 0
         self.passes += 1
         for start in range(0, rows, height):
-            part = np.asarray(self.cube.values[start : start + height])
+            part = self._in_kept_bands(np.asarray(self.cube.values[start : start + height]))
             if first:
                 self._leave_out(part, start)
             keep = self.mask[start : start + height]
-            chosen = part.reshape(-1, bands) if keep.all() else part[keep]
+            chosen = part.reshape(-1, self.n_bands) if keep.all() else part[keep]
             if first:
                 self._check(chosen, keep, start)
             spectra = chosen.astype(self.dtype, copy=False)
+            if scale != 1.0:
+                spectra = spectra / self.dtype(scale)
             if self.smallest < 0 and (spectra < 0).any():
                 spectra = np.maximum(spectra, 0)
             yield Block(start * columns + np.flatnonzero(keep), spectra)
@@ -107,8 +116,9 @@ class ScenePixels:
             A view of the cube where it can be one: floating-point numbers in the order of the pixels, all of
             which count, none below zero. Otherwise one copy.
         """
-        values, bands = self.cube.values, self.cube.shape[2]
-        if values.dtype == self.dtype and values.flags.c_contiguous and self.mask.all():
+        values, bands = self.cube.values, self.n_bands
+        as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
+        if as_they_are and values.flags.c_contiguous and self.mask.all():
             for _ in self.blocks():
                 pass
             if self.smallest >= 0 and self.mask.all():
@@ -120,13 +130,38 @@ class ScenePixels:
             filled += len(block.pixels)
         return matrix[:filled]
 
+    def spectrum(self, row: int, column: int) -> FloatArray:
+        """Return one pixel in the bands that count.
+
+        Parameters
+        ----------
+        row, column : int
+            Where it lies.
+
+        Returns
+        -------
+        array of shape (n_bands,)
+            Not below zero.
+        """
+        entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)
+        return np.asarray(np.maximum(entries / self.dtype(self.cube.scale), 0))
+
+    def _in_kept_bands(self, part: Any) -> Any:
+        if isinstance(self._taken, slice):
+            return part[:, :, self._taken]
+        return np.take(part, self._taken, axis=2)
+
     def _leave_out(self, part: Any, start: int) -> None:
         """Take pixels of the value for no data out of the mask."""
         empty = self.cube.no_data
         if empty is None:
             return
         same = np.isnan(part) if np.isnan(empty) else part == empty
-        self.mask[start : start + len(part)] &= ~same.all(axis=2)
+        keep = self.mask[start : start + len(part)]
+        keep &= ~same.all(axis=2)
+        # Zero and NaN are told apart elsewhere: zeros are data, and NaN is an error that names the pixel.
+        if empty > 0:
+            self.n_partly_empty += int((same.any(axis=2) & keep).sum())
 
     def _check(self, chosen: Any, keep: Any, start: int) -> None:
         if not chosen.size:
@@ -145,7 +180,8 @@ class ScenePixels:
             below = chosen < 0
             self.n_clipped += int(below.sum())
             self.n_clipped_pixels += int(below.any(axis=1).sum())
-        self.smallest, self.largest = min(self.smallest, low), max(self.largest, high)
+        self.smallest = min(self.smallest, low / self.cube.scale)
+        self.largest = max(self.largest, high / self.cube.scale)
 
     def _check_whole(self) -> None:
         if not self.mask.any():
@@ -165,10 +201,16 @@ class ScenePixels:
 
 
 def _working_type(dtype: Any) -> Any:
-    # Whole numbers of 16 bits are exact in float32.
-    if dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2):
+    # Whole numbers of 16 bits are exact in float32; the order of the bytes does not matter.
+    if dtype.itemsize > (4 if dtype.kind == "f" else 2):
         return np.float64
     return np.float32
+
+
+def _as_slice(places: IntArray) -> slice | IntArray:
+    """Return one run of bands as a slice, which takes them without a copy."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
 
 
 def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.data.files.cube import as_cube
+from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import InvalidParameterError
 
 SEEN = (640.0, 550.0, 460.0)
@@ -24,7 +25,8 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
         False for pixels without data, which are shown in grey.
     bands : tuple of int, optional
         Which bands are red, green and blue. None takes those nearest to 640, 550 and 460 nm where the
-        wavelengths are known to lie there, and otherwise three that are spread over all.
+        wavelengths are known to lie there, and otherwise three that are spread over all. Bands that do not
+        count are not taken.
 
     Returns
     -------
@@ -33,7 +35,7 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
     """
     scene = as_cube(cube)
     rows, columns, n_bands = scene.shape
-    chosen = preview_bands(scene.wavelengths, n_bands) if bands is None else tuple(bands)
+    chosen = preview_bands(scene.wavelengths, n_bands, scene.bands) if bands is None else tuple(bands)
     if len(chosen) != 3 or any(not 0 <= int(band) < n_bands for band in chosen):
         raise InvalidParameterError(f"bands must be three numbers from 0 to {n_bands - 1}, got {bands!r}.")
     keep = np.ones((rows, columns), bool) if mask is None else np.asarray(mask, dtype=bool)
@@ -49,25 +51,29 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
     return picture
 
 
-def preview_bands(wavelengths: Any, n_bands: int) -> tuple[int, int, int]:
+def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int, int, int]:
     """Choose the bands that are shown as red, green and blue.
 
     Parameters
     ----------
     wavelengths : array of shape (n_bands,) or None
-        In nanometres.
+        In nanometres or micrometres.
     n_bands : int
         How many bands there are.
+    kept : array of bool of shape (n_bands,), optional
+        Which of them count.
 
     Returns
     -------
     tuple of int
         Three bands.
     """
+    among = np.arange(n_bands) if kept is None else np.flatnonzero(kept)
+    chosen = np.round(np.array([5, 3, 1]) / 6 * (len(among) - 1)).astype(int)
     if wavelengths is not None:
-        places = np.asarray(wavelengths, dtype=np.float64)
-        nearest = [int(np.abs(places - seen).argmin()) for seen in SEEN]
-        if all(abs(places[at] - seen) < 40 for at, seen in zip(nearest, SEEN, strict=True)):
-            return nearest[0], nearest[1], nearest[2]
-    spread = np.round(np.array([5, 3, 1]) / 6 * (n_bands - 1)).astype(int)
-    return int(spread[0]), int(spread[1]), int(spread[2])
+        places = in_nanometres(wavelengths)[among]
+        nearest = np.array([np.abs(places - seen).argmin() for seen in SEEN])
+        if (np.abs(places[nearest] - SEEN) < 40).all():
+            chosen = nearest
+    red, green, blue = among[chosen].tolist()
+    return red, green, blue

@@ -32,7 +32,7 @@ def unmixing_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "relative_error_": float(model.relative_error_),
         "n_clipped_": int(model.n_clipped_),
     }
-    arrays = {name: np.asarray(getattr(model, name)) for name in ARRAYS}
+    arrays = {name: np.asarray(getattr(model, name)) for name in (*ARRAYS, "bands_")}
     if model.wavelengths_ is not None:
         arrays["wavelengths_"] = np.asarray(model.wavelengths_, dtype=np.float64)
     return header, arrays
@@ -66,8 +66,13 @@ def restore_unmixing(model: Any, header: dict[str, Any], arrays: dict[str, Any],
         "residuals_": (rows, columns),
         "mask_": (rows, columns),
         "wavelengths_": (bands,),
+        "bands_": (None,),
     }
-    check_arrays(arrays, shapes, {"pure_pixels_": "i", "mask_": "b"}, path)
+    check_arrays(arrays, shapes, {"pure_pixels_": "i", "mask_": "b", "bands_": "b"}, path)
+    # Files of before bands could be left out have no such array.
+    kept = np.asarray(arrays.get("bands_", np.ones(bands, dtype=bool)))
+    if kept.sum() != bands:
+        raise FileFormatError(f"{path}: expected bands_ to leave {bands} bands. The file is damaged.")
     check_indices("pure_pixels_", arrays["pure_pixels_"][:, 0], rows, path)
     check_indices("pure_pixels_", arrays["pure_pixels_"][:, 1], columns, path)
     if not (np.isfinite(arrays["endmembers_"]).all() and (arrays["endmembers_"] >= 0).all()):
@@ -75,6 +80,7 @@ def restore_unmixing(model: Any, header: dict[str, Any], arrays: dict[str, Any],
     for name in ARRAYS:
         setattr(model, name, arrays[name])
     model.wavelengths_ = arrays.get("wavelengths_")
-    model.n_endmembers_, model.n_features_in_ = k, bands
+    model.bands_ = kept
+    model.n_endmembers_, model.n_features_in_ = k, len(kept)
     model.relative_error_, model.n_clipped_ = float(header["relative_error_"]), int(header["n_clipped_"])
     model.certificate_ = Certificate.from_dict(header["certificate"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,7 +22,13 @@ from nonneg.applications.hyperspectral.saved_unmixing import restore_unmixing, u
 from nonneg.applications.hyperspectral.statements import scene_statements
 from nonneg.data.files.cube import as_cube
 from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidParameterError,
+    NonnegWarning,
+    ShapeError,
+    UnsupportedError,
+)
 from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
 from nonneg.separable.select import select_anchors
@@ -69,8 +76,8 @@ class Unmixing(StoredEstimator):
 
     Attributes
     ----------
-    endmembers_ : array of shape (n_endmembers, n_bands)
-        The spectra of the pure pixels.
+    endmembers_ : array of shape (n_endmembers, n_kept_bands)
+        The spectra of the pure pixels, in the bands that count.
     n_endmembers_ : int
         How many.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
@@ -83,8 +90,12 @@ class Unmixing(StoredEstimator):
         The same for the whole scene.
     mask_ : array of bool of shape (n_rows, n_columns)
         Which pixels counted.
-    wavelengths_ : array of shape (n_bands,) or None
-        Of the bands.
+    bands_ : array of bool of shape (n_bands,)
+        Which bands of the scene counted.
+    wavelengths_ : array of shape (n_kept_bands,) or None
+        Of the bands that count.
+    n_features_in_ : int
+        How many bands the scene has.
     n_clipped_ : int
         Entries below zero that were set to zero.
     certificate_ : Certificate
@@ -133,6 +144,7 @@ class Unmixing(StoredEstimator):
         y: Any = None,
         *,
         mask: Any = None,
+        bands: Any = None,
         wavelengths: Any = None,
         no_data: float | None = None,
     ) -> Unmixing:
@@ -147,8 +159,11 @@ class Unmixing(StoredEstimator):
             Ignored.
         mask : array of bool of shape (n_rows, n_columns), optional
             True for pixels that count.
+        bands : "all" or array of bool of shape (n_bands,), optional
+            True for bands that count, instead of the cube's own: of an ENVI file those that its header does
+            not flag as bad.
         wavelengths : array of shape (n_bands,), optional
-            Of the bands, instead of the cube's own.
+            Of all bands, instead of the cube's own.
         no_data : float, optional
             Pixels that hold this value in every band do not count; NaN is such a value too.
 
@@ -159,7 +174,7 @@ class Unmixing(StoredEstimator):
         """
         constraint = checked_constraint(self.constraint)
         self._check_parameters()
-        scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data)
+        scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
         pixels = ScenePixels(scene, mask, float(self.negative_tol))
         with threads(self.n_jobs):
             matrix = pixels.gathered() if self.reduce is None else None
@@ -177,15 +192,15 @@ class Unmixing(StoredEstimator):
             )
             places = np.flatnonzero(pixels.mask)[found.anchors]
             rows, columns = np.divmod(places, scene.shape[1])
-            spectra = [np.asarray(scene.values[r, c]) for r, c in zip(rows, columns, strict=True)]
-            endmembers = np.maximum(np.array(spectra, dtype=pixels.dtype), 0)
+            endmembers = np.array([pixels.spectrum(r, c) for r, c in zip(rows, columns, strict=True)])
             mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
         self.pure_pixels_ = np.column_stack([rows, columns]).astype(np.intp)
         self._keep(mixtures, scene.shape)
         self.mask_ = pixels.mask
-        self.wavelengths_ = scene.wavelengths
+        self.bands_ = scene.kept
+        self.wavelengths_ = scene.kept_wavelengths
         self.n_clipped_ = pixels.n_clipped
         self.n_features_in_ = scene.shape[2]
         self.result_ = found
@@ -213,7 +228,9 @@ class Unmixing(StoredEstimator):
         """
         return self.fit(cube, y, **options).abundances_
 
-    def transform(self, cube: Any, *, mask: Any = None, no_data: float | None = None) -> FloatArray:
+    def transform(
+        self, cube: Any, *, mask: Any = None, bands: Any = None, no_data: float | None = None
+    ) -> FloatArray:
         """Map the endmembers in another scene of the same bands.
 
         Parameters
@@ -222,6 +239,9 @@ class Unmixing(StoredEstimator):
             The scene.
         mask : array of bool of shape (n_rows, n_columns), optional
             True for pixels that count.
+        bands : "all" or array of bool of shape (n_bands,), optional
+            True for bands that count, instead of the cube's own. Of these, the ones that counted in fit are
+            used.
         no_data : float, optional
             The value of pixels without data.
 
@@ -231,14 +251,21 @@ class Unmixing(StoredEstimator):
             The maps; NaN for pixels that do not count.
         """
         check_is_fitted(self)
-        scene = as_cube(cube, no_data=no_data)
-        if scene.shape[2] != self.endmembers_.shape[1]:
+        scene = as_cube(cube, no_data=no_data, bands=bands)
+        if scene.shape[2] != self.n_features_in_:
             raise ShapeError(
-                f"Expected a cube with {self.endmembers_.shape[1]} bands, as in fit, got {scene.shape[2]}."
+                f"Expected a cube with {self.n_features_in_} bands, as in fit, got {scene.shape[2]}."
             )
-        pixels = ScenePixels(scene, mask, float(self.negative_tol))
+        shared = self.bands_ & scene.kept
+        if shared.sum() < min(self.n_endmembers_, self.endmembers_.shape[1]):
+            raise ShapeError(
+                f"{int(shared.sum())} bands count in this scene and in that of fit, which do not tell "
+                f"{self.n_endmembers_} endmembers apart. Pass bands='all' to use all those of fit."
+            )
+        pixels = ScenePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
+        endmembers = self.endmembers_[:, shared[self.bands_]]
         with threads(self.n_jobs):
-            mixtures = self._unmixed(pixels, None, self.endmembers_, checked_constraint(self.constraint))
+            mixtures = self._unmixed(pixels, None, endmembers, checked_constraint(self.constraint))
         self._warn(pixels)
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
@@ -256,7 +283,8 @@ class Unmixing(StoredEstimator):
             Names and angles in degrees.
         """
         check_is_fitted(self)
-        return match_library(self.endmembers_, library, wavelengths=self.wavelengths_)
+        fitting = library.in_bands(self.bands_, self.wavelengths_)
+        return match_library(self.endmembers_, fitting, wavelengths=self.wavelengths_)
 
     def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return unmixing_parts(self)
@@ -292,7 +320,7 @@ class Unmixing(StoredEstimator):
 
     def _reduced(self, pixels: ScenePixels) -> FloatArray:
         """Project the pixels onto the leading directions in two passes over the blocks."""
-        bands = pixels.cube.shape[2]
+        bands = pixels.n_bands
         gram = np.zeros((bands, bands))
         for block in pixels.blocks():
             spectra = self._scaled(block.spectra)
@@ -317,8 +345,8 @@ class Unmixing(StoredEstimator):
     def _unmixed(
         self, pixels: ScenePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
     ) -> Mixtures:
-        rows, columns, bands = pixels.cube.shape
-        mixtures = Mixtures.of(rows * columns, len(endmembers), bands, pixels.dtype)
+        rows, columns, _ = pixels.cube.shape
+        mixtures = Mixtures.of(rows * columns, len(endmembers), pixels.n_bands, pixels.dtype)
         # Pixels that are in memory already are not read again.
         blocks = pixels.blocks() if matrix is None else [Block(np.flatnonzero(pixels.mask), matrix)]
         counter = StepCounter("Unmixing", int(pixels.mask.sum()), int(self.verbose))
@@ -335,6 +363,13 @@ class Unmixing(StoredEstimator):
         self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
 
     def _warn(self, pixels: ScenePixels) -> None:
+        if pixels.n_partly_empty:
+            warnings.warn(
+                f"{pixels.n_partly_empty} pixels hold the value for no data, {pixels.cube.no_data:g}, in "
+                "some of their bands, where it is taken as data. Leave such pixels out with mask= (--mask).",
+                NonnegWarning,
+                stacklevel=3,
+            )
         if pixels.n_clipped:
             warnings.warn(
                 f"{pixels.n_clipped} entries below zero in {pixels.n_clipped_pixels} of "

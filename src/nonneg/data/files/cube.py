@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray
+from nonneg._typing import BoolArray, FloatArray
 from nonneg.data.files.envi import header_of, read_envi
 from nonneg.data.files.npy import unsafe_file
-from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError
+from nonneg.data.files.variables import check_variable
+from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, ShapeError
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
@@ -34,6 +36,10 @@ class Cube:
         Where it comes from.
     georeference : mapping of str to Any
         Where on the ground it lies: the entries of an ENVI header, which maps of the scene take over.
+    bands : array of bool of shape (n_bands,) or None
+        True for bands that count, False for those that are left out; None for all.
+    scale : float
+        The entries divided by it are what is unmixed, such as the 10000 of reflectances in whole numbers.
     """
 
     values: Any
@@ -41,6 +47,8 @@ class Cube:
     no_data: float | None = None
     source: str = ""
     georeference: Mapping[str, Any] = field(default_factory=dict)
+    bands: BoolArray | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.values), getattr(self.values, "dtype", np.dtype(object))
@@ -56,6 +64,18 @@ class Cube:
                 f"Expected {shape[2]} wavelengths, one a band, got an array of shape "
                 f"{np.shape(self.wavelengths)}."
             )
+        if self.bands is not None:
+            object.__setattr__(self, "bands", _checked_bands(self.bands, shape[2]))
+
+    @property
+    def kept(self) -> BoolArray:
+        """Which bands count, one entry a band."""
+        return np.ones(self.shape[2], dtype=bool) if self.bands is None else self.bands
+
+    @property
+    def kept_wavelengths(self) -> FloatArray | None:
+        """The wavelengths of the bands that count."""
+        return None if self.wavelengths is None else np.asarray(self.wavelengths)[self.kept]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -64,7 +84,19 @@ class Cube:
         return int(rows), int(columns), int(bands)
 
 
-def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None) -> Cube:
+def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
+    flags = np.asarray(bands)
+    if flags.shape != (n_bands,) or (flags.dtype != bool and not np.isin(flags, (0, 1)).all()):
+        raise ShapeError(
+            f"Expected bands to be 'all' or {n_bands} entries, True for each band that counts and False for "
+            f"the others, got an array of shape {flags.shape}."
+        )
+    if not flags.any():
+        raise ShapeError(f"bands leaves none of {n_bands} bands. Expected True for those that count.")
+    return flags.astype(bool)
+
+
+def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None, bands: Any = None) -> Cube:
     """Make a cube of an array, or complete one.
 
     Parameters
@@ -75,6 +107,8 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None)
         Instead of the cube's own.
     no_data : float, optional
         Instead of the cube's own.
+    bands : "all" or array of bool of shape (n_bands,), optional
+        True for bands that count, instead of the cube's own.
 
     Returns
     -------
@@ -82,17 +116,17 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None)
         The same entries, not copied.
     """
     if isinstance(cube, str | os.PathLike):
-        cube = read_cube(cube)
+        cube = read_cube(cube, bands=bands)
     if not isinstance(cube, Cube):
         cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
-    own = None if wavelengths is None else np.asarray(wavelengths, dtype=np.float64)
-    return Cube(
-        cube.values,
-        cube.wavelengths if own is None else own,
-        cube.no_data if no_data is None else float(no_data),
-        cube.source,
-        cube.georeference,
-    )
+    changes: dict[str, Any] = {}
+    if wavelengths is not None:
+        changes["wavelengths"] = np.asarray(wavelengths, dtype=np.float64)
+    if no_data is not None:
+        changes["no_data"] = float(no_data)
+    if bands is not None:
+        changes["bands"] = None if isinstance(bands, str) and bands == "all" else bands
+    return replace(cube, **changes)
 
 
 def read_cube(
@@ -101,6 +135,7 @@ def read_cube(
     variable: str | None = None,
     wavelengths: Any = None,
     no_data: float | None = None,
+    bands: Any = None,
 ) -> Cube:
     """Open a cube.
 
@@ -114,6 +149,9 @@ def read_cube(
         Instead of those in the file (the header, or an array called ``wavelengths``).
     no_data : float, optional
         The value of pixels without data, instead of the header's.
+    bands : "all" or array of bool of shape (n_bands,), optional
+        True for bands that count, instead of those that the header of an ENVI file does not flag as bad
+        (``bbl``), which are left out with a warning that counts them.
 
     Returns
     -------
@@ -123,22 +161,46 @@ def read_cube(
     Raises
     ------
     FileFormatError
-        If the file is missing, damaged or of another kind.
+        If the file is missing, damaged or of another kind, or its list of bad bands does not fit.
+    InvalidParameterError
+        If `variable` is given for a file of one array.
     """
     place = Path(path)
     if not place.is_file():
         raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
     ending = place.suffix.lower()
     if ending == ".npy":
+        check_variable(variable, place, "a NumPy array", several=False)
         found = Cube(_mapped(place), source=str(place))
     elif ending in (".npz", ".mat"):
         found = _one_of_several(place, variable)
     elif header_of(place) is not None:
-        image = read_envi(place)
-        found = Cube(image.values, image.wavelengths, image.no_data, str(place), image.georeference)
+        check_variable(variable, place, "an ENVI image", several=False)
+        image = read_envi(place, all_bands=bands is not None)
+        found = Cube(
+            image.values,
+            image.wavelengths,
+            image.no_data,
+            str(place),
+            image.georeference,
+            image.bands,
+            image.scale,
+        )
+        _tell_of_bad_bands(found)
     else:
         raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Expected {WORDS}.")
-    return as_cube(found, wavelengths=wavelengths, no_data=no_data)
+    return as_cube(found, wavelengths=wavelengths, no_data=no_data, bands=bands)
+
+
+def _tell_of_bad_bands(cube: Cube) -> None:
+    left_out = int((~cube.kept).sum())
+    if left_out:
+        warnings.warn(
+            f"{left_out} of {cube.shape[2]} bands of {Path(cube.source).name} are left out: its header flags "
+            "them as bad (bbl). bands='all' (--all-bands) keeps them.",
+            DataChangedWarning,
+            stacklevel=3,
+        )
 
 
 def _mapped(path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,26 +12,15 @@ from typing import Any
 import numpy as np
 
 from nonneg._optional import import_optional
-from nonneg._typing import FloatArray
-from nonneg.exceptions import FileFormatError, OutputError
+from nonneg._typing import BoolArray, FloatArray
+from nonneg.data.files.wavelengths import NO_LENGTHS, listed_entries, wavelengths_of
+from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 
-NANOMETRES = {
-    "nm": 1.0,
-    "nanometer": 1.0,
-    "nanometers": 1.0,
-    "nanometre": 1.0,
-    "nanometres": 1.0,
-    "um": 1000.0,
-    "micrometer": 1000.0,
-    "micrometers": 1000.0,
-    "micrometre": 1000.0,
-    "micrometres": 1000.0,
-    "micron": 1000.0,
-    "microns": 1000.0,
-}
-"""How many nanometres a unit of a header is."""
 PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
+DELETED = -1e30
+"""Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
+_CURE = "Correct it, or keep all bands with bands='all' (--all-bands)."
 
 
 @dataclass(frozen=True)
@@ -49,6 +39,10 @@ class EnviImage:
         The names of the bands.
     georeference : mapping of str to Any
         What the header says of where the image lies, as it is written there.
+    bands : array of bool of shape (n_bands,) or None
+        False for bands that the header flags as bad (``bbl``); None where it flags none.
+    scale : float
+        The values divided by it are reflectances: the header's ``reflectance scale factor``.
     """
 
     values: Any
@@ -56,6 +50,8 @@ class EnviImage:
     no_data: float | None
     names: tuple[str, ...]
     georeference: Mapping[str, Any] = field(default_factory=dict)
+    bands: BoolArray | None = None
+    scale: float = 1.0
 
 
 def header_of(path: Path) -> Path | None:
@@ -79,13 +75,15 @@ def header_of(path: Path) -> Path | None:
     return None
 
 
-def read_envi(path: Path) -> EnviImage:
+def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
     """Open an image.
 
     Parameters
     ----------
     path : Path
         The header or the file of numbers.
+    all_bands : bool
+        Do not look at the header's list of bad bands.
 
     Returns
     -------
@@ -105,7 +103,7 @@ def read_envi(path: Path) -> EnviImage:
         raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
     try:
         # The header is what was asked for where both are given; the numbers are looked for beside it.
-        image = envi.open(str(header), None if path == header else str(path))
+        image = _opened(envi, header, path)
         if not hasattr(image, "open_memmap"):
             raise FileFormatError(f"{path} is a library of spectra, not an image. Pass it as the library.")
         size = image.nrows * image.ncols * image.nbands * np.dtype(image.dtype).itemsize + image.offset
@@ -124,11 +122,42 @@ def read_envi(path: Path) -> EnviImage:
     metadata = image.metadata
     return EnviImage(
         values,
-        wavelengths_of(metadata, image.nbands),
+        _told_wavelengths(metadata, image.nbands, path),
         _no_data(metadata, path),
         tuple(map(str, metadata.get("band names", ()))),
         {name: metadata[name] for name in PLACE if name in metadata},
+        None if all_bands else good_bands(metadata, image.nbands, path),
+        _scale(metadata, path),
     )
+
+
+def _opened(envi: Any, header: Path, path: Path) -> Any:
+    with warnings.catch_warnings():
+        # Names of entries in capitals, which many sensors write, are read all the same.
+        warnings.simplefilter("ignore")
+        return envi.open(str(header), None if path == header else str(path))
+
+
+def _header(envi: Any, header: Path) -> Mapping[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        entries: Mapping[str, Any] = envi.read_envi_header(str(header))
+    return entries
+
+
+def _told_wavelengths(metadata: Mapping[str, Any], n_bands: int, path: Path) -> FloatArray | None:
+    found = wavelengths_of(metadata, n_bands)
+    unit = str(metadata.get("wavelength units", "")).strip().lower()
+    if found is None and "wavelength" in metadata and unit not in NO_LENGTHS:
+        count = len(listed_entries(metadata["wavelength"]))
+        fault = f"lists {count} for {n_bands} bands" if count != n_bands else "lists some that are no numbers"
+        warnings.warn(
+            f"The wavelengths in the header of {path} are not used: it {fault}. Correct it, or pass "
+            "wavelengths= (--wavelengths).",
+            NonnegWarning,
+            stacklevel=3,
+        )
+    return found
 
 
 def _no_data(metadata: Mapping[str, Any], path: Path) -> float | None:
@@ -143,8 +172,19 @@ def _no_data(metadata: Mapping[str, Any], path: Path) -> float | None:
         ) from error
 
 
-def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | None:
-    """Return the wavelengths that a header lists.
+def _scale(metadata: Mapping[str, Any], path: Path) -> float:
+    listed = metadata.get("reflectance scale factor", 1.0)
+    scale = float(listed)
+    if not (math.isfinite(scale) and scale > 0):
+        raise FileFormatError(
+            f"The header of {path} has the reflectance scale factor {listed}. Expected a number above zero; "
+            "correct it."
+        )
+    return scale
+
+
+def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
+    """Return which bands the list of bad bands of a header (``bbl``) leaves.
 
     Parameters
     ----------
@@ -152,20 +192,40 @@ def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | No
         The entries of the header.
     n_bands : int
         How many bands there are.
+    path : Path
+        Named in messages.
 
     Returns
     -------
-    array of shape (n_bands,) or None
-        In nanometres where the unit is known; None where they are not all numbers.
+    array of bool of shape (n_bands,) or None
+        False for bands with the factor 0; None where there is no list, or it leaves all.
+
+    Raises
+    ------
+    FileFormatError
+        If the list does not fit the bands, or leaves none.
     """
-    listed = metadata.get("wavelength")
-    if listed is None or len(listed) != n_bands:
+    listed = metadata.get("bbl")
+    if listed is None:
         return None
-    factor = NANOMETRES.get(str(metadata.get("wavelength units", "")).strip().lower(), 1.0)
+    entries = listed_entries(listed)
+    if len(entries) != n_bands:
+        fault = f"has {len(entries)} entries, and there are {n_bands} bands"
+        raise FileFormatError(f"The list of bad bands (bbl) in the header of {path} {fault}. {_CURE}")
     try:
-        return np.asarray(listed, dtype=np.float64) * factor
+        factors = np.asarray(entries, dtype=np.float64)
     except ValueError:
-        return None
+        factors = np.full(n_bands, np.nan)
+    if not np.isfinite(factors).all():
+        raise FileFormatError(
+            f"The list of bad bands (bbl) in the header of {path} has entries that are no numbers. {_CURE}"
+        )
+    if not factors.any():
+        raise FileFormatError(
+            f"The list of bad bands (bbl) in the header of {path} flags all {n_bands} bands as bad: 0 is "
+            f"bad, 1 is good. {_CURE}"
+        )
+    return None if factors.all() else factors != 0
 
 
 def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
@@ -179,7 +239,8 @@ def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArr
     Returns
     -------
     tuple
-        The spectra, one a row, their names, and the wavelengths.
+        The spectra, one a row, their names, and the wavelengths. NaN stands for values that are deleted, and
+        for bands that the header flags as bad.
 
     Raises
     ------
@@ -191,13 +252,18 @@ def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArr
     if header is None or not header.is_file():
         raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
     try:
-        library = envi.open(str(header), None if path == header else str(path))
-        spectra = np.asarray(library.spectra, dtype=np.float64)
+        library = _opened(envi, header, path)
+        spectra = np.array(library.spectra, dtype=np.float64)
+        metadata = _header(envi, header)
     except Exception as error:
         raise FileFormatError(f"{path} could not be read as an ENVI library of spectra: {error}.") from error
-    listed = library.bands.centers
-    bands = {"wavelength": listed, "wavelength units": library.bands.band_unit or ""}
-    return spectra, tuple(map(str, library.names)), wavelengths_of(bands, spectra.shape[1])
+    empty = _no_data(metadata, path)
+    # Zero is a value of a dark spectrum, whatever a header says.
+    spectra[(spectra < DELETED) | (spectra == (empty or DELETED))] = np.nan
+    kept = good_bands(metadata, spectra.shape[1], path)
+    if kept is not None:
+        spectra[:, ~kept] = np.nan
+    return spectra, tuple(map(str, library.names)), wavelengths_of(metadata, spectra.shape[1])
 
 
 def write_envi(

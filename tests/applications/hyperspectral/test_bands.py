@@ -1,0 +1,199 @@
+"""Bands that do not count: left out of the search, the maps, the spectra and what is saved."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+import nonneg
+from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral import Cube, SpectralLibrary, pixels, read_cube, rgb_preview, unmixing
+from nonneg.applications.hyperspectral.preview import preview_bands
+from nonneg.datasets import separable_dirichlet
+from nonneg.exceptions import DataChangedWarning, NonnegWarning, ShapeError
+
+ROWS, COLUMNS, BANDS, K = 12, 15, 20, 4
+BAD = [0, 1, 7, 8, 9, 19]
+KEPT = np.isin(np.arange(BANDS), BAD, invert=True)
+PLACES = np.linspace(400, 2400, BANDS)
+
+
+@pytest.fixture
+def planted():
+    return separable_dirichlet(ROWS * COLUMNS, BANDS, K, rng=3)
+
+
+@pytest.fixture
+def spoilt(planted):
+    """The scene with noise, NaN and numbers far below zero in the bad bands."""
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
+    values[:, :, BAD] = 50 * np.random.default_rng(0).standard_normal((ROWS, COLUMNS, len(BAD)))
+    values[3, 4, 7] = np.nan
+    return values
+
+
+def envi(path, values, interleave="bsq", **details):
+    spectral = pytest.importorskip("spectral")
+    metadata = {"bbl": KEPT.astype(int).tolist(), "wavelength": PLACES.tolist(), "wavelength units": "nm"}
+    spectral.envi.save_image(
+        str(path), values, interleave=interleave, ext="img", metadata=metadata | details, force=True
+    )
+    return path
+
+
+@pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
+@pytest.mark.parametrize("reduce", [None, K])
+def test_an_envi_file_is_unmixed_in_its_good_bands(tmp_path, planted, spoilt, interleave, reduce):
+    path = envi(tmp_path / "scene.hdr", spoilt, interleave)
+    model = Unmixing(K, reduce=reduce)
+    with pytest.warns(DataChangedWarning, match=r"6 of 20 bands of scene\.hdr are left out"):
+        model.fit(path)
+    plain = Unmixing(K, reduce=reduce).fit(planted.X.reshape(ROWS, COLUMNS, BANDS)[:, :, KEPT])
+    np.testing.assert_array_equal(model.pure_pixels_, plain.pure_pixels_)
+    np.testing.assert_allclose(model.abundances_, plain.abundances_, atol=1e-9)
+    np.testing.assert_allclose(model.endmembers_, plain.endmembers_)
+    np.testing.assert_allclose(model.wavelengths_, PLACES[KEPT])
+    np.testing.assert_array_equal(model.bands_, KEPT)
+    assert model.n_features_in_ == BANDS
+
+
+def test_what_the_user_says_of_bands_goes_first(tmp_path, spoilt):
+    path = envi(tmp_path / "scene.hdr", spoilt)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cube = read_cube(path, bands=KEPT)
+        some = KEPT.copy()
+        some[10:] = False
+        model = Unmixing(K).fit(cube, bands=some)
+    assert model.endmembers_.shape == (K, some.sum())
+    with pytest.raises(nonneg.exceptions.NonFiniteDataError, match="row 3, column 4"):
+        Unmixing(K).fit(path, bands="all")
+
+
+def test_arrays_take_bands_too(planted, spoilt):
+    model = Unmixing(K).fit(spoilt, bands=KEPT, wavelengths=PLACES)
+    again = Unmixing(K).fit(Cube(spoilt, PLACES, bands=KEPT))
+    np.testing.assert_array_equal(model.abundances_, again.abundances_)
+    np.testing.assert_allclose(model.transform(spoilt), model.abundances_, atol=1e-9)
+    with pytest.raises(ShapeError, match="Expected a cube with 20 bands"):
+        model.transform(spoilt[:, :, KEPT])
+
+
+def test_another_scene_with_bad_bands_of_its_own(planted, spoilt):
+    model = Unmixing(K).fit(spoilt, bands=KEPT)
+    other = spoilt.copy()
+    other[:, :, 12] = -1000
+    own = np.arange(BANDS) != 12
+    maps = model.transform(Cube(other, bands=own))
+    np.testing.assert_allclose(maps, model.abundances_, atol=1e-6)
+    np.testing.assert_allclose(model.transform(other, bands=own), maps)
+    with pytest.raises(ShapeError, match="2 bands count in this scene and in that of fit"):
+        model.transform(other, bands=np.arange(BANDS) < 4)
+
+
+def test_pixels_without_data_are_told_by_the_bands_that_count(planted, spoilt):
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    spoilt[divmod(free, COLUMNS)] = np.where(KEPT, -9999, 0)
+    model = Unmixing(K).fit(spoilt, bands=KEPT, no_data=-9999)
+    assert np.flatnonzero(~model.mask_).tolist() == [free]
+
+
+def test_saved_models_know_their_bands(tmp_path, spoilt):
+    model = Unmixing(K).fit(spoilt, bands=KEPT, wavelengths=PLACES)
+    model.save(tmp_path / "model.npz")
+    again = nonneg.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.bands_, KEPT)
+    np.testing.assert_allclose(again.wavelengths_, PLACES[KEPT])
+    np.testing.assert_allclose(again.transform(spoilt), model.abundances_, atol=1e-9)
+
+
+def test_a_library_of_all_bands_without_wavelengths(planted, spoilt):
+    model = Unmixing(K).fit(spoilt, bands=KEPT)
+    whole = SpectralLibrary(tuple("abcd"), planted.X[planted.anchors])
+    np.testing.assert_allclose(model.match(whole).angles, 0, atol=1e-5)
+    kept = SpectralLibrary(tuple("abcd"), planted.X[planted.anchors][:, KEPT])
+    np.testing.assert_allclose(model.match(kept).angles, 0, atol=1e-5)
+    with_places = SpectralLibrary(tuple("abcd"), planted.X[planted.anchors], PLACES / 1000)
+    model = Unmixing(K).fit(spoilt, bands=KEPT, wavelengths=PLACES)
+    np.testing.assert_allclose(model.match(with_places).angles, 0, atol=1e-5)
+
+
+def test_a_preview_shows_bands_that_count():
+    places = np.linspace(400, 900, 51)
+    assert preview_bands(places, 51) == (24, 15, 6)
+    assert preview_bands(places / 1000, 51) == (24, 15, 6)
+    kept = ~np.isin(np.arange(51), (24, 6))
+    assert preview_bands(places, 51, kept) in ((23, 15, 5), (25, 15, 5), (25, 15, 7), (23, 15, 7))
+    assert preview_bands(None, 20, np.arange(20) >= 7) == (17, 13, 9)
+    values = np.full((2, 2, 4), np.nan)
+    values[:, :, 1] = [[0, 1], [2, 3]]
+    assert len(np.unique(rgb_preview(Cube(values, bands=np.arange(4) == 1)))) == 4
+
+
+def test_a_mapped_scene_is_not_held_to_drop_bands(tmp_path, monkeypatch):
+    monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
+    monkeypatch.setattr(unmixing, "ROWS", 1 << 10)
+    scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, (100, 120, 250))
+    generator = np.random.default_rng(0)
+    spectra = generator.integers(100, 4000, (3, 250))
+    for row in range(100):
+        scene[row] = generator.dirichlet(np.ones(3), 120) @ spectra
+    scene[[0, 70, 99], [3, 100, 119]] = spectra
+    scene.flush()
+    del scene
+    kept = np.arange(250) % 10 != 3
+    model = Unmixing(3, reduce=3)
+    model.fit(read_cube(tmp_path / "big.npy"), bands=kept)  # what is loaded once is loaded
+    tracemalloc.start()
+    model.fit(read_cube(tmp_path / "big.npy"), bands=kept)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {(0, 3), (70, 100), (99, 119)} == set(map(tuple, model.pure_pixels_.tolist()))
+    assert peak < 0.6 * 100 * 120 * 250 * 4
+
+
+def test_one_run_of_bands_is_a_view(planted):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
+    scene = pixels.ScenePixels(Cube(values, bands=np.arange(BANDS) >= 3), None, 0.05)
+    assert np.shares_memory(scene._in_kept_bands(values), values)
+    assert scene.gathered().shape == (ROWS * COLUMNS, BANDS - 3)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u2", "i4"])
+def test_the_order_of_bytes_does_not_matter(planted, order, dtype):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS) * (1 if dtype[0] == "f" else 1000)
+    model = Unmixing(K).fit(values.astype(order + dtype))
+    assert model.endmembers_.dtype == (np.float64 if dtype in ("f8", "i4") else np.float32)
+    assert model.endmembers_.dtype.isnative
+    plain = Unmixing(K).fit(values.astype(dtype))
+    np.testing.assert_array_equal(model.abundances_, plain.abundances_)
+
+
+def test_reflectances_in_whole_numbers(tmp_path, planted):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
+    whole = np.round(10000 * values).astype(np.uint16)
+    path = envi(tmp_path / "scene.hdr", whole, **{"reflectance scale factor": 10000})
+    model = Unmixing(K, constraint="sum-to-one").fit(path, bands="all")
+    rows, columns = model.pure_pixels_.T
+    np.testing.assert_allclose(model.endmembers_, values[rows, columns], atol=1e-4)
+    # The same endmembers serve a scene that is in reflectances already.
+    np.testing.assert_allclose(model.transform(values), model.abundances_, atol=1e-2)
+    streamed = Unmixing(K, constraint="sum-to-one", reduce=K).fit(path, bands="all")
+    np.testing.assert_allclose(streamed.abundances_, model.abundances_, atol=1e-4)
+
+
+def test_the_value_for_no_data_in_some_bands(planted):
+    values = np.round(1000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(np.uint16)
+    row, column = divmod(next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors), COLUMNS)
+    values[row, column, 3:5] = 65535
+    with pytest.warns(NonnegWarning, match=r"^1 pixels hold the value for no data, 65535, in some .*--mask"):
+        Unmixing(K).fit(values, no_data=65535)
+    mask = np.ones((ROWS, COLUMNS), bool)
+    mask[row, column] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Unmixing(K).fit(values, mask=mask, no_data=65535)
