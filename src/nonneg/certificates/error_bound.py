@@ -106,11 +106,32 @@ def relative_frobenius_error(data: DataMatrix, W: LeftArray, B: Array) -> float:
     The residual itself is squared and summed: ||X||^2 - 2 <X, W B'> + ||W B'||^2 would lose half of the
     digits of a small error.
     """
-    _, (square,) = data.row_pass(_squared_residual, W, n_out=0, right=B)
+    square = squared_residual(data, W, B)
     scale = data.squared_norm()
     if scale == 0.0:
         return 0.0 if square == 0.0 else math.inf
     return math.sqrt(square / scale)
+
+
+def squared_residual(data: DataMatrix, W: LeftArray, B: Array) -> float:
+    """Return the weighted sum of the squared observed entries of X - W B', a block of rows at a time.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data.
+    W : left-like array of shape (n_rows, k)
+        The left factor.
+    B : array of shape (n_columns, k)
+        The right factor.
+
+    Returns
+    -------
+    float
+        Summed in float64.
+    """
+    _, (square,) = data.row_pass(_squared_residual, W, n_out=0, right=B)
+    return float(square)
 
 
 def settled_error(data: DataMatrix, W: LeftArray, B: Array, square: float) -> float:

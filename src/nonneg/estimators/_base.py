@@ -66,6 +66,36 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, St
             return X @ beside(self.components_, X)
         return X @ on_host(self.components_)
 
+    def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+        """Return how well the model explains data: minus the mean deviance of an entry from W H.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data, new ones or those of the fit; never changed.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
+
+        Returns
+        -------
+        float
+            At most 0; larger is better, and sets of different sizes can be compared. For the squared error it
+            is minus the mean squared error; for Kullback-Leibler and Itakura-Saito minus the mean Poisson or
+            gamma deviance. W is what `transform` returns; penalties and missing entries do not count.
+
+        Notes
+        -----
+        `GridSearchCV` and `cross_val_score` of scikit-learn use it. Every sample gets weights of its own, so
+        that more components nearly always score higher on new samples too: `nonneg.estimate_rank` asks how
+        many there are.
+        """
+        check_is_fitted(self)
+        from nonneg.estimators.scoring import reconstruction_score
+
+        return reconstruction_score(self, X, sample_weight)
+
     def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         from nonneg.estimators.saved_factors import factor_parts
 

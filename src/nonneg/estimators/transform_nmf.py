@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.estimators._base import FactorizingEstimator, beside, is_foreign, on_host
+from nonneg.estimators._base import beside, is_foreign, on_host
 from nonneg.estimators.frame_input import averaged_frames, encoded, input_frames, number_of_axes, variances
+from nonneg.estimators.scoring import FrameScore
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.iteration import Progress
 from nonneg.transforms import FrameCovariances, frame_covariances, joint_diagonalize, learn_transform
@@ -32,7 +33,7 @@ AUTOMATIC_EPS0 = 0.1
 JD_ITERATIONS = 60
 
 
-class TransformNMF(FactorizingEstimator):
+class TransformNMF(FrameScore):
     r"""NMF of a spectrogram whose transform is learnt: TL-NMF and JD+NMF of Zhang, Soubies and Fevotte.
 
     Frames y of a signal have coefficients :math:`\Phi y` in an orthogonal transform; their variances are
