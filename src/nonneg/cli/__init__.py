@@ -20,6 +20,7 @@ COMMANDS = {
     "communities": "find the overlapping communities of a graph, and write a report with a picture",
     "separate": "separate a recording into its sources, and write them with a report",
     "unmix": "find the pure spectra of a hyperspectral cube and map them, and write a report",
+    "transform": "apply the model of an earlier run to new data, and write the weights",
     "report": "write the report of an earlier fit again",
     "reproduce": "repeat experiments of the papers",
     "bench": "race against other libraries",

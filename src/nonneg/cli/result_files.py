@@ -1,20 +1,28 @@
-"""What every command writes beside its own files: the record of the run, the model, and the report."""
+"""What several commands write: the record of the run, the model, the report, and weights as tables."""
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
 import platform
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from nonneg._typing import FloatArray
 from nonneg._version import __version__
 from nonneg.cli import terminal
 from nonneg.exceptions import MissingDependencyError, NonnegWarning
 from nonneg.report.records import as_json
 
 RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
+NAMES = "names.json"
+"""Names of the rows and columns, where a fit had them."""
+TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
+"""Formats of data whose factors are written as .csv too."""
 
 
 def write_answer(
@@ -70,3 +78,59 @@ def versions() -> dict[str, str]:
     libraries = ("numpy", "scipy", "scikit-learn", "numba")
     found = {name: importlib.metadata.version(name) for name in libraries}
     return {"nonneg": __version__, "python": platform.python_version(), **found}
+
+
+def write_factor(
+    path: Path,
+    factor: FloatArray,
+    corner: str,
+    row_names: Sequence[str] | None,
+    column_names: Sequence[str] | None,
+) -> None:
+    """Write a factor as a .csv file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    factor : array of shape (n_rows, n_columns)
+        Its entries; reading the file gives them back as they are.
+    corner : str
+        The heading of the names of the rows.
+    row_names, column_names : sequence of str or None
+        The names; without those of the rows there is no column for them, without those of the columns they
+        are called features.
+    """
+    # Nine digits give every float32 back; a float64 is written as short as possible.
+    rows = factor.tolist()
+    if factor.dtype == np.float32:
+        rows = [[f"{value:.9g}" for value in row] for row in rows]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        index = [] if row_names is None else [corner]
+        names = column_names or [f"feature_{at}" for at in range(factor.shape[1])]
+        writer.writerow([*index, *names])
+        if row_names is None:
+            writer.writerows(rows)
+        else:
+            writer.writerows([name, *row] for name, row in zip(row_names, rows, strict=True))
+
+
+def write_memberships(path: Path, memberships: FloatArray, names: Sequence[str]) -> None:
+    """Write the topics of documents as a .csv file, with the largest first.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    memberships : array of shape (n_documents, n_topics)
+        The share of each topic.
+    names : sequence of str
+        Of the documents.
+    """
+    best = np.where(memberships.sum(axis=1) > 0, memberships.argmax(axis=1), -1)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["document", "topic", *(f"topic_{at}" for at in range(memberships.shape[1]))])
+        for name, topic, row in zip(names, best, memberships, strict=True):
+            writer.writerow([name, int(topic), *(f"{share:.6g}" for share in row)])

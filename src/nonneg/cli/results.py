@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,16 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
-from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
+from nonneg.cli.result_files import (
+    MODEL,
+    NAMES,
+    REPORT,
+    RESULT,
+    TABLE_KINDS,
+    versions,
+    write_answer,
+    write_factor,
+)
 from nonneg.data.files import Table, read_table
 from nonneg.exceptions import FileFormatError
 from nonneg.report.folder import replaced_folder
@@ -21,11 +29,9 @@ from nonneg.report.page import Fit, build_page
 from nonneg.report.quality import observed_relative_error
 from nonneg.report.records import as_json, plain, read_record
 
-NAMES = "names.json"
 FILES = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES, MODEL, REPORT, RESULT})
 """All names a fit may write."""
 
-_TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 _N_EXAMPLES = 8
 
 
@@ -92,10 +98,10 @@ def write_results(
         np.save(fresh / "H.npy", fit.H, allow_pickle=False)
         if fit.examples is not None:
             np.save(fresh / "examples.npy", fit.examples, allow_pickle=False)
-        if csv or named or fitted.table.kind in _TABLE_KINDS:
+        if csv or named or fitted.table.kind in TABLE_KINDS:
             components = [f"component_{at}" for at in range(fit.H.shape[0])]
-            _write_csv(fresh / "W.csv", fit.W, "sample", fit.row_names, components)
-            _write_csv(fresh / "H.csv", fit.H, "component", components, fit.column_names)
+            write_factor(fresh / "W.csv", fit.W, "sample", fit.row_names, components)
+            write_factor(fresh / "H.csv", fit.H, "component", components, fit.column_names)
         if named:
             names = {"rows": fit.row_names, "columns": fit.column_names}
             (fresh / NAMES).write_text(as_json(names), encoding="utf-8")
@@ -127,10 +133,12 @@ def read_results(folder: Path) -> Fit:
         raise FileFormatError(f"{folder} holds no {RESULT}. Give the folder that `nonneg fit -o` wrote.")
     record = read_record(folder / RESULT)
     factors = any((folder / name).exists() for name in ("W.npy", "H.npy"))
-    # A search for anchors leaves its weights under the same names.
-    if not factors or "anchors" in record:
+    # A search for anchors and a transform of new data leave their weights under the same names.
+    others = {"anchors": "anchors", "model": "weights of new data"}
+    other = next((words for key, words in others.items() if key in record), None) if factors else "no factors"
+    if other is not None:
         raise FileFormatError(
-            f"{folder} holds {'anchors' if factors else 'no factors'}: the report of `nonneg fit` alone "
+            f"{folder} holds {other}: the report of `nonneg fit` alone "
             "can be made again from its files. Run another command again with its data."
         )
     W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))
@@ -230,25 +238,3 @@ def _fit_of(fitted: FittedModel, record: dict[str, Any]) -> Fit:
         examples = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
     table = fitted.table
     return Fit(record, fitted.W, fitted.model.components_, table.row_names, table.column_names, examples)
-
-
-def _write_csv(
-    path: Path,
-    factor: FloatArray,
-    corner: str,
-    row_names: Sequence[str] | None,
-    column_names: Sequence[str] | None,
-) -> None:
-    # Nine digits give every float32 back; a float64 is written as short as possible.
-    rows = factor.tolist()
-    if factor.dtype == np.float32:
-        rows = [[f"{value:.9g}" for value in row] for row in rows]
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        index = [] if row_names is None else [corner]
-        names = column_names or [f"feature_{at}" for at in range(factor.shape[1])]
-        writer.writerow([*index, *names])
-        if row_names is None:
-            writer.writerows(rows)
-        else:
-            writer.writerows([name, *row] for name, row in zip(row_names, rows, strict=True))

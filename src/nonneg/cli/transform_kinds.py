@@ -1,0 +1,215 @@
+"""What `nonneg transform` does for each kind of data: tables, texts and cubes."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.cli import terminal
+from nonneg.cli.fit import read_input, table_name
+from nonneg.cli.result_files import TABLE_KINDS
+from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+from nonneg.report.quality import observed_relative_error
+
+WORDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube"}
+OPTIONS = {
+    "table": ("header", "index", "delimiter", "variable", "transpose", "dtype", "missing", "csv"),
+    "texts": ("text_column", "lines"),
+    "cube": ("variable", "mask", "no_data", "all_bands", "maps"),
+}
+"""The options that say something about each kind of data."""
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """Weights of new data.
+
+    Attributes
+    ----------
+    weights : array of shape (n_samples, n_components) or (n_rows, n_columns, n_endmembers)
+        What `transform` returned.
+    names : sequence of str or None
+        Of the samples.
+    source : str
+        Where the data came from, in a few words.
+    seconds : float
+        How long the transform took.
+    relative_error : float or None
+        The norm of what the components leave of the data, relative to the data; None where weights and
+        components do not multiply to the data.
+    is_table : bool
+        Whether the data came in a format that is written as .csv again.
+    georeference : Any
+        Where a scene lies.
+    """
+
+    weights: FloatArray
+    names: Sequence[str] | None
+    source: str
+    seconds: float
+    relative_error: float | None = None
+    is_table: bool = False
+    georeference: Any = None
+
+
+def transformed(saved: SavedModel, options: argparse.Namespace) -> Transformed:
+    """Read new data and find their weights.
+
+    Parameters
+    ----------
+    saved : SavedModel
+        The model; some of its parameters are set as the options say.
+    options : Namespace
+        Of the command.
+
+    Returns
+    -------
+    Transformed
+        The weights.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there are options or files that the model has no use for.
+    """
+    _check_options(saved, options)
+    parameters = saved.model.get_params(deep=False)
+    said = {"missing": options.missing, "n_jobs": options.n_jobs, "verbose": 0 if options.quiet else 1}
+    for name, value in said.items():
+        if value is not None and name in parameters:
+            setattr(saved.model, name, value)
+    kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube}
+    return kinds[saved.kind](saved, options)
+
+
+def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
+    takes = f"{saved.path} holds a model of class {saved.class_name}, which takes {WORDS[saved.kind]}"
+    for name in dict.fromkeys(name for names in OPTIONS.values() for name in names):
+        value = getattr(options, name)
+        if name not in OPTIONS[saved.kind] and value is not None and value is not False:
+            raise InvalidParameterError(
+                f"--{name.replace('_', '-')} is of no use here: {takes}. Leave it out."
+            )
+    if options.missing == "mask" and "missing" not in saved.model.get_params(deep=False):
+        raise InvalidParameterError(
+            f"--missing mask is for models of class NMF, and {saved.path} holds one of class "
+            f"{saved.class_name}. Fill the missing entries, or leave these samples out."
+        )
+    if saved.kind != "texts" and len(options.files) > 1:
+        raise InvalidParameterError(f"{takes}: one file was expected, {len(options.files)} came.")
+
+
+def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
+    options.file = options.files[0]
+    model, given = saved.model, read_input(options)
+    names = feature_names(saved)
+    table = in_model_order(given, saved, names)
+    if table is not given:
+        terminal.note("note: the columns were brought into the order of the model by their names")
+    elif (names is None) is not (given.column_names is None) and not options.quiet:
+        which = "the model" if names is None else table_name(given)
+        terminal.note(f"note: {which} has no names of features; columns are taken in their order")
+    # They have been compared; arrays without names would be warned about.
+    vars(model).pop("feature_names_in_", None)
+    started = time.perf_counter()
+    W = np.asarray(model.transform(table.X))
+    seconds = time.perf_counter() - started
+    # Components of the other classes are variances, or words of documents that are scaled to shares.
+    is_product = saved.class_name not in ("TopicModel", "TransformNMF")
+    error = observed_relative_error(table.X, W, model.components_) if is_product else None
+    return Transformed(W, table.row_names, table_name(table), seconds, error, table.kind in TABLE_KINDS)
+
+
+def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
+    documents = _read_texts(options)
+    if not documents.are_texts:
+        raise InvalidParameterError(
+            f"{saved.path} holds a model of texts, and {documents.source} holds numbers. Give texts, or name "
+            "the column that holds them with --text-column."
+        )
+    if not options.quiet:
+        terminal.note(f"{len(documents.names)} documents from {documents.source}")
+    started = time.perf_counter()
+    memberships = saved.model.transform(documents.contents)
+    return Transformed(memberships, documents.names, documents.source, time.perf_counter() - started)
+
+
+def _read_texts(options: argparse.Namespace) -> Any:
+    from nonneg.applications.topics.files import Documents, read_documents
+
+    said = {"column": options.text_column, "lines": options.lines}
+    try:
+        return read_documents(options.files, **said)
+    except FileFormatError:
+        if len(options.files) > 1:
+            raise
+        # The reader asks for several documents, which topics need and a transform does not.
+        try:
+            twice = read_documents([*options.files, *options.files], **said)
+        except NonnegError:
+            twice = None
+        if twice is None:
+            raise
+        half = len(twice.names) // 2
+        return Documents(twice.contents[:half], twice.names[:half], None, options.files[0].name)
+
+
+def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:
+    from nonneg.cli import unmix
+    from nonneg.cli.unmix_scenes import opened_scene
+
+    # As `nonneg unmix` reads it, with its defaults for all that is not said here.
+    asked = argparse.ArgumentParser()
+    unmix.add_arguments(asked)
+    said = asked.parse_args(["-k", "auto"])
+    said.cube, said.variable = str(options.files[0]), options.variable
+    said.mask, said.no_data, said.all_bands = options.mask, options.no_data, options.all_bands
+    scene, model = opened_scene(said, unmix.SCENES), saved.model
+    cube = scene.cube
+    if not options.quiet:
+        terminal.note(f"{scene.title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
+    started = time.perf_counter()
+    maps = model.transform(cube, mask=scene.mask)
+    seconds = time.perf_counter() - started
+    shared = model.bands_ & cube.kept
+    if cube.wavelengths is not None and model.wavelengths_ is not None:
+        _compare_bands(np.asarray(cube.wavelengths)[shared], model.wavelengths_[shared[model.bands_]])
+    error = _scene_error(model, replace(cube, bands=shared), scene.mask, maps)
+    source = Path(cube.source).name or scene.title
+    return Transformed(maps, None, source, seconds, error, georeference=cube.georeference)
+
+
+def _compare_bands(given: Any, known: Any) -> None:
+    from nonneg.data.files.wavelengths import in_nanometres
+
+    places = in_nanometres(known)
+    apart = float(np.abs(in_nanometres(given) - places).max())
+    if apart > 1e-3 * float(places.max()):
+        terminal.note(f"note: bands of the scene lie up to {apart:.4g} nm from those of the model")
+
+
+def _scene_error(model: Any, cube: Any, mask: Any, maps: FloatArray) -> float:
+    from nonneg.applications.hyperspectral.pixels import ScenePixels
+
+    abundances = maps.reshape(-1, maps.shape[2])
+    endmembers = model.endmembers_[:, cube.kept[model.bands_]].astype(np.float64)
+    left = norm = 0.0
+    for block in ScenePixels(cube, mask, float(model.negative_tol)).blocks():
+        spectra = block.spectra.astype(np.float64)
+        mixed = abundances[block.pixels] @ endmembers
+        if model.constraint == "shares":
+            # The division by the sum took the brightness away; the best one along the mixture gives it back.
+            squares = np.einsum("pb,pb->p", mixed, mixed)
+            brightness = np.einsum("pb,pb->p", spectra, mixed) / np.where(squares > 0, squares, 1.0)
+            mixed *= brightness[:, None]
+        left += float(np.square(spectra - mixed).sum())
+        norm += float(np.square(spectra).sum())
+    return float(np.sqrt(left / norm))
