@@ -181,3 +181,45 @@ def test_signed_features():
     assert model.components_.min() < 0
     assert model.certificate_["warm-start"].number < 1e-6
     assert metrics.mixing(signed.H, model.components_, match=True).normalized_error < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("init", "form"), [*(("anchors", form) for form in FORMS[::2]), ("cone", "dense"), ("nmf", "dense")]
+)
+def test_integer_weights_count_like_repetitions(noisy, init, form):
+    X = noisy.X[:800]
+    weights = np.random.default_rng(1).integers(0, 4, size=len(X))
+    options = {"init": init, "random_state": 0, "max_iter": 15, "tol": 0}
+    one = PurificationNMF(8, **options).fit(bring(X, form), sample_weight=weights)
+    many = PurificationNMF(8, **options).fit(bring(np.repeat(X, weights, axis=0), form))
+    np.testing.assert_allclose(plain(one.components_), plain(many.components_), atol=1e-7)
+    assert one.reconstruction_err_ == pytest.approx(many.reconstruction_err_, rel=1e-6)
+    W = PurificationNMF(8, **options).fit_transform(bring(X, form), sample_weight=weights)
+    np.testing.assert_allclose(plain(W), plain(one.transform(bring(X, form))), atol=1e-9)
+
+
+@pytest.mark.parametrize("update", ["regression", "covariance"])
+def test_weights_in_a_stream(noisy, update):
+    weights = np.random.default_rng(1).integers(0, 3, size=len(noisy.X))
+    start = perturbed_features(noisy.H, 0.1, rng=1)
+    one, many = (PurificationNMF(init=start, update=update, batch_size=700) for _ in range(2))
+    for part in np.array_split(np.arange(3000), 6):
+        one.partial_fit(noisy.X[part], sample_weight=weights[part])
+        many.partial_fit(np.repeat(noisy.X[part], weights[part], axis=0))
+    assert one._stream.state.iteration == many._stream.state.iteration > 2
+    np.testing.assert_allclose(one.components_, many.components_, atol=1e-9)
+
+
+def test_weights_that_are_none_are_refused(data):
+    for wrong, message in ((np.ones(3), "one weight for every sample"), (-np.ones(1500), "not negative")):
+        with pytest.raises((ShapeError, InvalidParameterError), match=message):
+            PurificationNMF(8).fit(data.X, sample_weight=wrong)
+        with pytest.raises((ShapeError, InvalidParameterError), match=message):
+            PurificationNMF(8).partial_fit(data.X, sample_weight=wrong)
+
+
+def test_samples_without_weight_do_not_count(data):
+    spoiled = np.concatenate([data.X, np.random.default_rng(0).random((500, 40)) * 9])
+    weights = np.r_[np.ones(1500), np.zeros(500)]
+    model = PurificationNMF(8).fit(spoiled, sample_weight=weights)
+    np.testing.assert_allclose(model.components_, PurificationNMF(8).fit(data.X).components_, atol=1e-9)

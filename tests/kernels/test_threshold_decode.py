@@ -32,16 +32,13 @@ def test_twins_and_plain_sums_agree(inputs, rule, weighted, monkeypatch):
     }[rule]
     np.testing.assert_array_equal(decoded(values, threshold, rule, np), W)
     left = np.hstack([W - reference, np.ones((999, 1))])
-    twin, facts = decode_block(values, threshold, reference, rule, np)
+    twin, facts = decode_block(values, weights, threshold, reference, rule, np)
     np.testing.assert_array_equal(twin, left)
     scale = np.ones(999) if weights is None else weights
     np.testing.assert_allclose(sums.gram, (left * scale[:, None]).T @ left, atol=1e-10)
     np.testing.assert_allclose(sums.cross, (left * scale[:, None]).T @ X, atol=1e-10)
-    expected = (
-        (values < 0).sum(axis=0),
-        (np.minimum(values, 0) ** 2).sum(axis=0),
-        (values > threshold).sum(axis=0) if rule != "linear" else np.full(4, 999),
-    )
+    kept = values > threshold if rule != "linear" else np.ones_like(values)
+    expected = (scale @ (values < 0), scale @ np.minimum(values, 0) ** 2, scale @ kept)
     for one, other, plain in zip(sums[2:], facts, expected, strict=True):
         np.testing.assert_allclose(one, plain)
         np.testing.assert_allclose(other, plain)

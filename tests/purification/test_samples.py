@@ -179,3 +179,22 @@ def test_a_stream_too_short_for_an_iteration_is_said_to_be(noisy):
         result = purify(iter([data.X]), start)
     assert result.n_iter == 0
     np.testing.assert_array_equal(result.features, start)
+
+
+@pytest.mark.parametrize("update", ["regression", "covariance"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_weights_are_repetitions_and_only_their_shares_matter(noisy, update, form):
+    data, start = noisy
+    weights = np.random.default_rng(2).integers(0, 4, size=len(data.X))
+    options = {"update": update, "max_iter": 12, "tol": 0, "pseudo_inverse": "moore-penrose"}
+    X, repeated = (bring(rows, form) for rows in (data.X, np.repeat(data.X, weights, axis=0)))
+    wanted = purify(repeated, start, **options)
+    found = purify(X, start, sample_weight=weights, **options)
+    np.testing.assert_allclose(found.features, wanted.features, atol=1e-10)
+    np.testing.assert_allclose(found.decoder.threshold, wanted.decoder.threshold, atol=1e-10)
+    assert found.start.level == pytest.approx(wanted.start.level)
+    assert found.parameters["samples_per_iteration"] == weights.sum()
+    # A thousandth of every weight chooses other samples to look at, and nothing else.
+    given = {"alpha": 0.3, "anneal": 1.0}
+    many, few = (purify(X, start, sample_weight=w, **options, **given) for w in (weights, weights / 1000))
+    np.testing.assert_allclose(few.features, many.features, atol=1e-6)

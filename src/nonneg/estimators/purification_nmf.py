@@ -111,6 +111,9 @@ class PurificationNMF(OnlinePurification):
     `fit(X).transform(X)`. A start by name that the data show to be none is reported in `certificate_`; a
     given one is refused.
 
+    A weighted sample counts in every average that the features rest on: the start, the threshold, the moments
+    of decoded weights. `fresh_samples` counts rows, whatever they weigh; `batch_size` counts weights.
+
     References
     ----------
     .. [1] Li, Liang & Risteski (2016), Recovery guarantee of non-negative matrix factorization via
@@ -203,7 +206,7 @@ class PurificationNMF(OnlinePurification):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> PurificationNMF:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PurificationNMF:
         """Find the features.
 
         Parameters
@@ -212,17 +215,19 @@ class PurificationNMF(OnlinePurification):
             The data; never changed.
         y : Any
             Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
 
         Returns
         -------
         PurificationNMF
             Itself.
         """
-        self._fit(X)
+        self._fit(X, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
         """Find the features and return the weights of the same data.
 
         Parameters
@@ -231,16 +236,18 @@ class PurificationNMF(OnlinePurification):
             The data; never changed.
         y : Any
             Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
 
         Returns
         -------
         array of shape (n_samples, n_components)
             W, of the kind of X.
         """
-        return self._fit(X)
+        return self._fit(X, sample_weight)
 
-    def _fit(self, X: Any) -> LeftArray:
-        data = input_data(self, X, reset=True, signed=True)
+    def _fit(self, X: Any, sample_weight: Any) -> LeftArray:
+        data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
             n = number_of_features(self.n_components, self.init, data)
             start = features_to_start(data, n, self.init, self.random_state)

@@ -83,7 +83,7 @@ class OnlinePurification(FactorizingEstimator):
         return "moore-penrose" if self.pseudo_inverse == "auto" else self.pseudo_inverse
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
         """Take in one batch of samples, none of which is kept.
 
         Parameters
@@ -92,6 +92,8 @@ class OnlinePurification(FactorizingEstimator):
             The batch; never changed. The first one must be large enough for the start to be found in it.
         y : Any
             Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            An integer weight counts like so many equal samples.
 
         Returns
         -------
@@ -105,7 +107,7 @@ class OnlinePurification(FactorizingEstimator):
         `fresh_samples`, `max_iter`, `tol`, `verbose`, `callback` and `checkpoint` do not matter here.
         """
         first = not hasattr(self, "components_")
-        data = input_data(self, X, reset=first, signed=True)
+        data = input_data(self, X, reset=first, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
             if first:
                 n = number_of_features(self.n_components, self.init, data)

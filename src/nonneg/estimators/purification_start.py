@@ -127,8 +127,8 @@ def _positive(data: DataMatrix) -> DataMatrix:
         return data
     held: Any = data
     if data.kind == "dask":
-        return as_data_matrix(held.array.map_blocks(_clipped))
-    return as_data_matrix(_clipped(held.csr if data.kind == "sparse" else held.array))
+        return as_data_matrix(held.array.map_blocks(_clipped), weights=data.weights)
+    return as_data_matrix(_clipped(held.csr if data.kind == "sparse" else held.array), weights=data.weights)
 
 
 def _clipped(entries: Any) -> Any:

@@ -25,7 +25,7 @@ class DecodedSums(NamedTuple):
     cross : array of shape (n + 1, m)
         Their products with the rows, float64.
     negative_counts, negative_squares, active : array of shape (n,)
-        How many values are negative, their squares, and how many are kept (without row weights).
+        How many values are negative, their squares, and how many are kept; row weights count.
     """
 
     gram: FloatArray
@@ -102,12 +102,13 @@ def _range_sums(
     cross = np.zeros((n + 1, m))
     gram = np.zeros((n + 1, n + 1))
     counts, squares, active = np.zeros(n), np.zeros(n), np.zeros(n)
+    shares = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     for start in range(0, len(rows), step):
         block = rows[start : start + step]
         size = len(block)
         np.matmul(block, right, out=values[:size])
-        decode_block(values[:size], threshold, reference, rule, left[:size], counts, squares, active)
-        own = left[:size]
+        own, share = left[:size], shares[start : start + size]
+        decode_block(values[:size], share, threshold, reference, rule, own, counts, squares, active)
         weighted = own if weights is None else own * weights[start : start + size, None]
         np.matmul(weighted.T, block, out=product)
         cross += product

@@ -120,7 +120,7 @@ def purify(
     beta : float
         Weight of negative entries in the recorded potential.
     sample_weight : array of shape (n_samples,), optional
-        Weights of the samples, for data that are no stream.
+        For data that are no stream; an integer weight counts like so many equal samples.
     n_jobs : int or None
         Threads; None takes all cores.
     callback : callable, optional

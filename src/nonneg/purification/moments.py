@@ -90,12 +90,13 @@ class Moments:
     @property
     def noise(self) -> FloatArray:
         """Root mean square of the negative values: the size of what is not weight, for each feature."""
-        return np.sqrt(self.negative_squares / np.maximum(self.negative_counts, 1.0))
+        counts = np.where(self.negative_counts > 0, self.negative_counts, 1.0)
+        return np.sqrt(self.negative_squares / counts)
 
     @property
     def second_moments(self) -> FloatArray:
         """Mean squares of the weights."""
-        return np.diagonal(self.gram) / max(self.total, 1.0) + self.mean_weights**2
+        return np.diagonal(self.gram) / (self.total or 1.0) + self.mean_weights**2
 
 
 def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: LeftArray) -> Moments:
@@ -139,7 +140,7 @@ def _block_moments(
         return (), (_centred(reference, *sums),)
     values = block.times(block.place(decoder.inverse.T))
     threshold, shift = (block.place(given) for given in (decoder.threshold, reference))
-    left, facts = decode_block(values, threshold, shift, decoder.rule, block.xp)
+    left, facts = decode_block(values, weights, threshold, shift, decoder.rule, block.xp)
     weighted = left if weights is None else left * weights[:, None]
     gram = left.T @ weighted
     # The product weighs with the block's own weights, which are in `weighted` already.

@@ -54,7 +54,7 @@ class WholeSet:
         self.data = data
         self.n_columns = data.shape[1]
         self.dtype = data.dtype
-        self.per_iteration = float(data.shape[0])
+        self.per_iteration = data.counted_rows()
 
     def some(self) -> FloatArray:
         """Return rows spread evenly over the data.
@@ -312,7 +312,7 @@ def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
     else:
         # As if every row were there as often as its weight says.
         ends = np.cumsum(to_numpy(data.weights).astype(np.float64))
-        n_places = max(1, min(most, round(max(float(ends[-1]), float(n_rows)))))
+        n_places = max(1, min(most, round(data.counted_rows())))
         places = (np.arange(n_places) + 0.5) * (ends[-1] / n_places)
         chosen = np.minimum(np.searchsorted(ends, places, side="right"), n_rows - 1)
     return to_numpy(data.take_rows(chosen)).astype(np.float64)

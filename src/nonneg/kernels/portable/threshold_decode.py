@@ -33,7 +33,7 @@ def decoded(values: Array, threshold: Array, rule: str, xp: Namespace) -> Array:
 
 
 def decode_block(
-    values: Array, threshold: Array, reference: Array, rule: str, xp: Namespace
+    values: Array, shares: Array | None, threshold: Array, reference: Array, rule: str, xp: Namespace
 ) -> tuple[Array, tuple[Any, Any, Any]]:
     """Return weights less a reference beside a column of ones, and sums over the rows.
 
@@ -41,6 +41,8 @@ def decode_block(
     ----------
     values : array of shape (n_rows, n)
         Products with the pseudo-inverse.
+    shares : array of shape (n_rows,) or None
+        How often a row counts in the sums.
     threshold, reference : array of shape (n,)
         What a value must exceed, and what is taken off the weights.
     rule : {"unshifted", "shifted", "linear"}
@@ -60,9 +62,8 @@ def decode_block(
     below = values < 0
     kept = values > threshold if rule != "linear" else xp.isfinite(values)
     squares = xp.where(below, values * values, xp.zeros_like(values))
-    sums = (
-        xp.sum(xp.astype(below, values.dtype), axis=0),
-        xp.sum(squares, axis=0),
-        xp.sum(xp.astype(kept, values.dtype), axis=0),
-    )
-    return left, sums
+    terms = (xp.astype(below, values.dtype), squares, xp.astype(kept, values.dtype))
+    if shares is not None:
+        terms = tuple(term * xp.astype(shares, values.dtype)[:, None] for term in terms)
+    below_sum, squares_sum, kept_sum = (xp.sum(term, axis=0) for term in terms)
+    return left, (below_sum, squares_sum, kept_sum)
