@@ -150,6 +150,14 @@ def test_reading_options(fake, quick_page, tmp_path, capsys):
     assert fake.made[2].seen.shape == (4, 5)
 
 
+def test_a_table_of_zeros_is_said_to_hold_nothing(fake, quick_page, tmp_path, capsys):
+    (tmp_path / "zeros.csv").write_text("0\n")
+    assert main(["fit", str(tmp_path / "zeros.csv"), "-k", "1", "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    assert "1 sample (without names) x 1 feature (without names)" in said
+    assert "all entries are zero" in said
+
+
 def test_the_folder_is_named_after_the_file(fake, quick_page, csv_file, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(["fit", csv_file.name, "--quiet"]) == 0

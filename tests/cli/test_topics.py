@@ -36,7 +36,7 @@ def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
     out = tmp_path / "out"
     assert main(["topics", str(folder), "-k", "2", "--method", method, "--quiet", "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("2 topics in 8 documents; the largest, ")
+    assert said.startswith("2 topics in 8 documents; the largest (")
     names = {"topics.csv", "documents.csv", "topics.npy", "result.json", "model.npz", "report.html"}
     assert {path.name for path in out.iterdir()} == names
     record = json.loads((out / "result.json").read_text())

@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
+from tests.report.conftest import make_record
+
 from nonneg.exceptions import MissingDependencyError
 from nonneg.report import wording
 from nonneg.report.page import N_LISTED, N_PICTURES, build_page
@@ -170,7 +172,7 @@ def test_sentences_for_other_fits(make_fit):
     record["data"]["n_missing"] = 7
     assert wording.answer(record) == "1 component explains 50.0% of the squared norm of the observed entries."
     record["result"].update(explained=-0.2, loss_name="itakura-saito", loss=12.5)
-    assert wording.answer(record) == "1 component with a Itakura-Saito divergence of 12.5."
+    assert wording.answer(record) == "1 component with an Itakura-Saito divergence of 12.5."
     record["result"]["loss_name"] = "1.5"
     assert wording.loss_words(record) == "beta divergence (1.5)"
     assert wording.number(1234567) == "1\u202f234\u202f567"
@@ -181,3 +183,26 @@ def test_factors_in_single_precision_give_a_page(make_fit):
     fit = make_fit()
     single = type(fit)(fit.record, fit.W.astype(np.float32), fit.H.astype(np.float32))
     assert "svg" in Outline(build_page(single)).tags
+
+
+def test_one_is_not_a_plural():
+    assert [wording.counted(count, "sample") for count in (1, 2)] == ["1 sample", "2 samples"]
+    record = make_record(1, 1, 1)
+    record["result"]["n_iter"] = 1
+    assert wording.outcome(record).startswith("1 sample with 1 feature from table.csv")
+    assert "took 1 iteration and" in wording.outcome(record)
+
+
+def test_facts_are_named_in_words():
+    assert wording.fact("n_iter", 12) == ("iterations", "12")
+    assert wording.fact("n_topics", 8) == ("topics", "8")
+    assert wording.fact("duality_gap", 0.25) == ("duality gap", "0.25")
+    assert wording.fact("seconds", 0.876) == ("time", "876 ms")
+
+
+def test_a_statement_without_a_number_shows_none(make_fit):
+    fit = make_fit()
+    fit.record["certificate"][1]["number"] = None
+    words = Outline(build_page(fit)).words
+    assert words.count("Value") == 2
+    assert "Value \N{EN DASH}" not in words

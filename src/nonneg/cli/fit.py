@@ -134,6 +134,8 @@ def run(options: argparse.Namespace) -> int:
     check_output_folder(folder)
     table = read_input(options)
     _check_image_shape(options.image_shape, table)
+    if table.X.max() == 0:
+        terminal.note("note: all entries are zero, so that there is nothing to find")
     with terminal.warnings_as_notes():
         model, W, seconds = fit_model(table.X, **_model_parameters(options))
         if options.certify:
@@ -238,11 +240,13 @@ def read_input(options: argparse.Namespace) -> Table:
     if options.dtype is not None:
         table = table.converted(options.dtype)
     if not options.quiet:
+        from nonneg.report.wording import counted
+
         rows, columns = table.X.shape
         named = {True: "named", False: "without names"}
         terminal.note(
-            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {rows} samples "
-            f"({named[table.row_names is not None]}) x {columns} features "
+            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')} "
+            f"({named[table.row_names is not None]}) x {counted(columns, 'feature')} "
             f"({named[table.column_names is not None]}), {table.X.dtype}"
         )
     return table

@@ -110,11 +110,11 @@ def _outcome(record: Mapping[str, Any]) -> str:
     rows, columns = data["shape"]
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
     together = "sum to one" if result["sum_to_one"] else "are nonnegative"
-    n_iter, duration = wording.number(result["n_iter"]), wording.seconds(result["seconds"])
+    n_iter, duration = wording.counted(result["n_iter"], "iteration"), wording.seconds(result["seconds"])
     return (
-        f"{wording.number(rows)} samples with {wording.number(columns)} features from {data['source']}. "
-        f"Anchors by {result['method']}, weights that {together}. The search took {n_iter} iterations and "
-        f"{duration}, and stopped because {reason}."
+        f"{wording.counted(rows, 'sample')} with {wording.counted(columns, 'feature')} from "
+        f"{data['source']}. Anchors by {result['method']}, weights that {together}. The search took "
+        f"{n_iter} and {duration}, and stopped because {reason}."
     )
 
 
@@ -155,11 +155,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         ("entries", data["dtype"]),
     ]
     shown = ("method", "lam", "objective", "duality_gap", "relative_error", "n_iter")
-    about_result = [
-        (name.replace("_", " "), wording.number(result[name], digits=8))
-        for name in shown
-        if result[name] is not None
-    ]
+    about_result = [wording.fact(name, result[name]) for name in shown if result[name] is not None]
     steps = [(name, str(value)) for name, value in result["steps"].items()]
     parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
     groups = [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]

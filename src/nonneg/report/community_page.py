@@ -185,7 +185,7 @@ def _community(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     words = (
-        f"{wording.number(data['n_nodes'])} nodes and {wording.number(data['n_edges'])} edges from "
+        f"{wording.counted(data['n_nodes'], 'node')} and {wording.counted(data['n_edges'], 'edge')} from "
         f"{data['source']}. Pure nodes by {result['method']}"
     )
     if result["n_kept"] < data["n_nodes"] - data["n_isolated"]:
@@ -214,7 +214,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     groups = []
     for heading, key in (("Data", "data"), ("Result", "result"), ("Parameters", "parameters")):
         entries = [
-            (name.replace("_", " ") if key != "parameters" else name, wording.number(value, digits=8))
+            wording.fact(name, value) if key != "parameters" else (name, wording.number(value, digits=8))
             for name, value in record[key].items()
             if not isinstance(value, list | dict)
         ]

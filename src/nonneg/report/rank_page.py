@@ -179,8 +179,8 @@ def _outcome(record: Mapping[str, Any]) -> str:
     data = record["data"]
     rows, columns = data["shape"]
     return (
-        f"{wording.number(rows)} samples with {wording.number(columns)} features from {data['source']}; the "
-        f"estimates took {wording.seconds(record['result']['seconds'])}."
+        f"{wording.counted(rows, 'sample')} with {wording.counted(columns, 'feature')} from "
+        f"{data['source']}; the estimates took {wording.seconds(record['result']['seconds'])}."
     )
 
 

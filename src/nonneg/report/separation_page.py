@@ -136,7 +136,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
         f"{wording.seconds(data['seconds'])} of sound at {wording.number(data['rate'])} samples a second "
         f"from {', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
         f"{wording.number(result['frame_length'])} samples. Separated in {learnt}. The fit took "
-        f"{wording.number(result['n_iter'])} iterations and {wording.seconds(result['seconds'])}, and "
+        f"{wording.counted(result['n_iter'], 'iteration')} and {wording.seconds(result['seconds'])}, and "
         f"stopped because {reason}."
     )
 
@@ -235,7 +235,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     ]
     shown = ("method", "objective", "likelihood", "divergence", "eps0", "n_frames", "frame_length", "hop")
     about_result = [
-        (name.replace("_", " "), wording.number(result[name], digits=8))
+        wording.fact(name, result[name], digits=4 if name == "eps0" else 8)
         for name in (*shown, "n_iter")
         if result[name] is not None
     ]

@@ -33,7 +33,7 @@ def topic_sentence(record: Mapping[str, Any]) -> str:
     words = ", ".join(str(word) for word, _ in largest["words"][:3])
     topics = "1 topic" if k == 1 else f"{wording.number(k)} topics"
     return (
-        f"{topics} in {wording.number(data['n_documents'])} documents; the largest, {words}, makes up "
+        f"{topics} in {wording.number(data['n_documents'])} documents; the largest ({words}) makes up "
         f"{wording.percent(largest['share'])}."
     )
 
@@ -141,11 +141,9 @@ def _pairs(shared: Any, topics: Any) -> list[dict[str, Any]]:
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    data = [(name.replace("_", " "), wording.number(value)) for name, value in record["data"].items()]
+    data = [wording.fact(name, value) for name, value in record["data"].items()]
     result = [
-        (name.replace("_", " "), wording.number(value, digits=6))
-        for name, value in record["result"].items()
-        if value is not None
+        wording.fact(name, value, digits=6) for name, value in record["result"].items() if value is not None
     ]
     parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
     return [("Documents", data), ("Result", result), ("Parameters", parameters)]

@@ -38,6 +38,60 @@ def number(value: Any, *, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write how many there are of something.
+
+    Parameters
+    ----------
+    count : int
+        The number.
+    noun : str
+        What is counted; its plural ends in s.
+
+    Returns
+    -------
+    str
+        Such as ``1 sample`` or ``2 samples``.
+    """
+    return f"{number(count)} {noun}{'s' * (count != 1)}"
+
+
+_NAMES = {
+    "n_iter": "iterations",
+    "n_used": "words used",
+    "n_empty": "documents without a word of a topic",
+    "n_kept": "nodes with the longest rows",
+    "n_seen": "nodes compared",
+    "n_mostly_one": "nodes mostly in one",
+    "n_unreached": "nodes out of reach",
+    "n_isolated": "nodes without an edge",
+    "n_self_loops": "self-loops",
+    "seconds": "time",
+    "similarity_count": "shared top words",
+}
+
+
+def fact(name: str, value: Any, *, digits: int = 8) -> tuple[str, str]:
+    """Name a number of the record in words.
+
+    Parameters
+    ----------
+    name : str
+        Its name in result.json.
+    value : object
+        Its value.
+    digits : int, default=8
+        Significant digits of a float.
+
+    Returns
+    -------
+    tuple of str
+        What it is, and the value as text.
+    """
+    words = _NAMES.get(name, name.removeprefix("n_").replace("_", " "))
+    return words, seconds(value) if name == "seconds" else number(value, digits=digits)
+
+
 def percent(share: float) -> str:
     """Write a share in percent, with as many digits as its distance from 0 and 100 asks for.
 
@@ -95,9 +149,9 @@ def answer(record: Mapping[str, Any]) -> str:
     explained = result.get("explained")
     entries = "the observed entries" if record["data"].get("n_missing") else "the data"
     if explained is None or explained < 0:
-        return (
-            f"{number(k)} component{'s' * (k != 1)} with a {loss_words(record)} of {number(result['loss'])}."
-        )
+        words = loss_words(record)
+        article = "an" if words[0] in "AEIOU" else "a"
+        return f"{counted(k, 'component')} with {article} {words} of {number(result['loss'])}."
     return f"{subject} {percent(explained)} of the squared norm of {entries}."
 
 
@@ -118,8 +172,8 @@ def outcome(record: Mapping[str, Any]) -> str:
     rows, columns = data["shape"]
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
     return (
-        f"{number(rows)} samples with {number(columns)} features from {data['source']}, factorized by "
-        f"minimising the {loss_words(record)}. The run took {number(result['n_iter'])} iterations and "
+        f"{counted(rows, 'sample')} with {counted(columns, 'feature')} from {data['source']}, factorized by "
+        f"minimising the {loss_words(record)}. The run took {counted(result['n_iter'], 'iteration')} and "
         f"{seconds(result['seconds'])}, and stopped because {reason}."
     )
 
@@ -180,7 +234,7 @@ def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": str(entry["name"]).replace("_", " ").replace("-", " "),
         "sentence": entry["sentence"],
-        "number": number(entry.get("number")),
+        "number": None if entry.get("number") is None else number(entry["number"]),
         "threshold": None if threshold is None else number(threshold),
         "verdict": entry["verdict"],
         "badge": _VERDICTS.get(entry["verdict"], "open"),
