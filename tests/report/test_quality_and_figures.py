@@ -103,3 +103,42 @@ def test_drawing_leaves_pyplot_and_the_settings_alone():
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_click_does_not_hide_the_note_that_follows(monkeypatch):
+    sound_figures = pytest.importorskip("nonneg.report.sound_figures")
+    drawn = []
+    monkeypatch.setattr(sound_figures, "svg_text", lambda figure, title: drawn.append(figure))
+    sound_figures.activations(np.array([[1e4, 10.0, 10.0, 0.0]]).T, 1.0, ["source 1"])
+    (axes,) = drawn[0].axes
+    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert sorted(set(np.round(heights, 6))) == [0.0, 30.0, 60.0]
+
+
+def test_short_labels_of_a_heat_map_stand_upright(monkeypatch):
+    figures = pytest.importorskip("nonneg.report.figures")
+    drawn = []
+    monkeypatch.setattr(figures, "svg_text", lambda figure, title: drawn.append(figure))
+    figures.heat_map(np.ones((2, 3)), "topic", ["0", "1", "2"])
+    figures.heat_map(np.ones((2, 8)), "feature", ["a long name"] * 8)
+    turned = [figure.axes[0].get_xticklabels()[0].get_rotation() for figure in drawn]
+    assert turned == [0.0, 60.0]
+
+
+def test_numbers_of_rings_lie_in_the_picture_and_on_nothing_else():
+    scene_figures = pytest.importorskip("nonneg.report.scene_figures")
+    pixels = [(4, 81), (18, 90), (18, 95), (0, 0), (79, 99), (79, 50)]
+    svg = scene_figures.marked_scene("data:,", (80, 100), pixels, ["#123456"] * len(pixels))
+    size = 100 / 45
+    places = [
+        (float(text.get("x")), float(text.get("y")))
+        for text in ET.fromstring(svg)
+        if text.tag.endswith("text")
+    ]
+    boxes = [(x, y - 1.9 * size, x + 1.6 * size, y) for x, y in places]
+    rings = [(c + 0.5 - size, r + 0.5 - size, c + 0.5 + size, r + 0.5 + size) for r, c in pixels]
+    assert len(boxes) == len(pixels)
+    for at, (left, top, right, low) in enumerate(boxes):
+        assert min(left, top, 100 - right, 80 - low) >= -1e-3
+        for other in rings + boxes[:at]:
+            assert right <= other[0] or other[2] <= left or low <= other[1] or other[3] <= top

@@ -206,7 +206,10 @@ def heat_map(
     axes.set_yticks(shown, [str(at) for at in shown])
     if names is not None and length <= _N_NAMES:
         labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
-        axes.set_xticks(range(length), labels, rotation=60, ha="right", parse_math=False)
+        # Short labels, such as numbers, have room side by side.
+        upright = max(len(label) for label in labels) * length <= 60
+        turn = {} if upright else {"rotation": 60, "ha": "right"}
+        axes.set_xticks(range(length), labels, parse_math=False, **turn)
     if ordered:
         axes.set_xticks([])
     axes.tick_params(length=0)

@@ -89,19 +89,47 @@ def marked_scene(
         f'preserveAspectRatio="xMidYMid meet"><image href="{address}" width="{columns}" height="{rows}" '
         'preserveAspectRatio="none"/>'
     ]
-    for number, ((row, column), colour) in enumerate(zip(pixels, colours, strict=True)):
-        x, y = column + 0.5, row + 0.5
-        left = x > 0.85 * columns
+    centres = [(column + 0.5, row + 0.5) for row, column in pixels]
+    labels = _label_places(centres, size, columns, rows)
+    for number, ((x, y), (left, low), colour) in enumerate(zip(centres, labels, colours, strict=True)):
         ring = f'cx="{x:g}" cy="{y:g}" r="{size:g}" fill="none"'
         parts.append(
             f'<circle {ring} stroke="#ffffff" stroke-width="{0.75 * size:g}"/>'
             f'<circle {ring} stroke="{colour}" stroke-width="{0.4 * size:g}"/>'
-            f'<text x="{x + (-1.8 if left else 1.8) * size:g}" y="{y + 0.7 * size:g}" '
-            f'font-size="{2.4 * size:g}" font-weight="700" text-anchor="{"end" if left else "start"}" '
+            f'<text x="{left:g}" y="{low:g}" font-size="{2.4 * size:g}" font-weight="700" '
             f'fill="#ffffff" stroke="#000000" stroke-width="{0.45 * size:g}" paint-order="stroke">{number}'
             "</text>"
         )
     return "".join([*parts, "</svg>"])
+
+
+def _label_places(
+    centres: Sequence[tuple[float, float]], size: float, columns: int, rows: int
+) -> list[tuple[float, float]]:
+    """Place the number of each ring beside it, where the picture has room and nothing else stands."""
+    taken = [(x - 1.4 * size, y - 1.4 * size, x + 1.4 * size, y + 1.4 * size) for x, y in centres]
+    places = []
+    for number, (x, y) in enumerate(centres):
+        width, height = 1.6 * size * len(str(number)), 1.9 * size
+        right, left = x + 1.8 * size, x - 1.8 * size - width
+        # Beside a ring at the edge of the picture the number is moved inwards.
+        beside = min(max(y + 0.7 * size, height), rows)
+        middle = min(max(x - width / 2, 0.0), columns - width)
+        above, below = y - 1.9 * size, y + 1.9 * size + height
+        offered = [(right, beside), (left, beside), (middle, above), (middle, below)]
+        boxes = [(at, low - height, at + width, low) for at, low in offered]
+        inside = [
+            box for box in boxes if box[0] >= 0 and box[1] >= 0 and box[2] <= columns and box[3] <= rows
+        ]
+        free = [box for box in inside if not any(_overlap(box, other) for other in taken)]
+        box = (free or inside or boxes)[0]
+        taken.append(box)
+        places.append((box[0], box[3]))
+    return places
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _scaled_like(line: Any, other: Any) -> Any:

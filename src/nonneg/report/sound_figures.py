@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
-from nonneg.report.figures import ACCENT, FAINT, INK, averaged, svg_text
+from nonneg.report.figures import ACCENT, FAINT, INK, averaged, scaled_rows, svg_text
 
 DECIBELS = 60.0
 """A spectrogram shows so much below the loudest."""
@@ -142,15 +142,17 @@ def activations(W: FloatArray, seconds: float, labels: Sequence[str]) -> str:
     Returns
     -------
     str
-        An SVG element. More than a thousand frames are averaged in groups.
+        An SVG element. More than a thousand frames are averaged in groups. Heights are decibels, as shades of
+        a spectrogram are: a click may be thousands of times as strong as the note that follows it.
     """
-    lines = averaged(W.T, 1000)
+    lines = scaled_rows(averaged(W.T, 1000))
+    lines = np.maximum(DECIBELS + 10 * np.log10(np.maximum(lines, np.finfo(float).tiny)), 0.0)
     figure, panels = _panels(10.4, 0.9 * len(lines) + 0.6, len(lines), 1)
     time = np.linspace(0.0, seconds, lines.shape[1])
     for axes, line, label in zip(panels, lines, labels, strict=True):
         axes.fill_between(time, line, color=ACCENT, linewidth=0)
         axes.set_xlim(0.0, seconds if seconds > 0 else 1.0)
-        axes.set_ylim(0.0, None)
+        axes.set_ylim(0.0, 1.05 * DECIBELS)
         axes.set_yticks([])
         axes.set_ylabel(label, color=INK, rotation=0, ha="right", va="center", parse_math=False)
         if axes is not panels[-1]:
