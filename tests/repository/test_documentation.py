@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib.util
 import re
@@ -18,19 +19,44 @@ def blocks(page: Path) -> list[str]:
     return FENCE.findall(page.read_text(encoding="utf-8"))
 
 
+def with_claims(code: str) -> ast.Module:
+    """Turn ``value  # literal`` and ``value  # literal: why`` into assertions; other comments stay."""
+    lines, module = code.splitlines(), ast.parse(code)
+    for at, node in enumerate(module.body):
+        claim = lines[node.end_lineno - 1][node.end_col_offset :].strip().removeprefix("#").strip()
+        if not isinstance(node, ast.Expr) or not claim:
+            continue
+        for text in (claim, claim.partition(":")[0]):
+            try:
+                stated = ast.parse(repr(ast.literal_eval(text)), mode="eval").body
+            except (SyntaxError, ValueError):
+                continue
+            said = ast.Constant(f"{ast.unparse(node)} is said to be {text}")
+            test = ast.Compare(node.value, [ast.Eq()], [stated])
+            module.body[at] = ast.copy_location(ast.Assert(test, said), node)
+            break
+    return ast.fix_missing_locations(module)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
-def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
+def test_code_on_the_page_runs_and_gives_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks(page)), page.name, "exec"), {"__name__": page.stem})
+    exec(compile(with_claims("\n".join(blocks(page))), page.name, "exec"), {"__name__": page.stem})
+
+
+def test_a_false_claim_is_seen():
+    exec(compile(with_claims("1 + 1  # 2: a sum\n[1]  # any words\nlen  # (the function"), "x", "exec"))
+    with pytest.raises(AssertionError, match=r"1 \+ 1 is said to be 3"):
+        exec(compile(with_claims("1 + 1  # 3"), "x", "exec"))
 
 
 def test_links_between_pages_lead_somewhere():
     targets = [
         (page, link)
         for page in PAGES
-        for link in re.findall(r"\]\(([\w/.-]+\.md)\)", page.read_text("utf-8"))
+        for link in re.findall(r"\]\((?!https?:|#)([^)\s#]+)[^)]*\)", page.read_text("utf-8"))
     ]
-    assert [(page.name, link) for page, link in targets if not (page.parent / link).is_file()] == []
+    assert [(page.name, link) for page, link in targets if not (page.parent / link).exists()] == []
 
 
 @pytest.fixture
