@@ -86,7 +86,7 @@ def test_an_envi_file_that_is_cut_short(tmp_path, values):
     with pytest.raises(FileFormatError, match="5 bytes, and its header describes 48"):
         read_cube(header)
     (tmp_path / "cube.img").unlink()
-    with pytest.raises(FileFormatError, match="could not be read as an ENVI image"):
+    with pytest.raises(FileFormatError, match="describes are not beside it"):
         read_cube(header)
     header.write_text("no header")
     with pytest.raises(FileFormatError, match="could not be read as an ENVI image"):
@@ -302,3 +302,61 @@ def test_a_library_of_envi_with_values_that_are_none(tmp_path):
     header.write_text(text + "bbl = {1, 0}\n")
     with pytest.raises(FileFormatError, match="2 entries, and there are 4 bands"):
         read_envi_library(header)
+
+
+def test_bands_that_come_first_are_told_by_the_wavelengths(tmp_path, values):
+    with pytest.raises(ShapeError, match=r"So many has axis 0 .* \(4, 2, 3\).*np\.moveaxis\(array, 0, 2\)"):
+        as_cube(values.transpose(2, 0, 1), wavelengths=[400, 500, 600, 700])
+    scipy.io.savemat(tmp_path / "c.mat", {"Y": values.transpose(2, 0, 1), "wavelength": np.arange(4)})
+    with pytest.warns(
+        NonnegWarning, match=r"not used: there are 4 of them, and 3 bands\. So many has axis 0"
+    ):
+        read_cube(tmp_path / "c.mat")
+
+
+def test_wavelengths_of_the_bands_that_count_alone_are_too_few(values):
+    with pytest.raises(ShapeError, match=r"Expected 4 wavelengths.*left out need theirs too"):
+        as_cube(Cube(values, bands=[1, 1, 0, 0]), wavelengths=[400, 500])
+
+
+def test_matrices_of_pixels_with_their_numbers_of_rows_and_columns(tmp_path, values):
+    columns_first = values.transpose(1, 0, 2).reshape(6, 4)
+    sides = {"nRow": 2, "nCol": 3, "nBand": 4, "maxValue": 1}
+    scipy.io.savemat(tmp_path / "a.mat", {"V": columns_first.T} | sides)
+    np.testing.assert_array_equal(read_cube(tmp_path / "a.mat").values, values)
+    scipy.io.savemat(tmp_path / "b.mat", {"V": columns_first, "A": columns_first[:, :3].T} | sides)
+    np.testing.assert_array_equal(read_cube(tmp_path / "b.mat", variable="V").values, values)
+    with pytest.raises(FileFormatError, match="Choose one with variable"):
+        read_cube(tmp_path / "b.mat")
+    scipy.io.savemat(tmp_path / "c.mat", {"V": columns_first})
+    with pytest.raises(FileFormatError, match=r"holds: V \(6, 4\)\. Pixels in rows are made a cube by"):
+        read_cube(tmp_path / "c.mat")
+
+
+def test_an_image_is_no_library(tmp_path, values):
+    with pytest.raises(FileFormatError, match="is an image, not a library of spectra"):
+        read_envi_library(envi(tmp_path / "c.hdr", values))
+
+
+@pytest.mark.parametrize("ending", ["", ".raw", ".RAW", ".dat", ".bil"])
+def test_files_of_numbers_by_their_endings(tmp_path, values, ending):
+    header = envi(tmp_path / "c.hdr", values)
+    (tmp_path / "c.img").rename(tmp_path / f"c{ending}")
+    np.testing.assert_array_equal(read_cube(header).values, values)
+    np.testing.assert_array_equal(read_cube(tmp_path / f"c{ending}").values, values)
+    header.rename(tmp_path / "c.HDR")
+    np.testing.assert_array_equal(read_cube(tmp_path / f"c{ending}").values, values)
+    (tmp_path / f"c{ending}").unlink()
+    with pytest.raises(
+        FileFormatError, match=r"numbers that .*c\.HDR describes are not beside it: expected c "
+    ):
+        read_cube(tmp_path / "c.HDR")
+
+
+def test_an_order_of_numbers_that_is_not_known(tmp_path, values):
+    header = envi(tmp_path / "c.hdr", values, "bip")
+    header.write_text(header.read_text().replace("interleave = bip", "interleave = Bip"))
+    with pytest.raises(FileFormatError, match="the interleave 'Bip'"):
+        read_cube(header)
+    header.write_text(header.read_text().replace("interleave = Bip", "interleave = BIP"))
+    np.testing.assert_array_equal(read_cube(header).values, values)

@@ -13,7 +13,13 @@ from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, pixels, read_cube, rgb_preview, unmixing
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.datasets import separable_dirichlet
-from nonneg.exceptions import DataChangedWarning, NonnegWarning, ShapeError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidParameterError,
+    NegativeDataError,
+    NonnegWarning,
+    ShapeError,
+)
 
 ROWS, COLUMNS, BANDS, K = 12, 15, 20, 4
 BAD = [0, 1, 7, 8, 9, 19]
@@ -197,3 +203,40 @@ def test_the_value_for_no_data_in_some_bands(planted):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Unmixing(K).fit(values, mask=mask, no_data=65535)
+
+
+def test_the_value_for_no_data_below_zero_in_some_bands(planted):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
+    values[2, 3, 5] = -9999
+    with pytest.raises(
+        NegativeDataError, match=r"^1 pixels hold the value for no data, -9999, in some.*--mask"
+    ):
+        Unmixing(K).fit(values, no_data=-9999)
+    Unmixing(K).fit(values, no_data=-9999, bands=np.arange(BANDS) != 5)
+
+
+def test_pixels_of_zeros_are_told(planted):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    values[divmod(free, COLUMNS)] = 0
+    with pytest.warns(
+        NonnegWarning, match=r"^1 of 180 pixels are zero in every band, and count\..*--no-data 0"
+    ):
+        Unmixing(K).fit(values)
+    assert Unmixing(K).fit(values, no_data=0).mask_.sum() == ROWS * COLUMNS - 1
+
+
+def test_more_endmembers_than_bands(spoilt):
+    with pytest.raises(InvalidParameterError, match=r"n_endmembers=16 is too many: 14 bands .* 15 spectra"):
+        Unmixing(16).fit(spoilt, bands=KEPT)
+
+
+def test_masks_in_black_and_white(planted):
+    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
+    mask = np.full((ROWS, COLUMNS), 255, np.uint8)
+    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
+    mask[divmod(free, COLUMNS)] = 0
+    assert Unmixing(K).fit(values, mask=mask).mask_.sum() == ROWS * COLUMNS - 1
+    mask[0, 0] = 3
+    with pytest.raises(ShapeError, match=r"values from [03] to 255"):
+        Unmixing(K).fit(values, mask=mask)

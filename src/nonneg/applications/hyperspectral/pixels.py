@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -9,7 +10,14 @@ import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data.files.cube import Cube
-from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidDataError,
+    NegativeDataError,
+    NonFiniteDataError,
+    NonnegWarning,
+    ShapeError,
+)
 
 BLOCK_BYTES = 1 << 24
 """About so many bytes of a cube are looked at a time."""
@@ -54,6 +62,8 @@ class ScenePixels:
         How many bands count.
     n_partly_empty : int
         Pixels that count and hold the value for no data in some of these bands.
+    n_zero : int
+        Pixels that count and are zero in all of these bands.
     smallest, largest : float
         Of all entries that count, divided by the scale of the cube.
     """
@@ -64,7 +74,7 @@ class ScenePixels:
         self.dtype = _working_type(cube.values.dtype)
         self.n_bands = int(cube.kept.sum())
         self._taken = _as_slice(np.flatnonzero(cube.kept))
-        self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = 0
+        self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = self.n_zero = 0
         self.smallest, self.largest = np.inf, -np.inf
         self.passes = 0
 
@@ -146,6 +156,31 @@ class ScenePixels:
         entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)
         return np.asarray(np.maximum(entries / self.dtype(self.cube.scale), 0))
 
+    def tell(self) -> None:
+        """Warn the caller of the method that calls this one of what the first pass came upon."""
+        n_pixels = int(self.mask.sum())
+        if self.n_clipped:
+            warnings.warn(
+                f"{self.n_clipped} entries below zero in {self.n_clipped_pixels} of {n_pixels} pixels (down "
+                f"to {self.smallest:.4g}, where the largest entry is {self.largest:.4g}) were set to zero.",
+                DataChangedWarning,
+                stacklevel=3,
+            )
+        if self.n_zero:
+            warnings.warn(
+                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and count. If they are without "
+                "data, leave them out with no_data=0 (--no-data 0).",
+                NonnegWarning,
+                stacklevel=3,
+            )
+        if self.n_partly_empty:
+            warnings.warn(
+                f"{self.n_partly_empty} pixels hold the value for no data, {self.cube.no_data:g}, in some of "
+                "their bands, where it is taken as data. Leave such pixels out with mask= (--mask).",
+                NonnegWarning,
+                stacklevel=3,
+            )
+
     def _in_kept_bands(self, part: Any) -> Any:
         if isinstance(self._taken, slice):
             return part[:, :, self._taken]
@@ -160,7 +195,7 @@ class ScenePixels:
         keep = self.mask[start : start + len(part)]
         keep &= ~same.all(axis=2)
         # Zero and NaN are told apart elsewhere: zeros are data, and NaN is an error that names the pixel.
-        if empty > 0:
+        if empty != 0 and not np.isnan(empty):
             self.n_partly_empty += int((same.any(axis=2) & keep).sum())
 
     def _check(self, chosen: Any, keep: Any, start: int) -> None:
@@ -172,10 +207,12 @@ class ScenePixels:
             row, column = np.argwhere(keep)[np.flatnonzero(bad.any(axis=1))[0]]
             raise NonFiniteDataError(
                 f"The cube holds {int(bad.sum())} or more entries that are NaN or infinite outside the mask; "
-                f"the first pixel is row {start + row}, column {column}. Pass mask= with False there, or "
-                "no_data= with the value that fills all bands of pixels without data (such as NaN), or fill "
-                "them."
+                f"the first pixel is row {start + row}, column {column}. Pass mask= (--mask) with False "
+                "there, or no_data= (--no-data) with the value that fills all bands of pixels without data "
+                "(such as NaN), or fill them."
             )
+        if low <= 0:
+            self.n_zero += len(chosen) - int(chosen.any(axis=1).sum())
         if low < 0:
             below = chosen < 0
             self.n_clipped += int(below.sum())
@@ -191,6 +228,12 @@ class ScenePixels:
             )
         if self.largest <= 0:
             raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
+        if self.smallest < -self.negative_tol * self.largest and self.n_partly_empty:
+            raise NegativeDataError(
+                f"{self.n_partly_empty} pixels hold the value for no data, {self.cube.no_data:g}, in some of "
+                "their bands. Only pixels that hold it in all bands are left out: pass mask= (--mask) with "
+                "False for these, or bands= without the bands that lack data."
+            )
         if self.smallest < -self.negative_tol * self.largest:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
@@ -219,6 +262,10 @@ def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     given = np.asarray(mask)
     if given.shape != shape:
         raise ShapeError(f"Expected a mask of the shape of the scene, {shape}, got {given.shape}.")
-    if given.dtype != bool and not np.isin(given, (0, 1)).all():
-        raise ShapeError("Expected a mask of True (the pixel counts) and False, got other values.")
+    # Pictures of masks are black and white.
+    if given.dtype != bool and not any(np.isin(given, (0, white)).all() for white in (1, 255)):
+        raise ShapeError(
+            f"Expected a mask of True (the pixel counts) and False, or of 1 and 0, got values from "
+            f"{given.min():g} to {given.max():g}."
+        )
     return given.astype(bool)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
@@ -22,13 +21,7 @@ from nonneg.applications.hyperspectral.saved_unmixing import restore_unmixing, u
 from nonneg.applications.hyperspectral.statements import scene_statements
 from nonneg.data.files.cube import as_cube
 from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import (
-    DataChangedWarning,
-    InvalidParameterError,
-    NonnegWarning,
-    ShapeError,
-    UnsupportedError,
-)
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
 from nonneg.separable.select import select_anchors
@@ -176,10 +169,16 @@ class Unmixing(StoredEstimator):
         self._check_parameters()
         scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
         pixels = ScenePixels(scene, mask, float(self.negative_tol))
+        # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
+        if (self.n_endmembers or 0) > pixels.n_bands + 1:
+            raise InvalidParameterError(
+                f"n_endmembers={self.n_endmembers} is too many: {pixels.n_bands} bands that count tell "
+                f"{pixels.n_bands + 1} spectra apart at most. Ask for fewer."
+            )
         with threads(self.n_jobs):
             matrix = pixels.gathered() if self.reduce is None else None
             points = self._reduced(pixels) if matrix is None else matrix
-            self._warn(pixels)
+            pixels.tell()
             found = select_anchors(
                 points,
                 self.n_endmembers,
@@ -266,7 +265,7 @@ class Unmixing(StoredEstimator):
         endmembers = self.endmembers_[:, shared[self.bands_]]
         with threads(self.n_jobs):
             mixtures = self._unmixed(pixels, None, endmembers, checked_constraint(self.constraint))
-        self._warn(pixels)
+        pixels.tell()
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
     def match(self, library: SpectralLibrary) -> LibraryMatch:
@@ -361,20 +360,3 @@ class Unmixing(StoredEstimator):
         self.abundances_ = mixtures.maps.reshape(*shape[:2], -1)
         self.residuals_ = mixtures.residuals.reshape(shape[:2])
         self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
-
-    def _warn(self, pixels: ScenePixels) -> None:
-        if pixels.n_partly_empty:
-            warnings.warn(
-                f"{pixels.n_partly_empty} pixels hold the value for no data, {pixels.cube.no_data:g}, in "
-                "some of their bands, where it is taken as data. Leave such pixels out with mask= (--mask).",
-                NonnegWarning,
-                stacklevel=3,
-            )
-        if pixels.n_clipped:
-            warnings.warn(
-                f"{pixels.n_clipped} entries below zero in {pixels.n_clipped_pixels} of "
-                f"{int(pixels.mask.sum())} pixels (down to {pixels.smallest:.4g}, where the largest entry is "
-                f"{pixels.largest:.4g}) were set to zero.",
-                DataChangedWarning,
-                stacklevel=3,
-            )

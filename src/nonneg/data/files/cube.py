@@ -15,7 +15,8 @@ from nonneg._typing import BoolArray, FloatArray
 from nonneg.data.files.envi import header_of, read_envi
 from nonneg.data.files.npy import unsafe_file
 from nonneg.data.files.variables import check_variable
-from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, ShapeError
+from nonneg.data.files.wavelengths import in_nanometres
+from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
@@ -61,8 +62,8 @@ class Cube:
             raise DataTypeError(f"Expected a cube of real numbers, got entries of type {dtype}.")
         if self.wavelengths is not None and np.shape(self.wavelengths) != shape[2:]:
             raise ShapeError(
-                f"Expected {shape[2]} wavelengths, one a band, got an array of shape "
-                f"{np.shape(self.wavelengths)}."
+                f"Expected {shape[2]} wavelengths, one for each band of the file, got an array of shape "
+                f"{np.shape(self.wavelengths)}.{_hint(np.size(self.wavelengths), shape, self.bands)}"
             )
         if self.bands is not None:
             object.__setattr__(self, "bands", _checked_bands(self.bands, shape[2]))
@@ -82,6 +83,19 @@ class Cube:
         """Rows, columns and bands."""
         rows, columns, bands = self.values.shape
         return int(rows), int(columns), int(bands)
+
+
+def _hint(count: int, shape: tuple[int, ...], bands: Any) -> str:
+    """Say what else so many wavelengths may be."""
+    if bands is not None and count == np.count_nonzero(bands):
+        return " The bands that are left out need theirs too."
+    if count in shape[:2] and count != shape[2]:
+        axis = shape.index(count)
+        return (
+            f" So many has axis {axis} of the cube, of shape {shape}: bands come last, as "
+            f"np.moveaxis(array, {axis}, 2) puts them."
+        )
+    return ""
 
 
 def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
@@ -215,6 +229,8 @@ def _mapped(path: Path) -> Any:
 
 def _one_of_several(path: Path, variable: str | None) -> Cube:
     arrays = _arrays_of(path)
+    if path.suffix.lower() == ".mat":
+        arrays = _with_cubes_of_matrices(arrays)
     cubes = [name for name, array in arrays.items() if array.ndim == 3]
     listing = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
     if variable is not None and variable not in arrays:
@@ -222,13 +238,40 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
     if variable is None and len(cubes) != 1:
         raise FileFormatError(
             f"Expected one array with three axes (rows, columns, bands) in {path}, which holds: {listing}. "
-            "Choose one with variable='NAME' (--variable NAME)."
+            + (
+                "Choose one with variable='NAME' (--variable NAME)."
+                if cubes
+                else "Pixels in rows are made a cube by array.reshape(n_rows, n_columns, n_bands)."
+            )
         )
     values = arrays[variable or cubes[0]]
     listed = arrays.get("wavelengths", arrays.get("wavelength"))
-    if listed is None or values.ndim != 3 or listed.size != values.shape[2]:
+    if listed is None or values.ndim != 3:
         return Cube(values, source=str(path))
-    return Cube(values, np.ravel(listed).astype(np.float64), source=str(path))
+    if listed.size != values.shape[2]:
+        warnings.warn(
+            f"The wavelengths in {path} are not used: there are {listed.size} of them, and {values.shape[2]} "
+            f"bands.{_hint(listed.size, values.shape, None)}",
+            NonnegWarning,
+            stacklevel=3,
+        )
+        return Cube(values, source=str(path))
+    return Cube(values, in_nanometres(np.ravel(listed)), source=str(path))
+
+
+def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Make cubes of matrices of pixels where their numbers of rows and columns, nRow and nCol, lie beside."""
+    sides = {name.lower(): array for name, array in arrays.items() if array.size == 1}
+    if not {"nrow", "ncol"} <= set(sides):
+        return arrays
+    rows, columns = (int(sides[name].item()) for name in ("nrow", "ncol"))
+    found = dict(arrays)
+    for name, array in arrays.items():
+        if array.ndim == 2 and rows * columns in array.shape and min(array.shape) > 1:
+            pixels = array if array.shape[0] == rows * columns else array.T
+            # MATLAB numbers pixels column after column.
+            found[name] = pixels.reshape(columns, rows, -1).transpose(1, 0, 2)
+    return found
 
 
 def _arrays_of(path: Path) -> dict[str, Any]:

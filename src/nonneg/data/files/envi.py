@@ -18,6 +18,9 @@ from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 
 PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
+ENDINGS = (".img", ".dat", ".sli", ".bsq", ".bil", ".bip", ".raw", ".bin")
+"""Of files of numbers, looked for in this order."""
+INTERLEAVES = ("bsq", "bil", "bip")
 DELETED = -1e30
 """Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
 _CURE = "Correct it, or keep all bands with bands='all' (--all-bands)."
@@ -69,10 +72,39 @@ def header_of(path: Path) -> Path | None:
     """
     if path.suffix.lower() == ".hdr":
         return path
-    for candidate in (path.with_name(path.name + ".hdr"), path.with_suffix(".hdr")):
+    for ending in (".hdr", ".HDR"):
+        for candidate in (path.with_name(path.name + ending), path.with_suffix(ending)):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def numbers_of(header: Path) -> Path:
+    """Return the file of numbers that belongs to a header.
+
+    Parameters
+    ----------
+    header : Path
+        The header.
+
+    Returns
+    -------
+    Path
+        Beside it, of the same name with a usual ending or none.
+
+    Raises
+    ------
+    FileFormatError
+        If there is none.
+    """
+    for ending in ("", *ENDINGS, *map(str.upper, ENDINGS)):
+        candidate = header.with_suffix(ending)
         if candidate.is_file():
             return candidate
-    return None
+    raise FileFormatError(
+        f"The numbers that {header} describes are not beside it: expected {header.stem} with no ending or "
+        f"{', '.join(ENDINGS)}. Put them there, or pass the file of numbers itself."
+    )
 
 
 def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
@@ -135,7 +167,14 @@ def _opened(envi: Any, header: Path, path: Path) -> Any:
     with warnings.catch_warnings():
         # Names of entries in capitals, which many sensors write, are read all the same.
         warnings.simplefilter("ignore")
-        return envi.open(str(header), None if path == header else str(path))
+        entries = envi.read_envi_header(str(header))
+        order = str(entries.get("interleave", "bsq"))
+        # Any other word would be read as bsq, and the scene be scrambled.
+        if order not in INTERLEAVES and order not in map(str.upper, INTERLEAVES):
+            raise FileFormatError(
+                f"The header {header} has the interleave {order!r}. Expected bsq, bil or bip; correct it."
+            )
+        return envi.open(str(header), str(numbers_of(header) if path == header else path))
 
 
 def _header(envi: Any, header: Path) -> Mapping[str, Any]:
@@ -253,8 +292,12 @@ def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArr
         raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
     try:
         library = _opened(envi, header, path)
+        if not hasattr(library, "spectra"):
+            raise FileFormatError(f"{path} is an image, not a library of spectra (file type in its header).")
         spectra = np.array(library.spectra, dtype=np.float64)
         metadata = _header(envi, header)
+    except FileFormatError:
+        raise
     except Exception as error:
         raise FileFormatError(f"{path} could not be read as an ENVI library of spectra: {error}.") from error
     empty = _no_data(metadata, path)
