@@ -190,7 +190,7 @@ def purify(
         if check_start == "error" and not start.usable:
             raise InvalidParameterError(
                 f"{start.sentence} Start from better features (nonneg.PurificationNMF finds some by name), "
-                "or pass check_start='report' to go on."
+                "or call nonneg.purify with check_start='report', which goes on."
             )
         step = Iteration(
             samples,
