@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.report.browser import CHROMIUM, Shown, shown
 
 from nonneg.cli import main
+from nonneg.report.scene_page import ScenePictures
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
@@ -16,3 +18,16 @@ def test_the_page_of_a_scene_shows_all_its_pictures(tmp_path, monkeypatch):
     assert main(["unmix", "--example", "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert shown(page, tmp_path) == Shown("", pictures=(4, 4), drawings=2, too_wide_by=0, sounds=(0, 0))
+
+
+def test_spectra_have_gaps_where_bands_were_left_out():
+    spectra = np.array([[1.0, 2.0], [3.0, 4.0]])
+    empty = np.zeros((1, 1))
+    whole = ScenePictures(empty, empty[:, :, None], empty, spectra, ["a", "b"], np.zeros((2, 2), int))
+    np.testing.assert_array_equal(whole.in_all_bands(spectra), spectra)
+    kept = np.array([False, True, False, True])
+    some = ScenePictures(
+        empty, empty[:, :, None], empty, spectra, ["a", "b"], np.zeros((2, 2), int), bands=kept
+    )
+    nan = np.nan
+    np.testing.assert_array_equal(some.in_all_bands(spectra), [[nan, 1, nan, 2], [nan, 3, nan, 4]])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral import LibraryMatch, rgb_preview, write_maps
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
@@ -117,6 +118,10 @@ def _write_spectra(path: Path, model: Any, names: list[str]) -> None:
         )
 
 
+def _all_wavelengths(scene: Scene) -> FloatArray | None:
+    return None if scene.cube.wavelengths is None else in_nanometres(scene.cube.wavelengths)
+
+
 def _pictures(model: Any, scene: Scene, match: LibraryMatch | None, names: list[str]) -> ScenePictures:
     known = None
     if match is not None and scene.library is not None:
@@ -131,7 +136,7 @@ def _pictures(model: Any, scene: Scene, match: LibraryMatch | None, names: list[
         spectra=model.endmembers_,
         names=names,
         pure_pixels=model.pure_pixels_,
-        wavelengths=None if model.wavelengths_ is None else in_nanometres(model.wavelengths_),
+        wavelengths=_all_wavelengths(scene),
         known_spectra=known,
         bands=model.bands_,
     )
@@ -166,7 +171,7 @@ def _record(
     ]
     rows, columns, bands = scene.cube.shape
     shown = preview_bands(scene.cube.wavelengths, bands, model.bands_)
-    places = None if scene.cube.wavelengths is None else in_nanometres(scene.cube.wavelengths)
+    places = _all_wavelengths(scene)
     present = [error for error in errors if error is not None]
     library = None
     if match is not None and scene.library is not None:

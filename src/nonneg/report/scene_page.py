@@ -40,8 +40,8 @@ class ScenePictures:
         Theirs.
     pure_pixels : array of int of shape (n_endmembers, 2)
         Row and column of each.
-    wavelengths : array of shape (n_bands,) or None
-        Of the bands, in nanometres.
+    wavelengths : array of shape (n_scene_bands,) or None
+        Of all bands of the scene, in nanometres.
     known_spectra : array of shape (n_endmembers, n_bands) or None
         What each looks like in a library; NaN for none.
     bands : array of bool of shape (n_scene_bands,) or None
@@ -58,7 +58,7 @@ class ScenePictures:
     known_spectra: FloatArray | None = None
     bands: BoolArray | None = None
 
-    def in_numbered_bands(self, spectra: FloatArray) -> FloatArray:
+    def in_all_bands(self, spectra: FloatArray) -> FloatArray:
         """Return spectra as they are drawn.
 
         Parameters
@@ -69,10 +69,10 @@ class ScenePictures:
         Returns
         -------
         array of shape (n_endmembers, n_bands) or (n_endmembers, n_scene_bands)
-            With NaN for bands that were left out, where there are no wavelengths to draw them at, so that the
-            others keep their numbers.
+            With NaN for bands that were left out, so that lines have gaps there and the others keep their
+            numbers.
         """
-        if self.bands is None or self.wavelengths is not None:
+        if self.bands is None:
             return spectra
         drawn = np.full((len(spectra), len(self.bands)), np.nan)
         drawn[:, self.bands] = spectra
@@ -154,11 +154,11 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         },
         "spectra": drawing(
             spectrum_lines(
-                pictures.in_numbered_bands(pictures.spectra),
+                pictures.in_all_bands(pictures.spectra),
                 pictures.wavelengths,
                 _labels(record, pictures.names),
                 colours,
-                known if known is None else pictures.in_numbered_bands(known),
+                known if known is None else pictures.in_all_bands(known),
             )
         ),
         "with_known": known is not None,

@@ -240,3 +240,27 @@ def test_masks_in_black_and_white(planted):
     mask[0, 0] = 3
     with pytest.raises(ShapeError, match=r"values from [03] to 255"):
         Unmixing(K).fit(values, mask=mask)
+
+
+def test_masked_arrays_leave_pixels_out(planted, spoilt):
+    free = [divmod(at, COLUMNS) for at in range(ROWS * COLUMNS) if at not in planted.anchors][:2]
+    hidden = np.zeros(spoilt.shape, bool)
+    hidden[free[0]] = True
+    hidden[(*free[1], 12)] = True  # one band that counts
+    hidden[:, :, BAD] = True  # bands that do not
+    model = Unmixing(K).fit(np.ma.MaskedArray(spoilt, hidden), bands=KEPT)
+    assert [tuple(at) for at in np.argwhere(~model.mask_).tolist()] == free
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+@pytest.mark.parametrize("reduce", [None, K])
+def test_datasets_of_open_files(tmp_path, planted, dtype, reduce):
+    h5py = pytest.importorskip("h5py")
+    values = np.round(1000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(dtype)
+    with h5py.File(tmp_path / "scene.h5", "w") as file:
+        file["reflectance"] = values
+        model = Unmixing(K, reduce=reduce).fit(file["reflectance"], bands=KEPT)
+        again = model.transform(file["reflectance"])
+    np.testing.assert_allclose(again, model.abundances_, atol=1e-5)
+    plain = Unmixing(K, reduce=reduce).fit(values, bands=KEPT)
+    np.testing.assert_array_equal(model.abundances_, plain.abundances_)

@@ -46,7 +46,8 @@ class ScenePixels:
     cube : Cube
         The scene. Bands that do not count are dropped block by block, so that a mapped scene stays mapped.
     mask : array of bool of shape (n_rows, n_columns) or None
-        True for the pixels that count; None for all. Pixels of the cube's `no_data` value never do.
+        True for the pixels that count; None for all. Pixels of the cube's `no_data` value never do, nor those
+        with an entry that is masked, where the values are a masked array.
     negative_tol : float
         Entries below zero are clipped where they are at most this share of the largest entry below it.
 
@@ -74,6 +75,9 @@ class ScenePixels:
         self.dtype = _working_type(cube.values.dtype)
         self.n_bands = int(cube.kept.sum())
         self._taken = _as_slice(np.flatnonzero(cube.kept))
+        if isinstance(cube.values, np.ma.MaskedArray):
+            # What is masked is no data, and a pixel needs all its bands.
+            self.mask &= ~np.ma.getmaskarray(cube.values)[:, :, self._taken].any(axis=2)
         self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = self.n_zero = 0
         self.smallest, self.largest = np.inf, -np.inf
         self.passes = 0
@@ -128,7 +132,8 @@ class ScenePixels:
         """
         values, bands = self.cube.values, self.n_bands
         as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
-        if as_they_are and values.flags.c_contiguous and self.mask.all():
+        # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
+        if as_they_are and isinstance(values, np.ndarray) and values.flags.c_contiguous and self.mask.all():
             for _ in self.blocks():
                 pass
             if self.smallest >= 0 and self.mask.all():
