@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 
 import pytest
 
-from nonneg.cli import COMMANDS, main
+from nonneg.cli import COMMANDS, main, terminal
 from nonneg.exceptions import OutputError
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "jinja2", "pandas", "torch")
@@ -108,3 +109,10 @@ def test_bench_says_where_it_can_run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("shutil.which", lambda name: os.devnull)
     assert main(["bench", "--dry-run"]) == 0
     assert "running: make bench" in capsys.readouterr().err
+
+
+def test_an_old_encoding_of_the_terminal_costs_nothing(monkeypatch):
+    shown = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(shown, encoding="cp1252"))
+    terminal.say("2\N{NARROW NO-BREAK SPACE}595 documents about \u738b, Stra\N{LATIN SMALL LETTER SHARP S}e")
+    assert shown.getvalue().decode("cp1252") == "2 595 documents about ?, Stra\xdfe" + os.linesep

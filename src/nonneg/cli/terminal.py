@@ -19,7 +19,13 @@ def say(text: str) -> None:
     text : str
         Without a newline at the end.
     """
-    sys.stdout.write(text + "\n")
+    try:
+        sys.stdout.write(text + "\n")
+    except UnicodeEncodeError:
+        # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
+        encoding = sys.stdout.encoding
+        plain = text.replace("\N{NARROW NO-BREAK SPACE}", " ")
+        sys.stdout.write(plain.encode(encoding, "replace").decode(encoding) + "\n")
     sys.stdout.flush()
 
 
