@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.report.browser import CHROMIUM, Shown, shown
@@ -30,4 +32,10 @@ def test_spectra_have_gaps_where_bands_were_left_out():
         empty, empty[:, :, None], empty, spectra, ["a", "b"], np.zeros((2, 2), int), bands=kept
     )
     nan = np.nan
-    np.testing.assert_array_equal(some.in_all_bands(spectra), [[nan, 1, nan, 2], [nan, 3, nan, 4]])
+    drawn = some.in_all_bands(spectra)
+    np.testing.assert_array_equal(drawn, [[nan, 1, nan, 2], [nan, 3, nan, 4]])
+    np.testing.assert_array_equal(some.in_range(drawn), drawn)
+    # A bad band whose wavelength is unknown to its provider does not stretch the axis.
+    placed = replace(some, wavelengths=np.array([0.0, 500.0, 600.0, 700.0]))
+    np.testing.assert_array_equal(placed.in_range(placed.wavelengths), [500, 600, 700])
+    np.testing.assert_array_equal(placed.in_range(drawn), [[1, nan, 2], [3, nan, 4]])

@@ -78,6 +78,25 @@ class ScenePictures:
         drawn[:, self.bands] = spectra
         return drawn
 
+    def in_range(self, entries: FloatArray) -> FloatArray:
+        """Leave the bands beyond the first and the last one that count out of what is drawn.
+
+        Parameters
+        ----------
+        entries : array of shape (..., n_scene_bands)
+            One for each band of the scene.
+
+        Returns
+        -------
+        array
+            Fewer on the last axis: providers give bad bands any wavelength, zero too.
+        """
+        if self.bands is None or self.wavelengths is None:
+            return entries
+        kept = self.wavelengths[self.bands]
+        inside = (self.wavelengths >= kept.min()) & (self.wavelengths <= kept.max())
+        return entries[..., inside]
+
 
 def scene_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out.
@@ -126,7 +145,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
     colours = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
     step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
     scene = data_address(picture_png(pictures.preview[::step, ::step]))
-    known = pictures.known_spectra
+    known, places = pictures.known_spectra, pictures.wavelengths
     worst = float(np.nanmax(pictures.residuals)) if np.isfinite(pictures.residuals).any() else 0.0
     context = {
         "title": record["title"],
@@ -154,11 +173,11 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         },
         "spectra": drawing(
             spectrum_lines(
-                pictures.in_all_bands(pictures.spectra),
-                pictures.wavelengths,
+                pictures.in_range(pictures.in_all_bands(pictures.spectra)),
+                None if places is None else pictures.in_range(places),
                 _labels(record, pictures.names),
                 colours,
-                known if known is None else pictures.in_all_bands(known),
+                known if known is None else pictures.in_range(pictures.in_all_bands(known)),
             )
         ),
         "with_known": known is not None,
