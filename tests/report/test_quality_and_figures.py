@@ -142,3 +142,15 @@ def test_numbers_of_rings_lie_in_the_picture_and_on_nothing_else():
         assert min(left, top, 100 - right, 80 - low) >= -1e-3
         for other in rings + boxes[:at]:
             assert right <= other[0] or other[2] <= left or low <= other[1] or other[3] <= top
+
+
+def test_axes_that_count_have_no_fractions(monkeypatch):
+    figures = pytest.importorskip("nonneg.report.figures")
+    drawn = []
+    monkeypatch.setattr(figures, "svg_text", lambda figure, title: drawn.append(figure))
+    figures.convergence([3.0, 2.0], [1, 2], "iteration")
+    figures.convergence([3.0], [1], "iteration")
+    figures.heat_map(np.ones((1, 1)), "sample")
+    figures.heat_map(np.ones((2, 3)), "sample")
+    ticks = np.concatenate([figure.axes[0].get_xticks() for figure in drawn])
+    np.testing.assert_array_equal(ticks, np.round(ticks))

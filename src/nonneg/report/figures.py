@@ -51,6 +51,8 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
             axes.set_yscale("log")
         else:
             _leave_room(axes, y)
+    if label == "iteration":
+        _whole_numbers(axes)
     axes.set_xlabel(label, color=INK)
     axes.set_ylabel("loss", color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
@@ -111,7 +113,7 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str, *, order: str = "
     axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=INK)
     axes.axvline(n_chosen + 0.5, color=FAINT, linewidth=1.2)
     axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(axes)
     axes.set_xlabel(f"data points, {order}", color=INK)
     axes.set_ylabel(label, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
@@ -151,7 +153,7 @@ def candidate_curve(
         axes.annotate(str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=INK)
     if y.size and y.min() > 0 and y.max() > 100 * y.min():
         axes.set_yscale("log")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(axes)
     axes.set_xlabel("components", color=INK)
     axes.set_ylabel(label, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
@@ -210,6 +212,8 @@ def heat_map(
         upright = max(len(label) for label in labels) * length <= 60
         turn = {} if upright else {"rotation": 60, "ha": "right"}
         axes.set_xticks(range(length), labels, parse_math=False, **turn)
+    elif not ordered:
+        _whole_numbers(axes)
     if ordered:
         axes.set_xticks([])
     axes.tick_params(length=0)
@@ -279,6 +283,11 @@ def page_figure(width: float, height: float) -> tuple[Any, Any]:
     axes.tick_params(colors=INK, which="both", labelsize=10)
     axes.set_axisbelow(True)
     return figure, axes
+
+
+def _whole_numbers(axes: Any) -> None:
+    """Keep fractions away from an axis that counts, also where it counts to one only."""
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def _leave_room(axes: Any, y: FloatArray) -> None:
