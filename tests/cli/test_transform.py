@@ -248,6 +248,19 @@ def test_the_folder_of_anchors(tmp_path, capsys):
     )
 
 
+def test_columns_of_anchors_are_found_by_name(tmp_path):
+    X = np.random.default_rng(0).random((12, 3))
+    for name, order in (("points", [0, 1, 2]), ("mixed", [2, 0, 1])):
+        heading = ",".join("abc"[at] for at in order)
+        np.savetxt(tmp_path / f"{name}.csv", X[:, order], delimiter=",", header=heading, comments="")
+    words = ["anchors", str(tmp_path / "points.csv"), "-k", "3", "--method", "spa", "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "anchors")]) == 0
+    assert run(tmp_path / "anchors", tmp_path / "mixed.csv", "--quiet", "-o", tmp_path / "out") == 0
+    np.testing.assert_allclose(
+        np.load(tmp_path / "out/W.npy"), np.load(tmp_path / "anchors/W.npy"), atol=1e-9
+    )
+
+
 def test_names_of_an_earlier_fit_are_not_those_of_anchors(fitted, tmp_path):
     folder = tmp_path / "both"
     shutil.copytree(fitted, folder)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
-from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
+from nonneg.cli.result_files import MODEL, NAMES, REPORT, RESULT, versions, write_answer, write_names
 from nonneg.data.files import Table
 from nonneg.report.anchor_page import build_anchor_page
 from nonneg.report.folder import replaced_folder
@@ -20,7 +20,7 @@ from nonneg.report.records import plain
 from nonneg.report.tables import markdown_table
 
 ANCHORS = "anchors.csv"
-FILES = frozenset({ANCHORS, "W.npy", "H.npy", RESULT, MODEL, REPORT})
+FILES = frozenset({ANCHORS, "W.npy", "H.npy", NAMES, RESULT, MODEL, REPORT})
 """All names a search may write."""
 
 _COLUMNS = ("component", "row", "name", "value", "margin", "mean_weight")
@@ -67,6 +67,7 @@ def write_anchor_results(
             writer = csv.DictWriter(stream, columns, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(record["anchors"])
+        write_names(fresh, table.row_names, table.column_names)
         written = write_answer(
             folder, fresh, record, lambda: build_anchor_page(record, values, W, table.row_names), model=model
         )

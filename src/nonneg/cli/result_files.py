@@ -116,6 +116,21 @@ def write_factor(
             writer.writerows([name, *row] for name, row in zip(row_names, rows, strict=True))
 
 
+def write_names(folder: Path, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
+    """Write the names of samples and features, where there are any.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the other files are gathered.
+    rows, columns : sequence of str or None
+        The names.
+    """
+    if rows is not None or columns is not None:
+        names = {"rows": rows, "columns": columns}
+        (folder / NAMES).write_text(as_json(names), encoding="utf-8")
+
+
 def write_memberships(path: Path, memberships: FloatArray, names: Sequence[str]) -> None:
     """Write the topics of documents as a .csv file, with the largest first.
 

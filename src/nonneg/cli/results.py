@@ -21,13 +21,14 @@ from nonneg.cli.result_files import (
     versions,
     write_answer,
     write_factor,
+    write_names,
 )
 from nonneg.data.files import Table, read_table
 from nonneg.exceptions import FileFormatError
 from nonneg.report.folder import replaced_folder
 from nonneg.report.page import Fit, build_page
 from nonneg.report.quality import observed_relative_error
-from nonneg.report.records import as_json, plain, read_record
+from nonneg.report.records import plain, read_record
 
 FILES = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES, MODEL, REPORT, RESULT})
 """All names a fit may write."""
@@ -102,9 +103,7 @@ def write_results(
             components = [f"component_{at}" for at in range(fit.H.shape[0])]
             write_factor(fresh / "W.csv", fit.W, "sample", fit.row_names, components)
             write_factor(fresh / "H.csv", fit.H, "component", components, fit.column_names)
-        if named:
-            names = {"rows": fit.row_names, "columns": fit.column_names}
-            (fresh / NAMES).write_text(as_json(names), encoding="utf-8")
+        write_names(fresh, fit.row_names, fit.column_names)
         written = write_answer(folder, fresh, record, lambda: build_page(fit), model=fitted.model)
     return record, written
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.files import Documents
-from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
+from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer, write_memberships
 from nonneg.metrics.topics import npmi_coherence, top_words
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import plain
@@ -60,12 +60,7 @@ def write_topic_results(
             for entry in record["topics"]:
                 words = " ".join(str(word) for word, _ in entry["words"])
                 writer.writerow([entry["topic"], entry["share"], entry["coherence"], entry["anchor"], words])
-        with (fresh / DOCUMENTS).open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["document", "topic", *(f"topic_{at}" for at in range(memberships.shape[1]))])
-            best = np.where(memberships.sum(axis=1) > 0, memberships.argmax(axis=1), -1)
-            for name, topic, row in zip(documents.names, best, memberships, strict=True):
-                writer.writerow([name, int(topic), *(f"{share:.6g}" for share in row)])
+        write_memberships(fresh / DOCUMENTS, memberships, documents.names)
         np.save(fresh / WEIGHTS, model.topics_, allow_pickle=False)
         written = write_answer(folder, fresh, record, lambda: build_topic_page(record), model=model)
     return record, written

@@ -25,6 +25,10 @@ NO_WEIGHTS = {
 """Models without a transform: why, and what to do."""
 
 
+WITH_NAMES = ("NMF", "SeparableNMF")
+"""Models whose commands write the names of the features beside them."""
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """A model and where it was found.
@@ -104,19 +108,19 @@ def feature_names(saved: SavedModel) -> list[str] | None:
     Returns
     -------
     list of str or None
-        One name a feature, from the model or from the file of names that `nonneg fit` wrote beside it.
+        One name a feature, from the model or from the file of names that the command wrote beside it.
     """
     for attribute in ("feature_names_in_", "vocabulary_"):
         if (names := getattr(saved.model, attribute, None)) is not None:
             return [str(name) for name in names]
     beside = saved.path.parent / NAMES
     # Other commands leave a file of names that an earlier fit wrote into the same folder.
-    if saved.class_name != "NMF" or saved.path.name != MODEL or not beside.is_file():
+    if saved.class_name not in WITH_NAMES or saved.path.name != MODEL or not beside.is_file():
         return None
     columns = read_record(beside).get("columns")
     if columns is not None and (not isinstance(columns, list) or len(columns) != _n_features(saved)):
         raise FileFormatError(
-            f"{beside}: a list of the names of {_n_features(saved)} features was expected. Run `nonneg fit` "
+            f"{beside}: a list of the names of {_n_features(saved)} features was expected. Run the command "
             "again, or take the model out of the folder."
         )
     return None if columns is None else [str(name) for name in columns]

@@ -16,7 +16,7 @@ from nonneg.cli import terminal
 from nonneg.cli.fit import read_input, table_name
 from nonneg.cli.result_files import TABLE_KINDS
 from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order
-from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+from nonneg.exceptions import InvalidParameterError
 from nonneg.report.quality import observed_relative_error
 
 WORDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube"}
@@ -129,7 +129,9 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 
 def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
-    documents = _read_texts(options)
+    from nonneg.applications.topics.files import read_documents
+
+    documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
             f"{saved.path} holds a model of texts, and {documents.source} holds numbers. Give texts, or name "
@@ -140,26 +142,6 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     started = time.perf_counter()
     memberships = saved.model.transform(documents.contents)
     return Transformed(memberships, documents.names, documents.source, time.perf_counter() - started)
-
-
-def _read_texts(options: argparse.Namespace) -> Any:
-    from nonneg.applications.topics.files import Documents, read_documents
-
-    said = {"column": options.text_column, "lines": options.lines}
-    try:
-        return read_documents(options.files, **said)
-    except FileFormatError:
-        if len(options.files) > 1:
-            raise
-        # The reader asks for several documents, which topics need and a transform does not.
-        try:
-            twice = read_documents([*options.files, *options.files], **said)
-        except NonnegError:
-            twice = None
-        if twice is None:
-            raise
-        half = len(twice.names) // 2
-        return Documents(twice.contents[:half], twice.names[:half], None, options.files[0].name)
 
 
 def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:

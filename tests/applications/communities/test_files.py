@@ -174,3 +174,9 @@ def test_delimiters(tmp_path):
     for wrong in ("", ",,"):
         with pytest.raises(InvalidParameterError, match="delimiter must be one character"):
             read_graph(path, delimiter=wrong)
+
+
+def test_a_choice_of_an_array_is_refused_where_there_is_none(tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\nb,c\n", encoding="utf-8")
+    with pytest.raises(InvalidParameterError, match="is a list of edges and holds one"):
+        read_graph(tmp_path / "edges.csv", variable="A")

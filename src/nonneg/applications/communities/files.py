@@ -11,6 +11,7 @@ from typing import Any
 from nonneg._optional import import_optional
 from nonneg.applications.communities.edge_list import DUPLICATES, read_edge_list
 from nonneg.data.files import read_table
+from nonneg.data.files.variables import check_variable
 from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError, UnknownNameError
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
@@ -83,6 +84,9 @@ def read_graph(
     ending = Path(plain).suffix
     if not place.is_file():
         raise FileFormatError(f"{place} does not exist, or is no file. Give the path of a graph.")
+    if ending not in MATRICES:
+        words = "a list of edges" if ending in EDGE_LISTS else "a graph"
+        check_variable(variable, place, words, several=False)
     if ending in EDGE_LISTS:
         found = read_edge_list(place, delimiter=delimiter, header=header, duplicates=duplicates)
         return GraphFile(found.adjacency, found.names, place.name, found.notes)

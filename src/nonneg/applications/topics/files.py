@@ -64,6 +64,7 @@ def read_documents(
     column: str | None = None,
     lines: bool = False,
     vocabulary: Path | None = None,
+    at_least: int = 2,
 ) -> Documents:
     """Read documents from files and folders.
 
@@ -78,6 +79,8 @@ def read_documents(
         Whether every line of a text file is a document; not for tables, JSON lines and matrices.
     vocabulary : Path, optional
         Words of a matrix, one a line.
+    at_least : int
+        How many texts there must be: a search for topics needs several, their memberships one.
 
     Returns
     -------
@@ -101,10 +104,11 @@ def read_documents(
         for name, text in _texts(Path(path), column, lines):
             names.append(name)
             texts.append(text)
-    if len(texts) < 2:
+    if len(texts) < at_least:
         found = f"{'one document' if texts else 'no document'} in {', '.join(map(str, paths))}"
         hint = "" if lines else ", or use --lines where every line is a document"
-        raise FileFormatError(f"There is {found}; topics need several. Name more files{hint}.")
+        needed = "; topics need several" if at_least > 1 else ""
+        raise FileFormatError(f"There is {found}{needed}. Name more files{hint}.")
     source = first.name if len(paths) == 1 else f"{first.name} and {len(paths) - 1} more"
     return Documents(texts, names, None, source or str(first))
 
