@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -137,3 +138,21 @@ def test_missing_entries_make_no_step():
     assert found.opinions[RATIO].rank == 4
     assert found.rank == found.opinions[HELD_OUT].rank == 3
     assert "entries are missing" in found.reason
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        compare_ranks,
+        partial(nonneg.estimate_rank, method=HELD_OUT),
+        partial(nonneg.estimate_rank, method=RESTARTS),
+    ],
+    ids=["comparison", HELD_OUT, RESTARTS],
+)
+def test_control_c_in_one_of_many_fits_ends_all(find, monkeypatch):
+    def interrupted(measures):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nonneg.iteration.loop._evaluate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        find(np.random.default_rng(0).random((20, 12)), candidates=[2, 3], rng=0)

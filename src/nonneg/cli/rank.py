@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     check_output_folder(folder)
     table = read_input(options)
     parameters = _parameters(options)
-    with terminal.warnings_as_notes(), terminal.ended_by_interrupt():
+    with terminal.warnings_as_notes():
         started = time.perf_counter()
         found = compare_ranks(table.X, **parameters)
         seconds = time.perf_counter() - started

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nonneg.exceptions import InterruptedFitWarning
-
 
 def say(text: str) -> None:
     """Write a line of the result.
@@ -58,25 +56,3 @@ def warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def ended_by_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end a command that makes many fits, each of which would return its best so far and go on.
-
-    Yields
-    ------
-    None
-        The block in which it holds.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        When a fit of the block was interrupted.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", InterruptedFitWarning)
-        try:
-            yield
-        except InterruptedFitWarning as interrupted:
-            raise KeyboardInterrupt from interrupted

@@ -14,6 +14,7 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import pose
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS
@@ -111,6 +112,7 @@ class RankComparison:
         return f"RankComparison(rank={self.rank}; {said}. {self.reason})"
 
 
+@ended_by_interrupt()
 def compare_ranks(
     X: Any,
     *,

@@ -12,6 +12,7 @@ from nonneg._threads import threads
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
+from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import Question, pose
 from nonneg.rank_selection.result import RankResult
@@ -19,6 +20,7 @@ from nonneg.rank_selection.result import RankResult
 MAX_SAMPLES = 10_000
 
 
+@ended_by_interrupt()
 def estimate_rank(
     X: Any,
     *,

@@ -199,12 +199,13 @@ def used_words(counts: Any, min_documents: int, max_share: float) -> IntArray:
     found = document_frequencies(counts)
     kept = (found >= max(1, min_documents)) & (found <= max_share * n_documents) & (found < n_documents)
     if not kept.any():
+        remedy = "Lower min_documents" if (found < min_documents).any() else "Raise max_share"
         raise InvalidDataError(
             f"No word is left of {counts.shape[1]} in {n_documents} documents: {int(np.sum(found == 0))} "
             f"occur nowhere, {int(np.sum((found > 0) & (found < min_documents)))} in fewer than "
             f"min_documents={min_documents}, "
             f"{int(np.sum(found > min(max_share * n_documents, n_documents - 1)))} in more than "
-            f"max_share={max_share} of the documents or in all. Lower min_documents, or pass more documents."
+            f"max_share={max_share} of the documents or in all. {remedy}, or pass more documents."
         )
     return np.flatnonzero(kept)
 
