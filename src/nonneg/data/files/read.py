@@ -151,6 +151,8 @@ def _format_of(path: Path) -> Format:
     if path.is_dir():
         return TEN_X_FOLDER
     if not path.exists():
+        if str(path) == "-":
+            raise FileFormatError("Standard input is not read: write the data to a file, and give its path.")
         raise FileFormatError(f"{path} does not exist.{_near_files(path)}")
     name = path.name.lower()
     for suffix in sorted(FORMATS, key=len, reverse=True):

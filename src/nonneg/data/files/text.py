@@ -195,9 +195,16 @@ def _first_fault(path: Path, layout: Layout, reason: str) -> FileFormatError:
 def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> FileFormatError:
     shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
     name = "" if layout.column_names is None else f" ({layout.column_names[column - layout.has_index]!r})"
+    # Names stand in the first column and the first line alone.
+    remedies = {
+        (True, False): "If it is a name, say index=True (--index).",
+        (False, True): "If it is a name, say header=True (--header).",
+        (True, True): "If it is a name, say header=True (--header) or index=True (--index).",
+    }
+    at = (column == 0, line == layout.n_skipped + 1 and layout.column_names is None)
+    remedy = remedies.get(at, "If its column holds names or dates, leave the column out of the file.")
     return FileFormatError(
         f"{path}, line {line}, column {column + 1}{name}: a number was expected, {shown!r} came. "
         "Correct the cell, or leave it empty where missing entries are allowed (`NMF` with missing='mask', "
-        "`nonneg fit --missing mask`). If it is a name, "
-        "say header=True (--header) or index=True (--index)."
+        f"`nonneg fit --missing mask`). {remedy}"
     )
