@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -41,8 +42,18 @@ def draw_the_tree_of_errors(app, what, name, obj, options, lines):
         lines[1:] = ["", "::", "", *(f"    {line}" for line in lines[1:])]
 
 
+# scikit-learn's own, the same for every estimator, with references into its pages.
+INHERITED = re.compile(r"set_\w+_request|set_output|[gs]et_params|get_metadata_routing|get_feature_names_out")
+
+
+def leave_out_what_scikit_learn_documents(app, what, name, obj, skip, options):
+    """Leave out the methods that every estimator inherits."""
+    return True if INHERITED.fullmatch(name) else None
+
+
 def setup(app):
     """Register the above with Sphinx."""
+    app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
     app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
 
 
