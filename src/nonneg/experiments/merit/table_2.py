@@ -70,7 +70,10 @@ word farthest from the mixtures of the anchors so far (`ties="farthest"`) and ot
 no further step follows a gap that is small enough. What the rule for ties alone does to the accuracy on
 TDT2, at K = 8 and as a mean over K (x86): lowest index 0.793, 0.835; highest index 0.745, 0.808; one at
 random 0.756, 0.822; the longest word 0.805, 0.836; the largest row sum 0.799, 0.838; the farthest from the
-span of the anchors so far 0.816, 0.848; the farthest from their mixtures 0.820, 0.850.
+span of the anchors so far 0.816, 0.848; the farthest from their mixtures 0.820, 0.850. The rule was chosen
+with these figures at hand. On 111 draws of 3, 5 and 7 classes of eleven collections that had no part in the
+choice (CLUTO, BBC, hitech; 51 end in a tie) the lowest index has an accuracy of 0.586 and the farthest word
+0.594: where there is a tie 0.017 more, with a standard error of 0.010.
 
 Last digits: words of the same documents in the same proportions become one point when rows are divided by
 their sums; up to 1% of the words of three draws of Reuters-21578 have such a twin at a distance of 1e-17,
