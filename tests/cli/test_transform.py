@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from tests.cli.transform_runs import record_of, run, the_error
 
 import nonneg
 from nonneg.cli import main
@@ -32,10 +32,6 @@ def write_csv(path, X, columns=NAMES, index="shop"):
     return path
 
 
-def run(*words):
-    return main(["transform", *map(str, words)])
-
-
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     """The folder of a fit to a named table; not to be changed."""
@@ -51,18 +47,6 @@ def saved(tmp_path):
     path = tmp_path / "saved.npz"
     nonneg.NMF(2, random_state=0).fit(planted(20, 0)).save(path)
     return path
-
-
-def record_of(folder):
-    return json.loads((folder / "result.json").read_text())
-
-
-def the_error(capsys):
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("nonneg: error: ")
-    assert shown.err.count("\n") == 1
-    return shown.err
 
 
 def test_new_samples_get_the_weights_of_python(fitted, tmp_path, capsys):

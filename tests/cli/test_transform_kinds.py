@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.cli.transform_runs import record_of, run, the_error
 
 import nonneg
 from nonneg.applications import MixedMembership, SourceSeparation, TopicModel, Unmixing
@@ -16,22 +17,6 @@ from nonneg.datasets import separable_dirichlet
 WORDS = ["apple", "pear", "plum", "fig", "lime", "kiwi"]
 ANIMALS = ["the cat chased the dog", "a dog and a cat sleep", "cat dog pet", "pet cat sleep"]
 MONEY = ["stocks and bonds fell", "the market for bonds", "market stocks rose", "bonds market rose fell"]
-
-
-def run(*words):
-    return main(["transform", *map(str, words)])
-
-
-def the_error(capsys):
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("nonneg: error: ")
-    assert shown.err.count("\n") == 1
-    return shown.err
-
-
-def record_of(folder):
-    return json.loads((folder / "result.json").read_text())
 
 
 @pytest.fixture

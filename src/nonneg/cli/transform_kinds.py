@@ -145,16 +145,16 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 
 def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:
-    from nonneg.cli import unmix
+    from nonneg.cli.unmix import SCENES
     from nonneg.cli.unmix_scenes import opened_scene
 
-    # As `nonneg unmix` reads it, with its defaults for all that is not said here.
-    asked = argparse.ArgumentParser()
-    unmix.add_arguments(asked)
-    said = asked.parse_args(["-k", "auto"])
-    said.cube, said.variable = str(options.files[0]), options.variable
-    said.mask, said.no_data, said.all_bands = options.mask, options.no_data, options.all_bands
-    scene, model = opened_scene(said, unmix.SCENES), saved.model
+    # What `nonneg unmix` reads a scene by; the model brings the rest.
+    said = argparse.Namespace(
+        cube=str(options.files[0]), example=False, endmembers="auto", variable=options.variable,
+        mask=options.mask, no_data=options.no_data, all_bands=options.all_bands, wavelengths=None,
+        library=None,
+    )  # fmt: skip
+    scene, model = opened_scene(said, SCENES), saved.model
     cube = scene.cube
     if not options.quiet:
         terminal.note(f"{scene.title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")

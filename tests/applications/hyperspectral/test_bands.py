@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import warnings
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import nonneg
 from nonneg.applications import Unmixing
-from nonneg.applications.hyperspectral import Cube, SpectralLibrary, pixels, read_cube, rgb_preview, unmixing
+from nonneg.applications.hyperspectral import Cube, SpectralLibrary, pixels, read_cube, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import (
@@ -137,28 +136,6 @@ def test_a_preview_shows_bands_that_count():
     values = np.full((2, 2, 4), np.nan)
     values[:, :, 1] = [[0, 1], [2, 3]]
     assert len(np.unique(rgb_preview(Cube(values, bands=np.arange(4) == 1)))) == 4
-
-
-def test_a_mapped_scene_is_not_held_to_drop_bands(tmp_path, monkeypatch):
-    monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
-    monkeypatch.setattr(unmixing, "ROWS", 1 << 10)
-    scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, (100, 120, 250))
-    generator = np.random.default_rng(0)
-    spectra = generator.integers(100, 4000, (3, 250))
-    for row in range(100):
-        scene[row] = generator.dirichlet(np.ones(3), 120) @ spectra
-    scene[[0, 70, 99], [3, 100, 119]] = spectra
-    scene.flush()
-    del scene
-    kept = np.arange(250) % 10 != 3
-    model = Unmixing(3, reduce=3)
-    model.fit(read_cube(tmp_path / "big.npy"), bands=kept)  # what is loaded once is loaded
-    tracemalloc.start()
-    model.fit(read_cube(tmp_path / "big.npy"), bands=kept)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert {(0, 3), (70, 100), (99, 119)} == set(map(tuple, model.pure_pixels_.tolist()))
-    assert peak < 0.6 * 100 * 120 * 250 * 4
 
 
 def test_one_run_of_bands_is_a_view(planted):
