@@ -225,3 +225,22 @@ def test_samples_without_weight_do_not_count(data):
     weights = np.r_[np.ones(1500), np.zeros(500)]
     model = PurificationNMF(8).fit(spoiled, sample_weight=weights)
     np.testing.assert_allclose(model.components_, PurificationNMF(8).fit(data.X).components_, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_centered_samples_give_the_same_anchors_whatever_the_signs_of_singular_vectors(n, monkeypatch):
+    half = np.random.default_rng(0).standard_normal((40, 6))
+    X = np.concatenate([half, -half])  # whose mean is zero but for rounding
+    expected = PurificationNMF(n, max_iter=1).fit(X).components_
+    svd = np.linalg.svd
+    for signs in (1, -1):
+        # Columns that sum to zero exactly, as they do on some machines: no height is above zero.
+        def centered(samples, signs=signs, **options):
+            left, sizes, right = svd(samples, **options)
+            if len(samples) == len(X):
+                left[len(half) :] = -left[: len(half)]
+            return signs * left, sizes, signs * right
+
+        monkeypatch.setattr(np.linalg, "svd", centered)
+        actual = PurificationNMF(n, max_iter=1).fit(X).components_
+        np.testing.assert_allclose(actual, expected, rtol=1e-10)

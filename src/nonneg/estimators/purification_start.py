@@ -29,6 +29,9 @@ NMF_PASSES = 50
 START_ENTRIES = 1 << 22
 # Samples with less weight than this share of the middle one are no anchors.
 LOWEST_HEIGHT = 0.2
+# Samples are centered where the cosine between a column of ones and their span is below the rounding of a
+# mean in single precision; their heights are then nothing but rounding.
+CENTERED = 1e-5
 
 
 def number_of_features(n_components: int | str, init: Any, data: DataMatrix) -> int:
@@ -111,12 +114,16 @@ def _from_anchors(samples: FloatArray, n: int) -> FloatArray:
             "features were asked for. Ask for fewer, or use another init."
         )
     points = left[:, :n]
-    heights = points @ points.mean(axis=0)
-    # Samples without weight are left out: noise alone, divided by little, looks like a corner.
-    kept = np.flatnonzero(heights > LOWEST_HEIGHT * np.median(heights[heights > 0]))
-    if len(kept) < n:
-        kept = np.argsort(-heights)[: max(n, len(heights) // 2)]
-    corners = points[kept] / np.maximum(heights[kept], 1e-300)[:, None]
+    mean = points.mean(axis=0)
+    kept = np.arange(len(points))
+    corners = points
+    # Centered samples lie on no simplex: of those the farthest are taken as they are.
+    if np.linalg.norm(mean) * np.sqrt(len(points)) > CENTERED:
+        heights = points @ mean
+        # Samples without weight are left out: noise alone, divided by little, looks like a corner.
+        large = np.flatnonzero(heights > LOWEST_HEIGHT * np.median(heights[heights > 0]))
+        if len(large) >= n:
+            kept, corners = large, points[large] / heights[large, None]
     chosen = kept[select_anchors(corners, n, method="spa").anchors]
     return (points[chosen] * sizes[:n]) @ right[:n]
 
