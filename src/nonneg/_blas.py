@@ -32,18 +32,9 @@ def _loaded_since() -> list[Any]:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Notes
-    -----
-    The setting belongs to the whole process. The first of several fits that run side by side makes it and
-    the last one takes it back. What is loaded meanwhile is held from the next block on.
-    """
+    """Hold BLAS to one thread."""
+    # The setting belongs to the whole process. The first of several fits that run side by side makes it and
+    # the last one takes it back. What is loaded meanwhile is held from the next block on.
     global _holders
     with _lock:
         fresh = _loaded_since()
@@ -63,17 +54,8 @@ def single_threaded_blas() -> Iterator[None]:
 
 @contextmanager
 def single_threaded_products() -> Iterator[None]:
-    """Hold BLAS to one thread, that of products inside compiled kernels too.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Notes
-    -----
-    It is SciPy's, which need not be NumPy's, and would be loaded by the first such product.
-    """
+    """Hold BLAS to one thread, that of products inside compiled kernels too."""
+    # It is SciPy's, which need not be NumPy's, and would be loaded by the first such product.
     import scipy.linalg.cython_blas  # noqa: F401
 
     with single_threaded_blas():

@@ -9,20 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package.
-
-    Parameters
-    ----------
-    package : str
-        The package, ``__name__``.
-    homes : mapping of str to str
-        Name -> the module that defines it. A module of the package maps to itself.
-
-    Returns
-    -------
-    callable
-        Loads a name and keeps it.
-    """
+    """Return the ``__getattr__`` of a package."""
 
     def load(name: str) -> Any:
         home = homes.get(name)

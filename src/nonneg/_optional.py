@@ -10,27 +10,7 @@ from nonneg.exceptions import MissingDependencyError
 
 
 def import_optional(name: str, *, extra: str, purpose: str) -> Any:
-    """Import a library that only some users need.
-
-    Parameters
-    ----------
-    name : str
-        The module to import, such as ``"torch"`` or ``"dask.array"``.
-    extra : str
-        The extra of this package that installs it.
-    purpose : str
-        What needs it, as the subject of a sentence, such as ``"Reading .parquet files"``.
-
-    Returns
-    -------
-    module
-        The imported module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the library is not installed. A library that is installed and fails inside keeps its own error.
-    """
+    """Import a library that only some users need."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -44,16 +24,5 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
 
 
 def is_installed(name: str) -> bool:
-    """Say whether a library can be found, without importing it.
-
-    Parameters
-    ----------
-    name : str
-        A top-level module, such as ``"torch"``.
-
-    Returns
-    -------
-    bool
-        True if it is installed.
-    """
+    """Say whether a library can be found, without importing it."""
     return importlib.util.find_spec(name) is not None

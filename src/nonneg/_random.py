@@ -16,25 +16,7 @@ Seed: TypeAlias = (
 
 
 def generator(seed: Seed = None) -> np.random.Generator:
-    """Return a generator of random numbers for any accepted kind of seed.
-
-    Parameters
-    ----------
-    seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
-        None draws fresh entropy, an int gives the same stream every time, a `Generator` is returned as it
-        is (and advances with use), a `RandomState` (the legacy kind) seeds the generator with its next 128
-        bits, so that two calls with the same object give different streams.
-
-    Returns
-    -------
-    numpy.random.Generator
-        The source of random numbers.
-
-    Raises
-    ------
-    InvalidParameterError
-        If `seed` is of another kind, or a negative integer.
-    """
+    """Return a generator of random numbers for any accepted kind of seed."""
     if isinstance(seed, np.random.Generator):
         return seed
     if isinstance(seed, np.random.RandomState):
@@ -51,22 +33,7 @@ def generator(seed: Seed = None) -> np.random.Generator:
 
 
 def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
-    """Return independent generators, one for each repeat of an experiment.
-
-    Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses
-    them.
-
-    Parameters
-    ----------
-    seed : None, int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
-        See `generator`. A `Generator` keeps count of the streams it has given, so that the next call gives
-        others.
-    n_streams : int
-        How many generators are wanted.
-
-    Returns
-    -------
-    list of numpy.random.Generator
-        The streams.
-    """
+    """Return independent generators, one for each repeat of an experiment."""
+    # Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses
+    # them.
     return list(generator(seed).spawn(n_streams))

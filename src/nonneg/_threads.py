@@ -31,26 +31,14 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def available_threads() -> int:
-    """Return the number of cores this process may use.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return max(1, os.cpu_count() or 1)
 
 
 def current_threads() -> int:
-    """Return how many threads a kernel may use here and now.
-
-    Returns
-    -------
-    int
-        1 inside a thread of the pool or of a cluster's worker.
-    """
+    """Return how many threads a kernel may use here and now."""
     if getattr(_in_worker, "busy", False):
         return 1
     return _n_threads.get() or available_threads()
@@ -58,19 +46,7 @@ def current_threads() -> int:
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let kernels use `n_jobs` threads inside the block.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        None leaves what a block around this one says, and means every core without one; -1 means every core,
-        and other negative numbers leave cores free as joblib counts them.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Let kernels use `n_jobs` threads inside the block."""
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
         raise InvalidParameterError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
@@ -86,13 +62,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def serial() -> Iterator[None]:
-    """Keep everything inside the block on the calling thread.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Keep everything inside the block on the calling thread."""
     before = getattr(_in_worker, "busy", False)
     _in_worker.busy = True
     try:
@@ -122,25 +92,7 @@ if hasattr(os, "register_at_fork"):
 def over_ranges(
     function: Callable[[int, int], Result], n_rows: int, *, grain: int, operations: float = float("inf")
 ) -> list[Result]:
-    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads.
-
-    Parameters
-    ----------
-    function : callable
-        Takes the first row and the one after the last.
-    n_rows : int
-        The number of rows.
-    grain : int
-        Ranges start at multiples of this, so that a kernel's own blocks are the same for any
-        number of threads.
-    operations : float
-        A rough count of the arithmetic; small work stays on the calling thread.
-
-    Returns
-    -------
-    list
-        The results, in the order of the ranges.
-    """
+    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
     n_threads = current_threads() if operations > SMALL_WORK else 1
     blocks = -(-n_rows // grain)
     n_ranges = min(n_threads, blocks)

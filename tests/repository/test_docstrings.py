@@ -1,4 +1,4 @@
-"""Docstrings follow numpydoc: strictly where users read them, in outline everywhere else."""
+"""Docstrings follow numpydoc where users read them; internals have one summary line."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nonneg import _optional
 # Codes of numpydoc's validation, https://numpydoc.readthedocs.io/en/latest/validation.html
 EVERYWHERE = {
     "GL08": "no docstring",
+    "SS03": "summary does not end with a period",
     "PR02": "describes a parameter that does not exist",
     "PR03": "parameters in another order",
     "SS02": "summary does not start with a capital",
@@ -29,7 +30,6 @@ FOR_USERS = EVERYWHERE | {
     "RT01": "no Returns section",
     "RT03": "a return value has no description",
     "YD01": "no Yields section",
-    "SS03": "summary does not end with a full stop",
     "SS06": "summary is longer than a line",
 }
 # A result is not made by users: its fields are described as attributes, not as parameters.

@@ -21,13 +21,7 @@ PURPOSE = "Drawing pictures"
 
 
 class Picture:
-    """A PNG file that a notebook shows by itself.
-
-    Parameters
-    ----------
-    png : bytes
-        The file.
-    """
+    """A PNG file that a notebook shows by itself."""
 
     def __init__(self, png: bytes) -> None:
         self.png = png
@@ -39,18 +33,7 @@ class Picture:
         return f"Picture({len(self.png)} bytes; save(path) writes it)"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file.
-
-        Parameters
-        ----------
-        path : path
-            Where.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Write the file."""
         place = Path(path)
         try:
             place.write_bytes(self.png)
@@ -109,22 +92,7 @@ def show_components(
 
 
 def picture_png(image: Any, largest: float | None = None, *, colours: str = "gray_r") -> bytes:
-    """Encode an image pixel by pixel.
-
-    Parameters
-    ----------
-    image : array of shape (height, width) or of uint8 of shape (height, width, 3)
-        Nonnegative numbers, or colours. NaN is transparent.
-    largest : float, optional
-        The number that is drawn darkest; the largest one by default.
-    colours : str
-        Matplotlib's name for the colours of numbers, from zero to the largest.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Encode an image pixel by pixel."""
     matplotlib_image = import_optional("matplotlib.image", extra="report", purpose=PURPOSE)
     values, stream = np.asarray(image), io.BytesIO()
     if values.ndim == 3:
@@ -140,18 +108,7 @@ def picture_png(image: Any, largest: float | None = None, *, colours: str = "gra
 
 
 def data_address(png: bytes) -> str:
-    """Return an address that holds a picture itself, for pages in one file.
-
-    Parameters
-    ----------
-    png : bytes
-        A PNG file.
-
-    Returns
-    -------
-    str
-        For the ``src`` of an image.
-    """
+    """Return an address that holds a picture itself, for pages in one file."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
@@ -162,22 +119,7 @@ def picture_grid(
     column_labels: Sequence[str] = (),
     titles: Sequence[Sequence[str]] = (),
 ) -> bytes:
-    """Draw a grid of pictures, white for the largest entry of each.
-
-    Parameters
-    ----------
-    images : sequence of sequences of array of shape (height, width)
-        Row by row.
-    row_labels, column_labels : sequence of str
-        Beside and above; empty for none.
-    titles : sequence of sequences of str
-        Above each picture, row by row; empty for none.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Draw a grid of pictures, white for the largest entry of each."""
     backend = import_optional("matplotlib.backends.backend_agg", extra="report", purpose=PURPOSE)
     n_rows, n_columns = len(images), max(len(row) for row in images)
     first = np.asarray(images[0][0])

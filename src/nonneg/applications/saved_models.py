@@ -15,13 +15,7 @@ APPLICATIONS = ("MixedMembership", "SourceSeparation", "TopicModel", "Unmixing")
 
 
 def model_classes() -> dict[str, Callable[[], Any]]:
-    """Return the classes that a file may name.
-
-    Returns
-    -------
-    dict of str to callable
-        A function that imports and returns each.
-    """
+    """Return the classes that a file may name."""
     classes: dict[str, Callable[[], Any]] = {name: partial(getattr, estimators, name) for name in ESTIMATORS}
     return classes | {name: partial(getattr, applications, name) for name in APPLICATIONS}
 

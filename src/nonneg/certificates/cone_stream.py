@@ -20,29 +20,7 @@ def stream_statements(
     widest_join: float,
     n_cones: int,
 ) -> list[Statement]:
-    """Return what is known of the clusters and directions of a stream.
-
-    Parameters
-    ----------
-    centroids : array of shape (k, n_features)
-        Unit vectors, one a cone seen so far.
-    radii : array of shape (k,)
-        No point put into a cone is at a larger angle to its centroid.
-    squared_norms : array of shape (k,)
-        The sums of the squared entries of the points put into each cone.
-    explained : array of shape (k,)
-        What the direction of each cone explains of them at least.
-    widest_join : float
-        The largest angle at which two centroids were joined, or a point with one, while there were `n_cones`
-        other ones.
-    n_cones : int
-        How many cones there may be.
-
-    Returns
-    -------
-    list of Statement
-        Named ``"streamed-error"``, ``"streamed-radius"`` and ``"streamed-separation"``.
-    """
+    """Return what is known of the clusters and directions of a stream."""
     norms = np.asarray(squared_norms, dtype=np.float64)
     radii = np.asarray(radii, dtype=np.float64)
     return [

@@ -35,42 +35,8 @@ def cone_statements(
     outside: Any = None,
     rounding: float = ROUNDING,
 ) -> list[Statement]:
-    """Return what cones about clusters bound and predict, each beside the measured error.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        The unit axes of cones that contain the clusters, one a row.
-    angles : array of shape (k,)
-        Their size angles, in radians.
-    squared_norms : array of shape (k,)
-        The sums of the squared entries of the clusters.
-    counts : array of shape (k,)
-        The numbers of points of the clusters. Clusters without points are left out.
-    relative_error : float
-        ||X - W H|| / ||X|| of the factors: of the best direction of each cluster, or better ones.
-    lower_angles : array of shape (k,), optional
-        Below which no cone contains its cluster; the size angles by default.
-    start_angles : array of shape (k,), optional
-        The largest angles of the points to their clusters' mean or leading directions, from which the size
-        angles of the cones that the points were drawn from are estimated; by default the size angles
-        themselves, which are too small for that in high dimension.
-    outside : array of shape (k,), optional
-        The sums of the squared distances of the points to the lines of their axes.
-    rounding : float
-        By how much the measured error may exceed a bound, such as `error_bound.rounding_error` of the data.
-
-    Returns
-    -------
-    list of Statement
-        Named ``"size-angles"``, ``"cluster-bound"``, ``"largest-angle-bound"``, ``"geometric-assumption"``,
-        ``"exact-clustering-bound"``, ``"cones-in-orthant"``, ``"expected-error"`` and ``"limiting-error"``.
-        `nonneg.geometry.SizeAngles.facts` gives all arguments but the error.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
-    """
+    """Return what cones about clusters bound and predict, each beside the measured error."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
     angles = np.asarray(angles, dtype=np.float64)
     found = np.asarray(counts) > 0
     if not (np.shape(axes)[0] == len(angles) == len(found) == len(np.asarray(squared_norms))):

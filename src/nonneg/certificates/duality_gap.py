@@ -8,23 +8,7 @@ from nonneg.certificates.certificate import Statement, Verdict
 
 
 def duality_gap_statement(objective: float, gap: float, *, tol: float = 0.0) -> Statement:
-    """State that the objective is within the duality gap of its minimum.
-
-    Parameters
-    ----------
-    objective : float
-        At the answer.
-    gap : float
-        The largest decrease that the gradient there promises over the feasible set. Because the objective is
-        convex and lies above its tangent, the minimum is at least objective - gap.
-    tol : float
-        The gap that was asked for; 0 where none was.
-
-    Returns
-    -------
-    Statement
-        Holds if the gap is at most `tol`, or, without one, because it bounds the distance whatever it is.
-    """
+    """State that the objective is within the duality gap of its minimum."""
     if math.isnan(gap):
         return Statement(
             "duality-gap", "The duality gap was not measured.", None, None, Verdict.NOT_VERIFIABLE

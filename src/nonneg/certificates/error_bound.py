@@ -24,34 +24,9 @@ def svd_floor_statement(
     factor: float = DEFAULT_FACTOR,
     rng: Seed = None,
 ) -> Statement:
-    """Return how far the relative error lies above the floor of the truncated SVD.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    W : left-like array of shape (n_rows, k)
-        The left factor.
-    B : array of shape (n_columns, k)
-        The right factor.
-    k : int, optional
-        The rank; the number of columns of B by default.
-    factor : float
-        The statement holds when the error is at most so many times the floor.
-    rng : None, int, Generator, RandomState or SeedSequence
-        See `nonneg.data.spectral.truncated_svd`.
-
-    Returns
-    -------
-    Statement
-        Named ``"svd-floor"``. Its number is the relative error over the floor (1 cannot be improved on).
-        Not verifiable for data with missing entries, where the truncated SVD is no floor.
-
-    Notes
-    -----
-    It costs like a few iterations of a fit. No factorization of rank k, nonnegative or not, has an error
-    below the floor (Eckart and Young); that the best nonnegative one reaches it is not claimed.
-    """
+    """Return how far the relative error lies above the floor of the truncated SVD."""
+    # It costs like a few iterations of a fit. No factorization of rank k, nonnegative or not, has an error
+    # below the floor (Eckart and Young); that the best nonnegative one reaches it is not claimed.
     k = int(B.shape[1]) if k is None else k
     if data.has_missing:
         sentence = "Entries are missing, and the truncated SVD bounds the error of complete data only."
@@ -85,27 +60,9 @@ def svd_floor_statement(
 
 
 def relative_frobenius_error(data: DataMatrix, W: LeftArray, B: Array) -> float:
-    """Return ||X - W B'|| / ||X||, in the norm of the row weights, W B' existing one block of rows at a time.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W : left-like array of shape (n_rows, k)
-        The left factor.
-    B : array of shape (n_columns, k)
-        The right factor.
-
-    Returns
-    -------
-    float
-        0 where X and W B' are both zero, infinite where only X is.
-
-    Notes
-    -----
-    The residual itself is squared and summed: ||X||^2 - 2 <X, W B'> + ||W B'||^2 would lose half of the
-    digits of a small error.
-    """
+    """Return ||X - W B'|| / ||X||, in the norm of the row weights, one block of rows at a time."""
+    # The residual itself is squared and summed: ||X||^2 - 2 <X, W B'> + ||W B'||^2 would lose half of the
+    # digits of a small error.
     square = squared_residual(data, W, B)
     scale = data.squared_norm()
     if scale == 0.0:
@@ -114,44 +71,13 @@ def relative_frobenius_error(data: DataMatrix, W: LeftArray, B: Array) -> float:
 
 
 def squared_residual(data: DataMatrix, W: LeftArray, B: Array) -> float:
-    """Return the weighted sum of the squared observed entries of X - W B', a block of rows at a time.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W : left-like array of shape (n_rows, k)
-        The left factor.
-    B : array of shape (n_columns, k)
-        The right factor.
-
-    Returns
-    -------
-    float
-        Summed in float64.
-    """
+    """Return the weighted sum of the squared observed entries of X - W B', a block of rows at a time."""
     _, (square,) = data.row_pass(_squared_residual, W, n_out=0, right=B)
     return float(square)
 
 
 def settled_error(data: DataMatrix, W: LeftArray, B: Array, square: float) -> float:
-    """Return ||X - W B'|| / ||X||, given its square as a difference of sums that nearly cancel.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W, B : array
-        The factors.
-    square : float
-        The squared relative error, exact to the precision of the data's type; may be below 0.
-
-    Returns
-    -------
-    float
-        The root of `square` where that has lost no more than half of its digits; otherwise the residual
-        itself is squared and summed, one block of rows at a time.
-    """
+    """Return ||X - W B'|| / ||X||, given its square as a difference of sums that nearly cancel."""
     if square < (1e-8 if "64" in str(data.dtype) else 1e-2):
         return relative_frobenius_error(data, W, B)
     return math.sqrt(square)
@@ -171,17 +97,6 @@ def _squared_residual(block: LocalMatrix, left: Array, *, right: Array) -> tuple
 
 
 def rounding_error(data: DataMatrix) -> float:
-    """Return the relative error that rounding alone may cause.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    float
-        The root of the precision of the data's type.
-    """
+    """Return the relative error that rounding alone may cause."""
     eps: Any = data.xp.finfo(data.dtype).eps
     return math.sqrt(float(eps))

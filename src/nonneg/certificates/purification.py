@@ -19,41 +19,13 @@ def _verdict(number: float, threshold: float) -> Verdict:
 
 
 def warm_start_statement(level: float, sentence: str, *, silent: int) -> Statement:
-    """Say how good the start was.
-
-    Parameters
-    ----------
-    level : float
-        Estimate of the paper's l.
-    sentence : str
-        The judgement in words.
-    silent : int
-        Features without any decoded sample.
-
-    Returns
-    -------
-    Statement
-        Holds up to 0.1, where the theorems begin.
-    """
+    """Say how good the start was."""
     verdict = Verdict.FAILS if silent else _verdict(level, ALLOWED_MIXING)
     return Statement("warm-start", sentence, level, ALLOWED_MIXING, verdict, {"silent_features": silent})
 
 
 def decode_statement(dropped: float, n_samples: int) -> Statement:
-    """Say how far the values A^+ y are from being weights.
-
-    Parameters
-    ----------
-    dropped : float
-        Squares of what the decoding took off over the squares of the values.
-    n_samples : int
-        Looked at.
-
-    Returns
-    -------
-    Statement
-        Holds up to 0.05.
-    """
+    """Say how far the values A^+ y are from being weights."""
     sentence = (
         f"The decoding removed {dropped:.2g} of the squared values A^+ y of {n_samples} samples (negative "
         "ones and "
@@ -64,23 +36,7 @@ def decode_statement(dropped: float, n_samples: int) -> Statement:
 
 
 def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement:
-    """Say how much two halves of the data disagree about the features.
-
-    Parameters
-    ----------
-    e_norm : float
-        Norm ||E||_1 of the mixing of features updated on one half relative to those of the other; NaN where
-        there are no two halves.
-    diagonal : float
-        Largest distance from one of the diagonal.
-    n_norm : float
-        Largest l1 norm of what lies outside the span, as a share of the feature's.
-
-    Returns
-    -------
-    Statement
-        Holds up to 0.1.
-    """
+    """Say how much two halves of the data disagree about the features."""
     if math.isnan(e_norm):
         sentence = "The samples of the last iteration came in one batch, which was not held in halves."
         return Statement("mixing-on-halves", sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
@@ -96,20 +52,7 @@ def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement
 
 
 def conditioning_statement(infinity_norm: float, n: int, m: int) -> Statement:
-    """Say by how much the pseudo-inverse can amplify noise.
-
-    Parameters
-    ----------
-    infinity_norm : float
-        Norm ||A^+||_inf.
-    n, m : int
-        Number and length of the features.
-
-    Returns
-    -------
-    Statement
-        Not verifiable: the theorems leave their constant open.
-    """
+    """Say by how much the pseudo-inverse can amplify noise."""
     allowed = 1.0 / max(m, n * infinity_norm)
     sentence = (
         f"||A^+||_inf = {infinity_norm:.4g}: adversarial noise of at most c G times {allowed:.2g} in each "
@@ -122,20 +65,7 @@ def conditioning_statement(infinity_norm: float, n: int, m: int) -> Statement:
 
 
 def weights_statement(C1: float, c2: float, C2: float, density: float) -> Statement:
-    """Say whether the weights are as balanced as the theorems ask.
-
-    Parameters
-    ----------
-    C1, c2, C2 : float
-        Constants of assumption (A2), estimated.
-    density : float
-        The quotient C1^3 / (c2^2 n).
-
-    Returns
-    -------
-    Statement
-        Holds where C2 is at most 2 c2.
-    """
+    """Say whether the weights are as balanced as the theorems ask."""
     imbalance = C2 / c2 if c2 > 0 else math.inf
     sentence = (
         f"Decoded weights have C1 = {C1:.3g}, c2 = {c2:.3g}, C2 = {C2:.3g}: C2 / c2 = {imbalance:.3g} "
@@ -148,22 +78,7 @@ def weights_statement(C1: float, c2: float, C2: float, density: float) -> Statem
 
 
 def balancing_statement(smallest: float, level: float, ratio: float) -> Statement:
-    """Say whether the extra conditions of balancing hold for the start.
-
-    Parameters
-    ----------
-    smallest : float
-        Smallest entry of E in the start, estimated.
-    level : float
-        Estimate of l.
-    ratio : float
-        Largest over smallest entry of the diagonal D.
-
-    Returns
-    -------
-    Statement
-        Holds where no entry of E is clearly negative.
-    """
+    """Say whether the extra conditions of balancing hold for the start."""
     threshold = -0.1 * max(level, 0.1)
     sentence = (
         f"Features were scaled by a diagonal D with entries up to {ratio:.3g} times each other. Its "
@@ -177,24 +92,7 @@ def balancing_statement(smallest: float, level: float, ratio: float) -> Statemen
 def truth_statements(
     e_norm: float, n_norm: float, potential: float, beta: float, error: float
 ) -> list[Statement]:
-    """Say how far the features are from known true ones.
-
-    Parameters
-    ----------
-    e_norm, n_norm : float
-        Norms ||E||_1 and ||N||_1 of A = A* (Sigma + E) + N.
-    potential : float
-        The potential ||E+||_s + beta ||E-||_s.
-    beta : float
-        Its weight.
-    error : float
-        Largest l1 distance of features scaled to l1 norm one.
-
-    Returns
-    -------
-    list of Statement
-        Two, without thresholds: measured.
-    """
+    """Say how far the features are from known true ones."""
     mixing = (
         f"Against the true features ||E||_1 = {e_norm:.3g}; the potential ||E+||_s + {beta:g} ||E-||_s is "
         f"{potential:.3g}."

@@ -24,69 +24,29 @@ ESTIMATED = "with W, H and V estimated from the anchors found"
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Quantities of the model X = W H + V that belongs to the anchors, in the paper's letters.
+    """Quantities of the model X = W H + V that belongs to the anchors, in the paper's letters."""
 
-    Attributes
-    ----------
-    n_points, k : int
-        N and K.
-    lam, mu : float
-        Weight and smoothing of the row sparsity.
-    gamma : float
-        The longest anchor.
-    sigma_max, sigma_min : float
-        The extreme singular values of W.
-    kappa : float or None
-        The smallest distance of an anchor from the hull of the others.
-    delta : float
-        The longest noise vector.
-    noise : float
-        The squared Frobenius norm of V.
-    closeness : float
-        d(H): the largest weight of an anchor in a point that is none.
-    omega : float
-        The largest ||H c - h|| over the columns c of C.
-    nu : float
-        The smallest gap in (16), at the coefficients returned.
-    psi : float or None
-        The smallest difference of two unequal entries in a row of an anchor; None if all rows are constant.
-    inside : bool
-        Whether all entries of C lie in rows of anchors.
-    largest_residual : float
-        The largest ||x - X c||.
-    """
-
-    n_points: int
+    n_points: int  # N and K
     k: int
-    lam: float
+    lam: float  # weight and smoothing of the row sparsity
     mu: float
-    gamma: float
-    sigma_max: float
+    gamma: float  # the longest anchor
+    sigma_max: float  # the extreme singular values of W
     sigma_min: float
-    kappa: float | None
-    delta: float
-    noise: float
-    closeness: float
-    omega: float
-    nu: float
+    kappa: float | None  # the smallest distance of an anchor from the hull of the others
+    delta: float  # the longest noise vector
+    noise: float  # the squared Frobenius norm of V
+    closeness: float  # d(H): the largest weight of an anchor in a point that is none
+    omega: float  # the largest ||H c - h|| over the columns c of C
+    nu: float  # the smallest gap in (16), at the coefficients returned
+    # The smallest difference of two unequal entries in a row of an anchor; None if all rows are constant.
     psi: float | None
-    inside: bool
-    largest_residual: float
+    inside: bool  # whether all entries of C lie in rows of anchors
+    largest_residual: float  # the largest ||x - X c||
 
 
 def hull_distance(anchors: Any) -> float | None:
-    """Return the smallest distance of a point from the hull of the others, (19) of the paper.
-
-    Parameters
-    ----------
-    anchors : array of shape (k, n_features)
-        One point a row.
-
-    Returns
-    -------
-    float or None
-        The length of the point itself where there is one; None above 256 points, where it is not computed.
-    """
+    """Return the smallest distance of a point from the hull of the others, (19) of the paper."""
     W = np.asarray(anchors, dtype=np.float64)
     k = len(W)
     if k == 1:
@@ -104,20 +64,7 @@ def hull_distance(anchors: Any) -> float | None:
 
 
 def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
-    """State by how much the anchors stand out: the K-th largest row maximum against the next.
-
-    Parameters
-    ----------
-    row_maxima : array of shape (n_points,)
-        The largest coefficient of every point.
-    anchors : array of int
-        The points chosen.
-
-    Returns
-    -------
-    Statement
-        Holds if the margin is above zero.
-    """
+    """State by how much the anchors stand out: the K-th largest row maximum against the next."""
     maxima = np.asarray(row_maxima)
     chosen = np.zeros(len(maxima), dtype=bool)
     chosen[np.asarray(anchors)] = True
@@ -132,20 +79,7 @@ def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
 
 
 def conditioning_statement(kappa: float | None, longest: float) -> Statement:
-    """State how far every anchor is from the hull of the others.
-
-    Parameters
-    ----------
-    kappa : float or None
-        The smallest distance.
-    longest : float
-        The norm of the longest anchor.
-
-    Returns
-    -------
-    Statement
-        Holds if the distance is above rounding.
-    """
+    """State how far every anchor is from the hull of the others."""
     if kappa is None:
         sentence = f"Distances of anchors from the hull of the others are computed for up to {MOST_ANCHORS}."
         return Statement("conditioning", sentence, None, None, Verdict.NOT_VERIFIABLE)
@@ -159,20 +93,7 @@ def conditioning_statement(kappa: float | None, longest: float) -> Statement:
 
 
 def support_statement(share: float, n_outside: int) -> Statement:
-    """State whether all points are mixtures of the anchors alone.
-
-    Parameters
-    ----------
-    share : float
-        The share of all coefficients that lies in rows of anchors.
-    n_outside : int
-        How many other points are used.
-
-    Returns
-    -------
-    Statement
-        Holds if none is.
-    """
+    """State whether all points are mixtures of the anchors alone."""
     sentence = (
         "All points are mixtures of the anchors alone."
         if n_outside == 0
@@ -183,26 +104,7 @@ def support_statement(share: float, n_outside: int) -> Statement:
 
 
 def start_statement(t_init: int, holds: bool, row: int | None, xi: float | None, n_steps: int) -> Statement:
-    """State whether the start meets (23) of Proposition 1.
-
-    Parameters
-    ----------
-    t_init : int
-        The iteration from which the start goes on; 0 for a cold start.
-    holds : bool
-        Whether two entries of an anchor's row differ by what is not whole after scaling.
-    row : int or None
-        That row.
-    xi : float or None
-        The smallest distance from a whole number.
-    n_steps : int
-        Iterations done.
-
-    Returns
-    -------
-    Statement
-        Not verifiable from a cold start, of which the proposition does not speak.
-    """
+    """State whether the start meets (23) of Proposition 1."""
     if t_init == 0:
         sentence = "The run started from zero; Proposition 1 is about warm starts."
         return Statement("start-condition", sentence, None, None, Verdict.NOT_VERIFIABLE)
@@ -223,18 +125,7 @@ def start_statement(t_init: int, holds: bool, row: int | None, xi: float | None,
 
 
 def lemma_1_statement(facts: ModelFacts) -> Statement:
-    """State whether Lemma 1 applies: then the row maxima tell the anchors.
-
-    Parameters
-    ----------
-    facts : ModelFacts
-        The model of the anchors.
-
-    Returns
-    -------
-    Statement
-        The number is omega, the threshold 2 / sqrt(K).
-    """
+    """State whether Lemma 1 applies: then the row maxima tell the anchors."""
     limit = 2.0 / math.sqrt(facts.k)
     holds = facts.inside and facts.omega < limit
     support = "lies inside" if facts.inside else "reaches outside"
@@ -247,19 +138,7 @@ def lemma_1_statement(facts: ModelFacts) -> Statement:
 
 
 def theorem_2_statement(facts: ModelFacts) -> Statement:
-    """State whether the noise bound (17) of Theorem 2 can hold; it is about lam = 0.
-
-    Parameters
-    ----------
-    facts : ModelFacts
-        The model of the anchors.
-
-    Returns
-    -------
-    Statement
-        Fails if (17) fails with the gap nu of the last iterate. Otherwise not verifiable: the theorem asks
-        for the smallest nu of all iterates, which are not kept.
-    """
+    """State whether the noise bound (17) of Theorem 2 can hold; it is about lam = 0."""
     eta = max(facts.largest_residual - 2.0 * facts.delta, 0.0)
     room = facts.nu * eta * (1.0 - facts.closeness) / (4.0 * facts.sigma_max) if facts.sigma_max > 0 else 0.0
     limit = math.sqrt(facts.gamma**2 + room) - facts.gamma
@@ -281,18 +160,7 @@ def theorem_2_statement(facts: ModelFacts) -> Statement:
 
 
 def theorem_3_statement(facts: ModelFacts) -> Statement:
-    """State whether (20a) and (20b) of Theorem 3 part the anchors from the other points at the optimum.
-
-    Parameters
-    ----------
-    facts : ModelFacts
-        The model of the anchors.
-
-    Returns
-    -------
-    Statement
-        The number is the lower bound on anchors' row maxima less the upper bound on the others'.
-    """
+    """State whether (20a) and (20b) of Theorem 3 part the anchors from the other points at the optimum."""
     if facts.kappa is None:
         sentence = "Theorem 3 needs kappa(W), which was not computed."
         return Statement("theorem-3", sentence, None, None, Verdict.NOT_VERIFIABLE)
@@ -316,18 +184,7 @@ def theorem_3_statement(facts: ModelFacts) -> Statement:
 
 
 def theorem_4_statement(facts: ModelFacts) -> Statement:
-    """State whether the noise bound (22) of Theorem 4 holds at the coefficients returned.
-
-    Parameters
-    ----------
-    facts : ModelFacts
-        The model of the anchors.
-
-    Returns
-    -------
-    Statement
-        If it holds, the next step stays inside the anchors.
-    """
+    """State whether the noise bound (22) of Theorem 4 holds at the coefficients returned."""
     k = facts.k
     spread = math.exp(-facts.psi / facts.mu) if facts.psi is not None else 1.0
     d = math.sqrt(max(2.0 * (facts.closeness - 0.5) ** 2, 2.0 * (0.5 - 1.0 / k) ** 2) + 0.5)

@@ -45,30 +45,7 @@ def gram_residual(
     weights: Array | None = None,
     frozen: Array | None = None,
 ) -> Array:
-    """Return the sum of c min(f, g / c)^2 for half the squared loss, from products alone.
-
-    Parameters
-    ----------
-    xp : namespace
-        Of the arrays.
-    factor : array of shape (n, k)
-        W, or B.
-    gram : array of shape (k, k)
-        B'B for W; W' diag(weights) W for B.
-    cross : array of shape (n, k)
-        X B for W; X' diag(weights) W for B.
-    l1, l2 : float
-        The penalties l1 sum(f) + l2 / 2 sum(f^2) of the objective, in units of one row's loss.
-    weights : array of shape (n,), optional
-        Row weights (for W).
-    frozen : boolean array of shape (k,), optional
-        True for the columns that are held fixed, which have no condition to meet.
-
-    Returns
-    -------
-    array of shape ()
-        Divide by ||X||^2 and take the root; sums over blocks of rows may be added before.
-    """
+    """Return the sum of c min(f, g / c)^2 for half the squared loss, from products alone."""
     curvature = xp.linalg.diagonal(gram) + l2
     gradient = factor @ gram + l2 * factor - cross + l1
     return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
@@ -84,30 +61,7 @@ def ratio_residual(
     column_means: Array | None = None,
     frozen: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return the sums of c min(f, g / c)^2 and of P f for a derivative g = P - N.
-
-    Parameters
-    ----------
-    xp : namespace
-        Of the arrays.
-    factor : array of shape (n, k)
-        W, or B.
-    negative, positive : array of shape (n, k)
-        The nonnegative parts N and P of the derivative, penalties included: the numerator and denominator
-        of a multiplicative update without exponent.
-    weights : array of shape (n,), optional
-        Row weights, where N and P do not contain them.
-    column_means : array of shape (k,), optional
-        The mean entries of the columns; of `factor` by default. Needed where `factor` is one block of
-        several.
-    frozen : boolean array of shape (k,), optional
-        True for the columns that are held fixed.
-
-    Returns
-    -------
-    energy, scale : array of shape ()
-        The residual is the root of the quotient. Sums over blocks may be added before.
-    """
+    """Return the sums of c min(f, g / c)^2 and of P f for a derivative g = P - N."""
     means = xp.mean(factor, axis=0) if column_means is None else column_means
     reference = xp.where(factor > means[None, :], factor, means[None, :] + xp.zeros_like(factor))
     curvature = _quotient(xp, positive, reference)
@@ -139,20 +93,7 @@ def _quotient(xp: Namespace, numerator: Array, denominator: Array) -> Array:
 
 
 def normalised(energy: float, scale: float) -> float:
-    """Return the root of energy / scale.
-
-    Parameters
-    ----------
-    energy : float
-        The sum over the entries.
-    scale : float
-        What it is measured by.
-
-    Returns
-    -------
-    float
-        0 for no energy, infinite for no scale.
-    """
+    """Return the root of energy / scale."""
     if energy <= 0.0:
         return 0.0
     return math.sqrt(energy / scale) if scale > 0.0 else math.inf
@@ -168,28 +109,7 @@ def frobenius_stationarity(
     frozen: Array | None = None,
     squared_norm: float | None = None,
 ) -> tuple[float, float]:
-    """Return the residuals of W and of B for half the squared loss, in one pass over the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Complete data; row weights count like repetitions.
-    W : left-like array of shape (n_rows, k)
-        The left factor.
-    B : array of shape (n_columns, k)
-        The right factor.
-    l1, l2 : pair of float
-        Penalties of W and of B (see `gram_residual`).
-    frozen : boolean array of shape (k,), optional
-        True for the columns of B that are held fixed.
-    squared_norm : float, optional
-        The data's, where it is known already.
-
-    Returns
-    -------
-    tuple of float
-        See the head of this module.
-    """
+    """Return the residuals of W and of B for half the squared loss, in one pass over the data."""
     _, (energy, gram, cross) = data.row_pass(
         _left_part, W, n_out=0, right=B, right_gram=B.T @ B, l1=l1[0], l2=l2[0]
     )
@@ -209,22 +129,7 @@ def _left_part(
 def stationarity_statement(
     residual_W: float, residual_B: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
 ) -> Statement:
-    """Return the statement that the factors are (nearly) a stationary point.
-
-    Parameters
-    ----------
-    residual_W, residual_B : float
-        Normalised residuals of the two factors; see the head of this module.
-    threshold : float
-        Up to which residual it is said to hold.
-    loss : str
-        The name of the loss.
-
-    Returns
-    -------
-    Statement
-        Named ``"stationarity"``; not verifiable where a residual is not a number.
-    """
+    """Return the statement that the factors are (nearly) a stationary point."""
     values = (float(residual_W), float(residual_B))
     quantities = {"residual_W": values[0], "residual_H": values[1], "loss": loss}
     if any(math.isnan(value) for value in values):

@@ -31,18 +31,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        The words after `nonneg`; None takes them from the terminal.
-
-    Returns
-    -------
-    int
-        0 for success, 2 for an error the user can correct (one line says how), 130 after Ctrl-C.
-    """
+    """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         parser = _parser(words)

@@ -29,33 +29,7 @@ _COLUMNS = ("component", "row", "name", "value", "margin", "mean_weight")
 def write_anchor_results(
     folder: Path, model: Any, W: FloatArray, table: Table, *, seconds: float, title: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of a search at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier search there are replaced.
-    model : SeparableNMF
-        Fitted.
-    W : array of shape (n_samples, n_anchors)
-        The weights.
-    table : Table
-        The data and their names.
-    seconds : float
-        How long the fit took.
-    title : str
-        Headline of the report.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files of a search at once, or none."""
     values = _ranked(model)
     record = _record(model, W, table, values, seconds=seconds, title=title)
     with replaced_folder(folder, FILES) as fresh:
@@ -75,18 +49,7 @@ def write_anchor_results(
 
 
 def anchor_table(record: dict[str, Any]) -> str:
-    """Lay the anchors out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the anchors out as a table for the terminal."""
     headings = {"component": "component", "row": "row"}
     if any(entry["name"] is not None for entry in record["anchors"]):
         headings["name"] = "sample"

@@ -12,13 +12,7 @@ from nonneg.cli.fit import add_data_arguments, read_input, table_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
     )
@@ -81,18 +75,7 @@ def _add_step_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, search, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import SeparableNMF
     from nonneg.cli.anchor_results import anchor_table, write_anchor_results

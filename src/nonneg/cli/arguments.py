@@ -8,18 +8,7 @@ import re
 
 
 def components(text: str) -> int | str:
-    """Read the number of components.
-
-    Parameters
-    ----------
-    text : str
-        A positive whole number, or "auto".
-
-    Returns
-    -------
-    int or str
-        The number or "auto".
-    """
+    """Read the number of components."""
     if text == "auto":
         return text
     if not text.isdecimal() or int(text) < 1:
@@ -30,36 +19,14 @@ def components(text: str) -> int | str:
 
 
 def whole_number(text: str) -> int:
-    """Read a count.
-
-    Parameters
-    ----------
-    text : str
-        A positive whole number.
-
-    Returns
-    -------
-    int
-        The number.
-    """
+    """Read a count."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
     return int(text)
 
 
 def positive_number(text: str) -> float:
-    """Read a number above zero.
-
-    Parameters
-    ----------
-    text : str
-        Such as "9.5".
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Read a number above zero."""
     try:
         number = float(text)
     except ValueError:
@@ -70,52 +37,19 @@ def positive_number(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read a positive whole number.
-
-    Parameters
-    ----------
-    text : str
-        Such as "12".
-
-    Returns
-    -------
-    int
-        The number.
-    """
+    """Read a positive whole number."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
     return int(text)
 
 
 def counts(text: str) -> list[int]:
-    """Read positive whole numbers.
-
-    Parameters
-    ----------
-    text : str
-        Separated by commas, such as "2,4,8".
-
-    Returns
-    -------
-    list of int
-        The numbers.
-    """
+    """Read positive whole numbers."""
     return [count(part.strip()) for part in text.split(",")]
 
 
 def image_shape(text: str) -> tuple[int, int]:
-    """Read the shape of an image.
-
-    Parameters
-    ----------
-    text : str
-        Rows and columns, such as "8x8".
-
-    Returns
-    -------
-    tuple of int
-        Rows and columns.
-    """
+    """Read the shape of an image."""
     found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"rows and columns such as 8x8 were expected; {text!r} came")
@@ -123,18 +57,7 @@ def image_shape(text: str) -> tuple[int, int]:
 
 
 def number_or_name(text: str) -> float | str:
-    """Read a number where there is one, and leave a name as it is.
-
-    Parameters
-    ----------
-    text : str
-        Such as "0.5", "same" or "kullback-leibler".
-
-    Returns
-    -------
-    float or str
-        The number or the name.
-    """
+    """Read a number where there is one, and leave a name as it is."""
     try:
         return float(text)
     except ValueError:

@@ -11,29 +11,12 @@ from nonneg.cli import terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument("--dry-run", action="store_true", help="say what would be run")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `make bench` where there is one, and say how to get there otherwise.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        The exit status of the benchmarks, or 0.
-    """
+    """Run `make bench` where there is one, and say how to get there otherwise."""
     make = shutil.which("make")
     if make is None or not (Path("benchmarks").is_dir() and Path("Makefile").is_file()):
         terminal.say(

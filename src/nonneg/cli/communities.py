@@ -13,13 +13,7 @@ EXAMPLES = ("lesmis", "karate", "southern-women")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "edges",
         type=Path,
@@ -96,18 +90,7 @@ def _add_graph_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, search, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import MixedMembership
     from nonneg.cli.community_results import community_table, write_community_results

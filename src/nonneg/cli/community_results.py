@@ -25,31 +25,7 @@ _N_TOP = 8
 def write_community_results(
     folder: Path, model: Any, *, source: str, seconds: float, title: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier search there are replaced.
-    model : MixedMembership
-        Fitted.
-    source : str
-        Where the graph came from.
-    seconds : float
-        How long the fit took.
-    title : str
-        Headline of the report.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files at once, or none."""
     record = _record(model, source=source, seconds=seconds, title=title)
     with replaced_folder(folder, FILES) as fresh:
         with (fresh / MEMBERSHIPS).open("w", newline="", encoding="utf-8") as stream:
@@ -66,18 +42,7 @@ def write_community_results(
 
 
 def community_table(record: dict[str, Any]) -> str:
-    """Lay the communities out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the communities out as a table for the terminal."""
     rows = [
         entry | {"top": ", ".join(f"{name} {share:.0%}" for name, share in entry["top"][:4])}
         for entry in record["communities"]

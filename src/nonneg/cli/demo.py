@@ -22,13 +22,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "-o",
         "--output",
@@ -41,18 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Factorize the digits of scikit-learn and write a report.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Factorize the digits of scikit-learn and write a report."""
     from sklearn.datasets import load_digits
 
     from nonneg._optional import import_optional

@@ -21,19 +21,7 @@ _WORDS = {True: "met", False: "not met", None: "not decided"}
 def write_page(
     experiment: Experiment, folder: Path, lines: Sequence[Mapping[str, Any]], *, quick: bool
 ) -> None:
-    """Write index.md and its figures beside the records.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    folder : Path
-        Where they go; figures of an earlier page are removed.
-    lines : sequence of mapping
-        Finished trials, at least one.
-    quick : bool
-        Whether they are those of the quick setting.
-    """
+    """Write index.md and its figures beside the records."""
     exhibits = experiment.summarize(flat_records(lines))
     earlier = {path.name for kind in ("*.svg", "*.png") for path in folder.glob(kind)}
     with replaced_folder(folder, known=frozenset(earlier)) as fresh:
@@ -69,18 +57,7 @@ def _drawn(exhibit: Exhibit, folder: Path) -> str:
 
 
 def table_text(table: Table) -> str:
-    """Lay a table out as Markdown, printed numbers in columns of their own.
-
-    Parameters
-    ----------
-    table : Table
-        The exhibit.
-
-    Returns
-    -------
-    str
-        A Markdown table.
-    """
+    """Lay a table out as Markdown, printed numbers in columns of their own."""
     headings: dict[str, str] = {}
     right = set()
     rows: list[dict[str, Any]] = [{} for _ in table.rows]

@@ -24,22 +24,7 @@ RECORDS = "records.jsonl"
 
 
 def read_trials(experiment: Experiment, folder: Path, *, quick: bool) -> list[dict[str, Any]]:
-    """Return the finished trials that belong to a setting of an experiment.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    folder : Path
-        With records.jsonl, or without.
-    quick : bool
-        Whether the quick setting is meant; the file may hold trials of both.
-
-    Returns
-    -------
-    list of dict
-        Lines of the file in the order of the experiment's trials; of equal settings the last one counts.
-    """
+    """Return the finished trials that belong to a setting of an experiment."""
     path = folder / RECORDS
     if not path.is_file():
         return []
@@ -59,30 +44,7 @@ def run_trials(
     n_processes: int = 1,
     quiet: bool = False,
 ) -> bool:
-    """Run the trials that are not done yet.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    folder : Path
-        Where records.jsonl lies or will lie.
-    quick : bool
-        Whether the quick setting is meant.
-    limit : int or None
-        Run at most so many.
-    minutes : float or None
-        Begin no trial after so many.
-    n_processes : int
-        How many processes run trials, each on one thread; 1 runs them here, on the threads they ask for.
-    quiet : bool
-        Show no progress.
-
-    Returns
-    -------
-    bool
-        False where Ctrl-C ended it; the trial that was under way leaves nothing behind.
-    """
+    """Run the trials that are not done yet."""
     wanted = experiment.trials(quick)
     lines = read_trials(experiment, folder, quick=quick)
     done = {setting_key(line["setting"]) for line in lines}

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
     )
@@ -86,13 +80,7 @@ def _add_model_arguments(group: Any) -> None:
 
 
 def add_data_arguments(group: Any) -> None:
-    """Declare the options that say how a file is read.
-
-    Parameters
-    ----------
-    group : argument group
-        Of the parser of a command that reads a file.
-    """
+    """Declare the options that say how a file is read."""
     yes_or_no = argparse.BooleanOptionalAction
     group.add_argument(
         "--header", action=yes_or_no, default=None, help="first line holds names (default: look)"
@@ -113,18 +101,7 @@ def add_data_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, factorize, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, factorize, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.cli.results import FittedModel, write_results
     from nonneg.report import wording
@@ -156,36 +133,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table_name(table: Table) -> str:
-    """Name the data as a person would.
-
-    Parameters
-    ----------
-    table : Table
-        What was read.
-
-    Returns
-    -------
-    str
-        The file's name without its folders.
-    """
+    """Name the data as a person would."""
     return Path(table.source).name or table.source
 
 
 def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
-    """Fit, and take the time.
-
-    Parameters
-    ----------
-    X : array or sparse matrix
-        The data.
-    **parameters : object
-        Of `NMF`.
-
-    Returns
-    -------
-    tuple
-        The fitted model, W, and the seconds it took.
-    """
+    """Fit, and take the time."""
     from nonneg import NMF
 
     model = NMF(**parameters)
@@ -195,15 +148,7 @@ def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
 
 
 def add_floor(model: Any, X: Any) -> None:
-    """Add to the certificate how far the error is from the least possible one, where that is known.
-
-    Parameters
-    ----------
-    model : NMF
-        Fitted; its `certificate_` is extended in place.
-    X : array or sparse matrix
-        The data of the fit.
-    """
+    """Add to the certificate how far the error is from the least possible one, where that is known."""
     if model.result_.loss_name != "frobenius" or model.result_.stop_reason.name == "INTERRUPTED":
         return
     try:
@@ -213,18 +158,7 @@ def add_floor(model: Any, X: Any) -> None:
 
 
 def read_input(options: argparse.Namespace) -> Table:
-    """Read the file as the options say.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_data_arguments` declares them, with `file` and `quiet`.
-
-    Returns
-    -------
-    Table
-        The data and their names.
-    """
+    """Read the file as the options say."""
     from nonneg.data.files import read_table
 
     started = time.perf_counter()

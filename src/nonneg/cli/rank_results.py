@@ -25,33 +25,7 @@ FILES = frozenset({RANKS, FIGURE, RESULT, REPORT})
 def write_rank_results(
     folder: Path, found: Any, table: Table, parameters: Mapping[str, Any], *, seconds: float, title: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of an estimate at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier estimate there are replaced.
-    found : RankComparison
-        The opinions.
-    table : Table
-        The data.
-    parameters : mapping
-        What was asked.
-    seconds : float
-        How long it took.
-    title : str
-        Headline of the report.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files of an estimate at once, or none."""
     X = table.X
     values = {
         "format": 1,
@@ -85,18 +59,7 @@ def write_rank_results(
 
 
 def rank_table(record: Mapping[str, Any]) -> str:
-    """Lay the candidates out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the candidates out as a table for the terminal."""
     rows = rank_rows(record)
     columns = {"k": "k"}
     columns |= {name: text for name, text in HEADINGS.items() if any(name in row for row in rows)}

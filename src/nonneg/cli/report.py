@@ -9,29 +9,12 @@ from nonneg.cli import terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that `nonneg fit -o DIR` wrote")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the results and write report.html beside them.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read the results and write report.html beside them."""
     from nonneg.cli.result_files import REPORT
     from nonneg.cli.results import read_results
     from nonneg.report.folder import replaced_folder

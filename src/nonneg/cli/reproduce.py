@@ -19,13 +19,7 @@ QUICK_OUTPUT = OUTPUT / "quick"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "experiment",
         nargs="?",
@@ -71,18 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the experiments, or run one or all of them.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0, or 130 after Ctrl-C.
-    """
+    """List the experiments, or run one or all of them."""
     if options.experiment is None:
         width = max(map(len, TITLES), default=0)
         for name, title in TITLES.items():

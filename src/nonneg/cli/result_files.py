@@ -33,26 +33,7 @@ def write_answer(
     *,
     model: Any = None,
 ) -> list[Path]:
-    """Write the record, the model and the report, the last where it can be drawn.
-
-    Parameters
-    ----------
-    folder : Path
-        Where all files will be.
-    fresh : Path
-        The folder in which they are gathered; see `replaced_folder`.
-    record : mapping
-        The contents of result.json.
-    build_page : callable
-        Returns the report.
-    model : StoredEstimator, optional
-        Fitted.
-
-    Returns
-    -------
-    list of Path
-        The files that were gathered, by the names they will have, the report last.
-    """
+    """Write the record, the model and the report, the last where it can be drawn."""
     if model is not None:
         with warnings.catch_warnings():
             # It says that the checkpoint folder is not part of a saved model.
@@ -68,13 +49,7 @@ def write_answer(
 
 
 def versions() -> dict[str, str]:
-    """Name the versions of what took part.
-
-    Returns
-    -------
-    dict of str to str
-        Library to version.
-    """
+    """Name the versions of what took part."""
     libraries = ("numpy", "scipy", "scikit-learn", "numba")
     found = {name: importlib.metadata.version(name) for name in libraries}
     return {"nonneg": __version__, "python": platform.python_version(), **found}
@@ -87,20 +62,7 @@ def write_factor(
     row_names: Sequence[str] | None,
     column_names: Sequence[str] | None,
 ) -> None:
-    """Write a factor as a .csv file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    factor : array of shape (n_rows, n_columns)
-        Its entries; reading the file gives them back as they are.
-    corner : str
-        The heading of the names of the rows.
-    row_names, column_names : sequence of str or None
-        The names; without those of the rows there is no column for them, without those of the columns they
-        are called features.
-    """
+    """Write a factor as a .csv file."""
     # Nine digits give every float32 back; a float64 is written as short as possible.
     rows = factor.tolist()
     if factor.dtype == np.float32:
@@ -117,32 +79,14 @@ def write_factor(
 
 
 def write_names(folder: Path, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
-    """Write the names of samples and features, where there are any.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the other files are gathered.
-    rows, columns : sequence of str or None
-        The names.
-    """
+    """Write the names of samples and features, where there are any."""
     if rows is not None or columns is not None:
         names = {"rows": rows, "columns": columns}
         (folder / NAMES).write_text(as_json(names), encoding="utf-8")
 
 
 def write_memberships(path: Path, memberships: FloatArray, names: Sequence[str]) -> None:
-    """Write the topics of documents as a .csv file, with the largest first.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    memberships : array of shape (n_documents, n_topics)
-        The share of each topic.
-    names : sequence of str
-        Of the documents.
-    """
+    """Write the topics of documents as a .csv file, with the largest first."""
     best = np.where(memberships.sum(axis=1) > 0, memberships.argmax(axis=1), -1)
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)

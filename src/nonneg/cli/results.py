@@ -38,59 +38,21 @@ _N_EXAMPLES = 8
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fit and what it was fitted to.
+    """A fit and what it was fitted to."""
 
-    Attributes
-    ----------
-    model : NMF
-        The fitted estimator.
-    W : array of shape (n_samples, n_components)
-        What `fit_transform` returned.
-    table : Table
-        The data and their names.
-    seconds : float
-        How long the fit took.
-    title : str
-        Headline of the report.
-    image_shape : tuple of int or None
-        How a component becomes an image.
-    comparison : mapping or None
-        Another library's result, for the report.
-    """
-
-    model: Any
-    W: FloatArray
-    table: Table
-    seconds: float
-    title: str
-    image_shape: tuple[int, int] | None = None
-    comparison: Mapping[str, Any] | None = None
+    model: Any  # the fitted estimator
+    W: FloatArray  # what `fit_transform` returned
+    table: Table  # the data and their names
+    seconds: float  # how long the fit took
+    title: str  # headline of the report
+    image_shape: tuple[int, int] | None = None  # how a component becomes an image
+    comparison: Mapping[str, Any] | None = None  # another library's result, for the report
 
 
 def write_results(
     folder: Path, fitted: FittedModel, *, csv: bool = False
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of a fit at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier fit there are replaced.
-    fitted : FittedModel
-        The fit.
-    csv : bool, default=False
-        Write .csv even where the data were no table.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files of a fit at once, or none."""
     record = fit_record(fitted)
     fit = _fit_of(fitted, record)
     named = fit.row_names is not None or fit.column_names is not None
@@ -109,23 +71,7 @@ def write_results(
 
 
 def read_results(folder: Path) -> Fit:
-    """Read back what `write_results` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    Fit
-        Ready for the report.
-
-    Raises
-    ------
-    FileFormatError
-        If a file is missing or damaged.
-    """
+    """Read back what `write_results` wrote."""
     if not folder.is_dir():
         raise FileFormatError(f"{folder} is no folder. Give the folder that `nonneg fit -o` wrote.")
     if not (folder / RESULT).is_file():
@@ -165,18 +111,7 @@ def _read_names(folder: Path, shape: tuple[int, int]) -> tuple[list[str] | None,
 
 
 def fit_record(fitted: FittedModel) -> dict[str, Any]:
-    """Collect the numbers of a fit.
-
-    Parameters
-    ----------
-    fitted : FittedModel
-        The fit.
-
-    Returns
-    -------
-    dict
-        The contents of result.json.
-    """
+    """Collect the numbers of a fit."""
     model, X, table = fitted.model, fitted.table.X, fitted.table
     error = observed_relative_error(X, fitted.W, model.components_)
     is_sparse = sparse.issparse(X)

@@ -11,13 +11,7 @@ from nonneg.cli import arguments, terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="sound: .wav .flac .ogg ...")
     parser.add_argument(
         "-k", "--sources", type=arguments.count, default=2, metavar="K", help="how many sources (default: 2)"
@@ -112,18 +106,7 @@ def _add_search_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, separate, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, separate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
     from nonneg.cli.separation_results import Separated, source_table, write_separation_results

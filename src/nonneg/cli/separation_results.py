@@ -36,52 +36,18 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Separated:
-    """A separation and what it was made of.
+    """A separation and what it was made of."""
 
-    Attributes
-    ----------
-    model : SourceSeparation
-        Fitted.
-    sounds : sequence of Sound
-        The takes.
-    sources : sequence of array of shape (n_sources, n_samples)
-        The sources of each take.
-    seconds : float
-        How long it took.
-    """
-
-    model: Any
-    sounds: Sequence[Sound]
-    sources: Sequence[FloatArray]
-    seconds: float
+    model: Any  # fitted
+    sounds: Sequence[Sound]  # the takes
+    sources: Sequence[FloatArray]  # the sources of each take
+    seconds: float  # how long it took
 
 
 def write_separation_results(
     folder: Path, separated: Separated, *, ending: str = "wav", players: bool = True
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of a separation at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier separation there are replaced.
-    separated : Separated
-        The sources.
-    ending : {"wav", "flac"}
-        Of the sound files.
-    players : bool
-        Whether the report holds the sounds.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files of a separation at once, or none."""
     record = _record(separated, ending)
     known = {RESULT, MODEL, REPORT}
     if folder.is_dir():
@@ -107,18 +73,7 @@ def write_separation_results(
 
 
 def source_table(record: dict[str, Any]) -> str:
-    """Lay the sources out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the sources out as a table for the terminal."""
     rows = [
         {
             "name": entry["name"],

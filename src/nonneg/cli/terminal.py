@@ -10,13 +10,7 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """Write a line of the result.
-
-    Parameters
-    ----------
-    text : str
-        Without a newline at the end.
-    """
+    """Write a line of the result."""
     try:
         sys.stdout.write(text + "\n")
     except UnicodeEncodeError:
@@ -28,26 +22,14 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line that is not part of the result: what happens, or what went wrong.
-
-    Parameters
-    ----------
-    text : str
-        Without a newline at the end.
-    """
+    """Write a line that is not part of the result: what happens, or what went wrong."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show warnings to users as one line each, without file names and source lines.
-
-    Yields
-    ------
-    None
-        The block in which it holds.
-    """
+    """Show warnings to users as one line each, without file names and source lines."""
 
     def show(message: Warning | str, category: type[Warning], *details: Any, **more: Any) -> None:
         note(f"note: {' '.join(str(message).split())}")

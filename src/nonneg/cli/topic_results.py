@@ -27,31 +27,7 @@ N_WORDS, N_EXAMPLES, N_LETTERS = 20, 3, 400
 def write_topic_results(
     folder: Path, model: Any, memberships: FloatArray, documents: Documents, *, seconds: float
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier search there are replaced.
-    model : TopicModel
-        Fitted.
-    memberships : array of shape (n_documents, n_topics)
-        Of the documents.
-    documents : Documents
-        What was read.
-    seconds : float
-        How long the fit took.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files at once, or none."""
     record = _record(model, memberships, documents, seconds)
     with replaced_folder(folder, FILES) as fresh:
         with (fresh / TOPICS).open("w", newline="", encoding="utf-8") as stream:
@@ -67,18 +43,7 @@ def write_topic_results(
 
 
 def topic_table(record: dict[str, Any]) -> str:
-    """Lay the topics out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the topics out as a table for the terminal."""
     rows = [
         {
             "topic": entry["topic"],

@@ -11,13 +11,7 @@ from nonneg.cli import arguments, terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "files", type=Path, nargs="*", metavar="FILES",
         help="text files or folders of them (.txt .md .rst), .csv .tsv or .jsonl with a column of texts, or "
@@ -80,18 +74,7 @@ def _add_method_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, find topics, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, find topics, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
     from nonneg.cli.topic_results import topic_table, write_topic_results

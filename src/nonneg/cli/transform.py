@@ -10,13 +10,7 @@ from nonneg.cli.fit import add_data_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "model",
         type=Path,
@@ -59,18 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load, read, transform, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Load, read, transform, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.cli.transform_inputs import opened_model
     from nonneg.cli.transform_kinds import transformed

@@ -31,21 +31,11 @@ WITH_NAMES = ("NMF", "SeparableNMF")
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model and where it was found.
+    """A model and where it was found."""
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted.
-    path : Path
-        The file.
-    kind : {"table", "texts", "cube"}
-        What its transform takes.
-    """
-
-    model: Any
-    path: Path
-    kind: str
+    model: Any  # fitted
+    path: Path  # the file
+    kind: str  # what its transform takes
 
     @property
     def class_name(self) -> str:
@@ -54,25 +44,7 @@ class SavedModel:
 
 
 def opened_model(given: Path) -> SavedModel:
-    """Load a model.
-
-    Parameters
-    ----------
-    given : Path
-        The file, or the folder of results that holds it.
-
-    Returns
-    -------
-    SavedModel
-        One with a transform.
-
-    Raises
-    ------
-    FileFormatError
-        If there is none, or it cannot be read.
-    UnsupportedError
-        If a model of its class has no weights for new data.
-    """
+    """Load a model."""
     path = given / MODEL if given.is_dir() else given
     if not path.is_file():
         found = f"{given} holds no {MODEL}" if given.is_dir() else f"{given} does not exist"
@@ -98,18 +70,7 @@ def opened_model(given: Path) -> SavedModel:
 
 
 def feature_names(saved: SavedModel) -> list[str] | None:
-    """Return what the features of a model are called, where it is known.
-
-    Parameters
-    ----------
-    saved : SavedModel
-        Of a table.
-
-    Returns
-    -------
-    list of str or None
-        One name a feature, from the model or from the file of names that the command wrote beside it.
-    """
+    """Return what the features of a model are called, where it is known."""
     for attribute in ("feature_names_in_", "vocabulary_"):
         if (names := getattr(saved.model, attribute, None)) is not None:
             return [str(name) for name in names]
@@ -127,27 +88,7 @@ def feature_names(saved: SavedModel) -> list[str] | None:
 
 
 def in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None) -> Table:
-    """Bring the columns of a table into the order of the model.
-
-    Parameters
-    ----------
-    table : Table
-        New data.
-    saved : SavedModel
-        Of a table.
-    names : sequence of str or None
-        Its features.
-
-    Returns
-    -------
-    Table
-        The same one where nothing has to be moved, or where one side has no names.
-
-    Raises
-    ------
-    ShapeError
-        If the features are not those of the model.
-    """
+    """Bring the columns of a table into the order of the model."""
     given, source = table.column_names, Path(table.source).name
     if names is None or given is None:
         if table.X.shape[1] != _n_features(saved):

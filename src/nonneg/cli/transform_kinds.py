@@ -30,56 +30,21 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Transformed:
-    """Weights of new data.
+    """Weights of new data."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_samples, n_components) or (n_rows, n_columns, n_endmembers)
-        What `transform` returned.
-    names : sequence of str or None
-        Of the samples.
-    source : str
-        Where the data came from, in a few words.
-    seconds : float
-        How long the transform took.
-    relative_error : float or None
-        The norm of what the components leave of the data, relative to the data; None where weights and
-        components do not multiply to the data.
-    is_table : bool
-        Whether the data came in a format that is written as .csv again.
-    georeference : Any
-        Where a scene lies.
-    """
-
-    weights: FloatArray
-    names: Sequence[str] | None
-    source: str
-    seconds: float
+    weights: FloatArray  # what `transform` returned
+    names: Sequence[str] | None  # of the samples
+    source: str  # where the data came from, in a few words
+    seconds: float  # how long the transform took
+    # The norm of what the components leave of the data, relative to the data; None where weights and
+    # components do not multiply to the data.
     relative_error: float | None = None
-    is_table: bool = False
-    georeference: Any = None
+    is_table: bool = False  # whether the data came in a format that is written as .csv again
+    georeference: Any = None  # where a scene lies
 
 
 def transformed(saved: SavedModel, options: argparse.Namespace) -> Transformed:
-    """Read new data and find their weights.
-
-    Parameters
-    ----------
-    saved : SavedModel
-        The model; some of its parameters are set as the options say.
-    options : Namespace
-        Of the command.
-
-    Returns
-    -------
-    Transformed
-        The weights.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there are options or files that the model has no use for.
-    """
+    """Read new data and find their weights."""
     _check_options(saved, options)
     parameters = saved.model.get_params(deep=False)
     said = {"missing": options.missing, "n_jobs": options.n_jobs, "verbose": 0 if options.quiet else 1}

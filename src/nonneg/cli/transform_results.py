@@ -25,18 +25,7 @@ _SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmembe
 
 
 def check_weights_folder(folder: Path) -> None:
-    """Make sure that weights can be written, and that nothing of a fit is replaced.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they will go.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written, or holds a model.
-    """
+    """Make sure that weights can be written, and that nothing of a fit is replaced."""
     check_output_folder(folder)
     if (folder / MODEL).exists():
         raise OutputError(
@@ -48,31 +37,7 @@ def check_weights_folder(folder: Path) -> None:
 def write_weights(
     folder: Path, saved: SavedModel, found: Transformed, *, csv: bool, maps: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write all files of a transform at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier transform there are replaced.
-    saved : SavedModel
-        The model.
-    found : Transformed
-        The weights.
-    csv : bool
-        Write .csv even where the data were no table.
-    maps : {"npy", "envi"}
-        How maps of a scene are written.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the names of the files.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written; earlier results are unchanged.
-    """
+    """Write all files of a transform at once, or none."""
     record, W = _record(saved, found), found.weights
     with replaced_folder(folder, FILES) as fresh:
         if saved.kind == "cube":
@@ -94,22 +59,7 @@ def write_weights(
 
 
 def summary(record: dict[str, Any], folder: Path, written: Sequence[str]) -> str:
-    """Say in one line what came out, and where it is.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-    folder : Path
-        Where the files are.
-    written : sequence of str
-        Their names.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Say in one line what came out, and where it is."""
     result = record["result"]
     sample, component = _SAMPLES.get(record["model"]["class"], ("sample", "component"))
     said = [

@@ -23,28 +23,7 @@ def results_of_processes(
     n_processes: int,
     time_is_up: Callable[[], bool],
 ) -> Iterator[tuple[Setting, dict[str, Any]]]:
-    """Call a function with each setting in fresh processes and yield the results as they come.
-
-    Parameters
-    ----------
-    task : callable
-        Of a module that a fresh process can import; called with `common` and a setting.
-    settings : sequence of mapping
-        What to run, in the order in which the trials are begun.
-    *common : object
-        Values that every call gets first; they are pickled.
-    n_processes : int
-        How many at once.
-    time_is_up : callable
-        Asked before each trial is begun; True begins no more.
-
-    Yields
-    ------
-    setting : mapping
-        Whose trial has ended.
-    result : dict
-        What the function returned.
-    """
+    """Call a function with each setting in fresh processes and yield the results as they come."""
     waiting = list(settings)[::-1]
     running: dict[Future[dict[str, Any]], Setting] = {}
     strangers = set(multiprocessing.active_children())

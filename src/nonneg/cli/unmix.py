@@ -13,13 +13,7 @@ SCENES = ("samson", "moffett", "indian-pines", "pavia-crop")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The parser of this command.
-    """
+    """Declare the options."""
     parser.add_argument(
         "cube",
         nargs="?",
@@ -88,18 +82,7 @@ def _add_scene_arguments(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, unmix, write.
-
-    Parameters
-    ----------
-    options : Namespace
-        As `add_arguments` declares them.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Read, unmix, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import Unmixing
     from nonneg.cli.unmix_results import endmember_table, write_scene_results

@@ -30,26 +30,7 @@ FILES = frozenset(
 def write_scene_results(
     folder: Path, model: Any, scene: Scene, *, seconds: float, maps: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of an unmixed scene at once, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; results of an earlier run there are replaced.
-    model : Unmixing
-        Fitted.
-    scene : Scene
-        What it was fitted to.
-    seconds : float
-        How long the fit took.
-    maps : {"npy", "envi"}
-        How maps are written.
-
-    Returns
-    -------
-    tuple
-        The contents of result.json, and the paths of the files, the report last.
-    """
+    """Write all files of an unmixed scene at once, or none."""
     match = None if scene.library is None else model.match(scene.library)
     names = _names(model.n_endmembers_, match)
     record = _record(model, scene, match, names, seconds)
@@ -75,18 +56,7 @@ def write_scene_results(
 
 
 def endmember_table(record: dict[str, Any]) -> str:
-    """Lay the endmembers out as a table for the terminal.
-
-    Parameters
-    ----------
-    record : dict
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Lay the endmembers out as a table for the terminal."""
     headings = {
         "endmember": "endmember",
         "row": "row",

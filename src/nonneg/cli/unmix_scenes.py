@@ -22,55 +22,20 @@ _SIZE = (80, 100, 120)
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene and what is known of it.
+    """A scene and what is known of it."""
 
-    Attributes
-    ----------
-    cube : Cube
-        The scene.
-    title : str
-        What it is.
-    n_endmembers : int or None
-        How many pure spectra are looked for.
-    mask : array of bool or None
-        Which pixels count.
-    library : SpectralLibrary or None
-        Spectra to compare with.
-    known_as : str
-        What the spectra of the library are, as in "degrees from the true ones".
-    truth_maps : array of shape (n_rows, n_columns, n_materials) or None
-        Known abundances, in the order of the library.
-    """
-
-    cube: Cube
-    title: str
-    n_endmembers: int | None
-    mask: Any = None
-    library: SpectralLibrary | None = None
+    cube: Cube  # the scene
+    title: str  # what it is
+    n_endmembers: int | None  # how many pure spectra are looked for
+    mask: Any = None  # which pixels count
+    library: SpectralLibrary | None = None  # spectra to compare with
+    # What the spectra of the library are, as in "degrees from the true ones".
     known_as: str = "those of the library"
-    truth_maps: Any = None
+    truth_maps: Any = None  # known abundances, in the order of the library
 
 
 def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
-    """Open the scene that was asked for.
-
-    Parameters
-    ----------
-    options : Namespace
-        Of the command.
-    known : sequence of str
-        Names of real scenes.
-
-    Returns
-    -------
-    Scene
-        With its mask, and a library where there is one.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no scene, or two, or no number of endmembers.
-    """
+    """Open the scene that was asked for."""
     if (options.cube is None) is not options.example:
         raise InvalidParameterError(
             f"Give a file with a cube, the name of a real scene ({', '.join(known)}) or --example: one of "

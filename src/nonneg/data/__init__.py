@@ -11,38 +11,12 @@ __all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix", "is_dask"]
 
 
 def is_dask(X: Any) -> bool:
-    """Tell whether X is a dask array, without importing dask.
-
-    Parameters
-    ----------
-    X : Any
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for a dask array.
-    """
+    """Tell whether X is a dask array, without importing dask."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
 def as_data_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> DataMatrix:
-    """Wrap entries in the holder that fits them.
-
-    Parameters
-    ----------
-    X : array, SciPy sparse matrix, dask array or DataMatrix
-        The entries, one data point a row. Nothing is checked here.
-    weights : array of shape (n_rows,), optional
-        Row weights.
-    mask : bool array or sparse matrix, optional
-        True where observed.
-
-    Returns
-    -------
-    DataMatrix
-        The holder; a DataMatrix is returned as it is.
-    """
+    """Wrap entries in the holder that fits them."""
     if isinstance(X, DataMatrix):
         return X
     if is_dask(X):

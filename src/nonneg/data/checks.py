@@ -37,32 +37,7 @@ def checked_data(
     who: str = "factorize",
     masks: bool = True,
 ) -> DataMatrix:
-    """Wrap the data after checking type, shape and entries.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, dask array or nested sequence of shape (n_samples, n_features)
-        The data; never changed.
-    sample_weight : array of shape (n_samples,), optional
-        Nonnegative row weights.
-    mask : bool array or sparse matrix of the shape of X, optional
-        True where observed.
-    missing : {"error", "mask"}
-        What NaN means: an error, or an entry that was not observed.
-    positive : bool
-        Whether the loss is infinite at zero entries.
-    signed : bool
-        Whether negative entries are allowed.
-    who : str
-        Named in messages.
-    masks : bool
-        Whether the caller takes `missing`, which messages then advise.
-
-    Returns
-    -------
-    DataMatrix
-        The holder.
-    """
+    """Wrap the data after checking type, shape and entries."""
     if isinstance(X, DataMatrix):
         return X
     X = _checked_form(X, who)
@@ -79,20 +54,7 @@ def checked_data(
 
 
 def refuse_unread_forms(X: Any, who: str) -> None:
-    """Refuse what other libraries' conversion would take for something else, or fail on without a word.
-
-    Parameters
-    ----------
-    X : Any
-        What the user gave.
-    who : str
-        Named in messages.
-
-    Raises
-    ------
-    DataTypeError
-        For masked arrays, whose mask would be lost, data frames of Dask, and what is no table.
-    """
+    """Refuse what other libraries' conversion would take for something else, or fail on without a word."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
             f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
@@ -283,25 +245,7 @@ def _observed_zero(data: DataMatrix) -> bool:
 
 
 def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
-    """Return the place and value of the first observed entry that meets a condition.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    condition : callable
-        Takes the namespace and a dense block, returns a bool array.
-
-    Returns
-    -------
-    tuple
-        Row, column and value.
-
-    Raises
-    ------
-    LookupError
-        If there is none.
-    """
+    """Return the place and value of the first observed entry that meets a condition."""
     offset = 0
     for block in _local_blocks(data):
         for start, stop in block.row_blocks(1 << 20):

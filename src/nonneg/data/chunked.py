@@ -36,17 +36,7 @@ def _pick(result: Any, group: int, index: int | None) -> Any:
 
 
 class ChunkedMatrix(DataMatrix):
-    """A dask array chunked by rows.
-
-    Parameters
-    ----------
-    array : dask.array.Array of shape (n_rows, n_columns)
-        The entries. Chunks of columns are joined.
-    weights : array of shape (n_rows,), optional
-        Row weights.
-    mask : bool array or dask array, optional
-        True where observed.
-    """
+    """A dask array chunked by rows."""
 
     kind = "dask"
 
@@ -90,26 +80,7 @@ class ChunkedMatrix(DataMatrix):
     def row_pass(
         self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
-        """Call the function on every chunk, on the workers.
-
-        Parameters
-        ----------
-        function : callable
-            Takes the block, the rows of the lefts and the shared values.
-        *lefts : dask.array.Array
-            Arrays with one row a data point, aligned with the chunks.
-        n_out : int
-            How many arrays with one row a data point the function returns.
-        **shared : Any
-            Sent to the workers once.
-
-        Returns
-        -------
-        lefts : tuple of dask.array.Array
-            The new rows, computed and kept on the workers.
-        sums : tuple
-            The small results, summed in the order of the chunks.
-        """
+        """Call the function on every chunk, on the workers."""
         parts = [self._left_blocks(left) for left in lefts]
         sent = dask.delayed(shared, pure=False, traverse=False)
         call = dask.delayed(_on_block, pure=False)
@@ -141,49 +112,16 @@ class ChunkedMatrix(DataMatrix):
         return da.concatenate(arrays, axis=0)
 
     def times(self, right: Array) -> LeftArray:
-        """Return X right.
-
-        Parameters
-        ----------
-        right : array of shape (n_columns, k)
-            The right factor.
-
-        Returns
-        -------
-        dask.array.Array of shape (n_rows, k)
-            On the workers.
-        """
+        """Return X right."""
         (product,), _ = self.row_pass(_times, right=right)
         return product
 
     def transposed_times(self, left: LeftArray) -> Array:
-        """Return X' diag(weights) left.
-
-        Parameters
-        ----------
-        left : dask.array.Array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        array of shape (n_columns, k)
-            Local.
-        """
+        """Return X' diag(weights) left."""
         return self.row_pass(_transposed_times, left, n_out=0)[1][0]
 
     def row_gram(self, left: LeftArray) -> Array:
-        """Return left' diag(weights) left.
-
-        Parameters
-        ----------
-        left : dask.array.Array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        array of shape (k, k)
-            Local.
-        """
+        """Return left' diag(weights) left."""
         return self.row_pass(_row_gram, left, n_out=0)[1][0]
 
     def _facts(self) -> tuple[float, float, float, int]:
@@ -192,114 +130,45 @@ class ChunkedMatrix(DataMatrix):
         return self._known_facts
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries.
-
-        Returns
-        -------
-        float
-            One pass over the data serves all such sums.
-        """
+        """Return the weighted sum of the squared entries."""
         return self._facts()[0]
 
     def total(self) -> float:
-        """Return the weighted sum of the entries.
-
-        Returns
-        -------
-        float
-            Of the observed ones.
-        """
+        """Return the weighted sum of the entries."""
         return self._facts()[1]
 
     def observed_weight(self) -> float:
-        """Return the weighted number of observed entries.
-
-        Returns
-        -------
-        float
-            Rows times columns where nothing is missing.
-        """
+        """Return the weighted number of observed entries."""
         return self._facts()[2]
 
     def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero.
-
-        Returns
-        -------
-        int
-            Missing entries count as zeros.
-        """
+        """Return the number of entries that are not zero."""
         return int(self._facts()[3])
 
     def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry.
-
-        Returns
-        -------
-        tuple of float
-            NaN if there is one.
-        """
+        """Return the smallest and the largest entry."""
         found = self.row_pass(_extremes, n_out=0)[1][0]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
     def place_left(self, array: Any) -> LeftArray:
-        """Cut an array into the chunks of the data.
-
-        Parameters
-        ----------
-        array : array
-            One row a data point.
-
-        Returns
-        -------
-        dask.array.Array
-            Aligned with the data.
-        """
+        """Cut an array into the chunks of the data."""
         if isinstance(array, da.Array):
             return array.rechunk((self.row_chunks, -1)).astype(self.dtype)
         array = self.place(array)
         return da.from_array(array, chunks=(self.row_chunks, array.shape[1]))
 
     def place(self, array: Any) -> Array:
-        """Bring an array to the namespace and dtype of the chunks.
-
-        Parameters
-        ----------
-        array : array
-            Small.
-
-        Returns
-        -------
-        array
-            Local.
-        """
+        """Bring an array to the namespace and dtype of the chunks."""
         return self.xp.asarray(np.ascontiguousarray(array), dtype=self.dtype)
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
-        """Yield the chunks one by one, brought to this process.
-
-        Yields
-        ------
-        LocalMatrix
-            A chunk.
-        """
+        """Yield the chunks one by one, brought to this process."""
         for entries, weights, mask in zip(self._entries, self._weights, self._masks, strict=True):
             entries, mask = dask.compute(entries, mask)
             yield local_matrix(entries, weights=weights, mask=mask)
 
     def take_rows(self, rows: Any) -> Array:
-        """Return the given rows.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their indices.
-
-        Returns
-        -------
-        array
-            Dense and local.
-        """
+        """Return the given rows."""
         taken = self.array[np.asarray(rows, dtype=np.int64)].compute()
         return taken.toarray() if hasattr(taken, "toarray") else taken
 

@@ -14,19 +14,7 @@ from nonneg.kernels.host_views import is_host_tensor, shared
 
 
 class DenseMatrix(LocalMatrix):
-    """A dense array; missing entries hold zero.
-
-    Parameters
-    ----------
-    array : array of shape (n_rows, n_columns)
-        The entries, float32 or float64.
-    xp : namespace
-        The array's namespace.
-    weights : array of shape (n_rows,), optional
-        Row weights, in the array's namespace and dtype.
-    observed : Observed, optional
-        Which entries count.
-    """
+    """A dense array; missing entries hold zero."""
 
     def __init__(
         self, array: Array, xp: Any, *, weights: Array | None = None, observed: Observed | None = None
@@ -40,18 +28,7 @@ class DenseMatrix(LocalMatrix):
         self.observed = observed
 
     def times(self, right: Array) -> LeftArray:
-        """Return X right.
-
-        Parameters
-        ----------
-        right : array of shape (n_columns, k)
-            The right factor.
-
-        Returns
-        -------
-        array of shape (n_rows, k)
-            The product.
-        """
+        """Return X right."""
         if self.kind != "dense":
             return self.array @ right
         out = np.empty((self.shape[0], right.shape[1]), dtype=self.dtype)
@@ -67,18 +44,7 @@ class DenseMatrix(LocalMatrix):
         return 0.2 * 2.0 * self.shape[0] * self.shape[1] * factor.shape[1]
 
     def transposed_times(self, left: LeftArray) -> Array:
-        """Return X' diag(weights) left.
-
-        Parameters
-        ----------
-        left : array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        array of shape (n_columns, k)
-            The product.
-        """
+        """Return X' diag(weights) left."""
         left = self.weighted(left)
         if self.kind == "dense":
             # The same product with its transpose as the result: BLAS writes it faster by a tenth, in
@@ -104,26 +70,14 @@ class DenseMatrix(LocalMatrix):
         return total
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the weighted sum of the squared entries."""
         if self.kind == "dense":
             squares = self._row_squares(np.float64)
             return float(squares.sum() if self.weights is None else squares @ self.weights)
         return self._block_sum(lambda values: values * values)
 
     def squared_row_norms(self) -> Array:
-        """Return the sum of the squared entries of every row.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Without the weights.
-        """
+        """Return the sum of the squared entries of every row."""
         if self.kind != "dense":
             return super().squared_row_norms()
         return self._row_squares(self.dtype)
@@ -141,51 +95,22 @@ class DenseMatrix(LocalMatrix):
         return out
 
     def total(self) -> float:
-        """Return the weighted sum of the entries.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the weighted sum of the entries."""
         return self._block_sum(lambda values: values)
 
     def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero.
-
-        Returns
-        -------
-        int
-            Missing entries count as zeros.
-        """
+        """Return the number of entries that are not zero."""
         if self.kind == "dense":
             return int(np.count_nonzero(self.array))
         blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
         return sum(int(self.xp.count_nonzero(block)) for block in blocks)
 
     def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry.
-
-        Returns
-        -------
-        tuple of float
-            NaN if there is one.
-        """
+        """Return the smallest and the largest entry."""
         return float(self.xp.min(self.array)), float(self.xp.max(self.array))
 
     def place(self, array: Any) -> Array:
-        """Bring an array to the namespace, dtype and device of the data.
-
-        Parameters
-        ----------
-        array : array
-            A NumPy array, or one that is there already.
-
-        Returns
-        -------
-        array
-            Contiguous.
-        """
+        """Bring an array to the namespace, dtype and device of the data."""
         if self.kind == "dense":
             return np.ascontiguousarray(array, dtype=self.dtype)
         if isinstance(array, np.ndarray):
@@ -193,60 +118,21 @@ class DenseMatrix(LocalMatrix):
         return self.xp.asarray(array, dtype=self.dtype, device=self.array.device)
 
     def take_rows(self, rows: Any) -> Array:
-        """Return the given rows.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their indices.
-
-        Returns
-        -------
-        array
-            Dense.
-        """
+        """Return the given rows."""
         index = self.xp.asarray(np.asarray(rows, dtype=np.int64), device=self.array.device)
         return self.xp.take(self.array, index, axis=0)
 
     def raw_rows(self) -> Any:
-        """Return the entries as compiled kernels read them.
-
-        Returns
-        -------
-        numpy.ndarray or None
-            None where they are not in the memory of the host or not in row order.
-        """
+        """Return the entries as compiled kernels read them."""
         rows = shared(self.array) if is_host_tensor(self.array) else self.array
         return rows if isinstance(rows, np.ndarray) and rows.flags.c_contiguous else None
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range.
-
-        Returns
-        -------
-        array
-            A view where possible.
-        """
+        """Return a range of rows."""
         return self.array[start:stop, :]
 
     def select(self, rows: Any) -> DenseMatrix:
-        """Return a holder of some rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        DenseMatrix
-            With their weights and mask.
-        """
+        """Return a holder of some rows."""
         return DenseMatrix(
             self.array[rows, :],
             self.xp,

@@ -13,24 +13,8 @@ from nonneg.data.spectral import to_numpy
 
 
 def fingerprint(data: DataMatrix, *lefts: LeftArray) -> str:
-    """Return a digest of entries, weights, mask and arrays with one row a data point.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    *lefts : left-like array
-        Arrays that belong to the rows.
-
-    Returns
-    -------
-    str
-        Hexadecimal. Another order of the rows, or other chunks, give another one.
-
-    Notes
-    -----
-    One pass over the data, at the speed of hashing (about 1 GB a second).
-    """
+    """Return a digest of entries, weights, mask and arrays with one row a data point."""
+    # One pass over the data, at the speed of hashing (about 1 GB a second).
     _, (digests,) = data.row_pass(_digest, *lefts, n_out=0)
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 

@@ -26,29 +26,8 @@ PIECE = 128
 
 
 def joined_sketch(sketch: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return a sketch of the rows of a sketch and of further rows.
-
-    Parameters
-    ----------
-    sketch : array of shape (n_kept, n_features)
-        A sketch; rows of zeros are free places. Not changed.
-    rows : array of shape (n_rows, n_features)
-        What is added: data points, or another sketch.
-
-    Returns
-    -------
-    array of shape (n_kept, n_features)
-        Exact, row for row, as long as there are free places. Beyond that every squared singular value is
-        lowered by the one after the last that is kept.
-
-    Notes ----- Costs O((n_kept + n_rows)^2 n_features), or O((n_kept + n_rows) n_features^2) where features
-    are fewer; give many rows in pieces. That the squared norm falls by more than n_kept times what any
-    direction loses is what the bound rests on [1]_.
-
-    References
-    ----------
-    .. [1] Ghashami, Liberty, Phillips & Woodruff (2016), SIAM J. Comput. 45(5), 1762-1792, Section 2.
-    """
+    """Return a sketch of the rows of a sketch and of further rows."""
+    # Ghashami, Liberty, Phillips & Woodruff (2016), SIAM J. Comput. 45(5), 1762-1792, Section 2.
     n_kept, n_features = sketch.shape
     stacked = np.concatenate([sketch[np.any(sketch != 0, axis=1)], rows])
     stacked = stacked[np.any(stacked != 0, axis=1)]
@@ -72,20 +51,7 @@ def joined_sketch(sketch: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def leading_direction(sketch: FloatArray) -> tuple[FloatArray, float]:
-    """Return the absolute leading right singular vector of a sketch, and the squared singular value.
-
-    Parameters
-    ----------
-    sketch : array of shape (n_kept, n_features)
-        A sketch of nonnegative rows.
-
-    Returns
-    -------
-    direction : array of shape (n_features,)
-        A nonnegative unit vector; zeros for a sketch of zeros.
-    square : float
-        The sum of the squared projections of the rows sketched is at least this.
-    """
+    """Return the absolute leading right singular vector of a sketch, and the squared singular value."""
     values, left = np.linalg.eigh(sketch @ sketch.T)
     direction: Any = np.abs(left[:, -1] @ sketch)
     length = float(np.linalg.norm(direction))

@@ -19,52 +19,19 @@ from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
 
 
 def to_numpy(array: Array) -> Float64Array:
-    """Return a small array of any namespace as a NumPy array of float64.
-
-    Parameters
-    ----------
-    array : array
-        On any device.
-
-    Returns
-    -------
-    array
-        On the host.
-    """
+    """Return a small array of any namespace as a NumPy array of float64."""
     if not isinstance(array, np.ndarray) and (is_torch_array(array) or is_cupy_array(array)):
         array = to_device(array, "cpu")
     return np.asarray(array, dtype=np.float64)
 
 
 def precision(data: DataMatrix) -> float:
-    """Return the distance from 1 to the next number of the data's type.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    float
-        Such as 2.2e-16.
-    """
+    """Return the distance from 1 to the next number of the data's type."""
     return float(data.xp.finfo(data.dtype).eps)
 
 
 def gram_matrix(data: DataMatrix) -> Float64Array:
-    """Return X' diag(weights) X.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    array of shape (n_columns, n_columns)
-        Summed in float64, on the host.
-    """
+    """Return X' diag(weights) X."""
     _, (gram,) = data.row_pass(_block_gram, n_out=0)
     gram = to_numpy(gram)
     return 0.5 * (gram + gram.T)
@@ -93,20 +60,7 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 
 
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
-    """Return X' diag(weights) X V.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    V : array of shape (n_columns, b)
-        Vectors in columns.
-
-    Returns
-    -------
-    array of shape (n_columns, b)
-        On the host.
-    """
+    """Return X' diag(weights) X V."""
     _, (product,) = data.row_pass(_gram_product, n_out=0, right=data.place(V))
     return to_numpy(product)
 
@@ -116,20 +70,7 @@ def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[A
 
 
 def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Turn the vectors of small singular values among themselves, so that their values are exact.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    V : array of shape (n_columns, k)
-        Leading right singular vectors.
-
-    Returns
-    -------
-    tuple of array
-        The vectors, and the singular values in descending order.
-    """
+    """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
     _, (gram,) = data.row_pass(_projected_gram, n_out=0, right=data.place(V))

@@ -23,39 +23,10 @@ def block_lanczos(
     tol: float,
     max_passes: int = 300,
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator.
-
-    Parameters
-    ----------
-    apply : callable
-        Multiplies an array of shape (order, b) by the operator.
-    order : int
-        The number of rows and columns of the operator.
-    k : int
-        How many pairs.
-    rng : numpy.random.Generator
-        For the start, and for fresh directions once an invariant space is exhausted.
-    tol : float
-        Residual norms are brought below `tol` times the largest eigenvalue.
-    max_passes : int
-        The largest number of calls of `apply`; what is there by then is returned.
-
-    Returns
-    -------
-    values : array of shape (k,)
-        In descending order.
-    vectors : array of shape (order, k)
-        Orthonormal.
-
-    Notes
-    -----
-    A block finds no more than its width of the vectors of one repeated eigenvalue. Where a found value has
-    that many equals, fresh directions are added until no further one turns up.
-
-    References
-    ----------
-    .. [1] Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
-    """
+    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator."""
+    # A block finds no more than its width of the vectors of one repeated eigenvalue. Where a found value has
+    # that many equals, fresh directions are added until no further one turns up.
+    # Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
     width = min(order, max(8, k // 2))
     keep = min(order, k + width)
     limit = min(order, 3 * (k + width))

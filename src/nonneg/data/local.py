@@ -16,22 +16,7 @@ from nonneg.data.sparse import SparseMatrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
-    """Wrap entries that are in this process.
-
-    Parameters
-    ----------
-    X : array or SciPy sparse matrix of shape (n_rows, n_columns)
-        The entries; integers are cast once.
-    weights : array of shape (n_rows,), optional
-        Row weights.
-    mask : bool array or sparse matrix of shape (n_rows, n_columns), optional
-        True where observed. Entries elsewhere are ignored, NaN included.
-
-    Returns
-    -------
-    LocalMatrix
-        A holder.
-    """
+    """Wrap entries that are in this process."""
     if sp.issparse(X):
         return _sparse(X, weights, mask)
     xp = array_namespace(X)

@@ -302,38 +302,12 @@ class LocalMatrix(DataMatrix):
 
 
 def block_rows(n_columns: int, entries: int = 1 << 17) -> int:
-    """Return the number of rows of a block of about so many entries.
-
-    Parameters
-    ----------
-    n_columns : int
-        The length of a row.
-    entries : int
-        The product of rows and columns aimed at.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Return the number of rows of a block of about so many entries."""
     return max(1, entries // max(1, n_columns))
 
 
 def exact_sum(xp: Namespace, values: Array) -> float:
-    """Sum in float64 whatever the dtype.
-
-    Parameters
-    ----------
-    xp : namespace
-        The namespace of the values.
-    values : array
-        What to sum.
-
-    Returns
-    -------
-    float
-        The sum.
-    """
+    """Sum in float64 whatever the dtype."""
     if isinstance(values, np.ndarray):
         return float(np.sum(values, dtype=np.float64))
     return float(xp.sum(values, dtype=xp.float64))

@@ -15,15 +15,9 @@ from nonneg.kernels import DenseGrams, Gram, ListedGrams
 
 @dataclass(frozen=True)
 class MissingAt:
-    """The few entries of a sparse matrix that were not observed.
+    """The few entries of a sparse matrix that were not observed."""
 
-    Parameters
-    ----------
-    pattern : sparse matrix
-        Stored where missing.
-    """
-
-    pattern: Any
+    pattern: Any  # stored where missing
 
 
 class Observed(ABC):
@@ -51,13 +45,7 @@ class Observed(ABC):
 
 
 class ListedObserved(Observed):
-    """A list of the observed entries, or of the missing ones, whichever is shorter.
-
-    Parameters
-    ----------
-    mask : bool array, sparse matrix or MissingAt of shape (n_rows, n_columns)
-        True where observed.
-    """
+    """A list of the observed entries, or of the missing ones, whichever is shorter."""
 
     def __init__(self, mask: Any) -> None:
         if isinstance(mask, MissingAt):
@@ -90,97 +78,34 @@ class ListedObserved(Observed):
         return ListedGrams(base, 1.0 if self.lists_observed else -1.0, other, indptr, indices)
 
     def left_gram(self, right: Array) -> ListedGrams:
-        """Return the Gram matrix of each row's problem.
-
-        Parameters
-        ----------
-        right : array of shape (n_columns, k)
-            The right factor.
-
-        Returns
-        -------
-        ListedGrams
-            Not written out.
-        """
+        """Return the Gram matrix of each row's problem."""
         return self._gram(right, self.listed.indptr, self.listed.indices)
 
     def right_gram(self, left: Array) -> ListedGrams:
-        """Return the Gram matrix of each column's problem.
-
-        Parameters
-        ----------
-        left : array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        ListedGrams
-            Not written out.
-        """
+        """Return the Gram matrix of each column's problem."""
         return self._gram(left, *self._columns)
 
     def weight(self, weights: Array | None) -> float:
-        """Return the weighted number of observed entries.
-
-        Parameters
-        ----------
-        weights : array or None
-            The row weights.
-
-        Returns
-        -------
-        float
-            The sum of weights over the observed entries.
-        """
+        """Return the weighted number of observed entries."""
         listed = np.diff(self.listed.indptr).astype(np.float64)
         counts = listed if self.lists_observed else self.shape[1] - listed
         return float(counts.sum() if weights is None else counts @ weights)
 
     def rows(self, rows: Any) -> ListedObserved:
-        """Return the pattern of some rows.
-
-        Parameters
-        ----------
-        rows : slice or array
-            The rows.
-
-        Returns
-        -------
-        ListedObserved
-            Their pattern, listed the same way.
-        """
+        """Return the pattern of some rows."""
         part = object.__new__(ListedObserved)
         part.lists_observed = self.lists_observed
         part._set(self.listed[rows])
         return part
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as 0/1 entries.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range.
-
-        Returns
-        -------
-        array
-            Of int8.
-        """
+        """Return a range of rows as 0/1 entries."""
         listed = self.listed[start:stop].toarray().astype(np.int8)
         return listed if self.lists_observed else 1 - listed
 
 
 class ArrayObserved(Observed):
-    """A dense 0/1 array of any namespace.
-
-    Parameters
-    ----------
-    mask : array of shape (n_rows, n_columns)
-        1 where observed, in the dtype of the data.
-    xp : namespace
-        Its namespace.
-    """
+    """A dense 0/1 array of any namespace."""
 
     def __init__(self, mask: Array, xp: Any) -> None:
         self.mask = mask
@@ -192,77 +117,22 @@ class ArrayObserved(Observed):
         return DenseGrams(self.xp.reshape(mask @ pairs, (mask.shape[0], k, k)))
 
     def left_gram(self, right: Array) -> DenseGrams:
-        """Return the Gram matrix of each row's problem.
-
-        Parameters
-        ----------
-        right : array of shape (n_columns, k)
-            The right factor.
-
-        Returns
-        -------
-        DenseGrams
-            One matrix a row.
-        """
+        """Return the Gram matrix of each row's problem."""
         return self._gram(self.mask, right)
 
     def right_gram(self, left: Array) -> DenseGrams:
-        """Return the Gram matrix of each column's problem.
-
-        Parameters
-        ----------
-        left : array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        DenseGrams
-            One matrix a column.
-        """
+        """Return the Gram matrix of each column's problem."""
         return self._gram(self.mask.T, left)
 
     def weight(self, weights: Array | None) -> float:
-        """Return the weighted number of observed entries.
-
-        Parameters
-        ----------
-        weights : array or None
-            The row weights.
-
-        Returns
-        -------
-        float
-            The sum of weights over the observed entries.
-        """
+        """Return the weighted number of observed entries."""
         counts = self.xp.sum(self.mask, axis=1)
         return float(self.xp.sum(counts if weights is None else counts * weights))
 
     def rows(self, rows: Any) -> ArrayObserved:
-        """Return the pattern of some rows.
-
-        Parameters
-        ----------
-        rows : slice or array
-            The rows.
-
-        Returns
-        -------
-        ArrayObserved
-            Their pattern.
-        """
+        """Return the pattern of some rows."""
         return ArrayObserved(self.mask[rows, :], self.xp)
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as 0/1 entries.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range.
-
-        Returns
-        -------
-        array
-            In the dtype of the data.
-        """
+        """Return a range of rows as 0/1 entries."""
         return self.mask[start:stop, :]

@@ -15,60 +15,21 @@ NORMS = ("l1", "l2", "max")
 
 
 def scaled_rows(data: DataMatrix, scale: LeftArray) -> DataMatrix:
-    """Return the data with every row multiplied by a factor, without a copy of the entries.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    scale : left-like array of shape (n_rows, 1)
-        The factors, beside the data.
-
-    Returns
-    -------
-    DataMatrix
-        A view.
-    """
+    """Return the data with every row multiplied by a factor, without a copy of the entries."""
     if isinstance(data, LocalMatrix):
         return ScaledMatrix(data, row_scale=scale)
     return ScaledBlocks(data, scale)
 
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
-    """Return the data with points of norm 1, without a copy of the entries; points of zeros stay.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    norm : {"l1", "l2", "max"}
-        Which norm becomes 1.
-
-    Returns
-    -------
-    DataMatrix
-        A view.
-    """
+    """Return the data with points of norm 1, without a copy of the entries; points of zeros stay."""
     _check_norm(norm)
     (scale,), _ = data.row_pass(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
 
 
 def row_norms(data: DataMatrix, norm: str = "l2") -> LeftArray:
-    """Return the norm of every point.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    norm : {"l1", "l2", "max"}
-        Which norm.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, 1)
-        Beside the data.
-    """
+    """Return the norm of every point."""
     _check_norm(norm)
     return data.row_pass(_norms, norm=norm)[0][0]
 

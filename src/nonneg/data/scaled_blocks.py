@@ -12,15 +12,7 @@ from nonneg.data.views import ScaledMatrix
 
 
 class ScaledBlocks(DataMatrix):
-    """Scaled rows of data that lie in blocks elsewhere: each block becomes a `ScaledMatrix` where it lies.
-
-    Parameters
-    ----------
-    base : DataMatrix
-        The data.
-    row_scale : left-like array of shape (n_rows, 1)
-        Factors of the rows, beside the data.
-    """
+    """Scaled rows of data that lie in blocks elsewhere: each block becomes a `ScaledMatrix` where it lies."""
 
     def __init__(self, base: DataMatrix, row_scale: LeftArray) -> None:
         self.base = base

@@ -27,28 +27,10 @@ _TOL, _SMALL = 1e-8, 1e-2
 
 
 def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float64Array:
-    """Return the k largest singular values in descending order.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions, missing entries are zeros.
-    k : int
-        How many, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For the start of the Lanczos method, where it is used.
-
-    Returns
-    -------
-    array of shape (k,)
-        Exact to about eps^(3/4) of the largest one, eps being the precision of the data's type.
-
-    Notes
-    -----
-    With m the shorter side and n the longer one (m is the number of columns for chunked and weighted data):
-    n m^2 + O(m^3) operations where the Gram matrix is formed, else 10 to 60 passes with blocks of k / 2
-    vectors and O(m k) memory.
-    """
+    """Return the k largest singular values in descending order."""
+    # With m the shorter side and n the longer one (m is the number of columns for chunked and weighted data):
+    # n m^2 + O(m^3) operations where the Gram matrix is formed, else 10 to 60 passes with blocks of k / 2
+    # vectors and O(m k) memory.
     check_count(data, k)
     if data.shape[0] < data.shape[1] and can_be_transposed(data):
         data = transposed(data)  # type: ignore[arg-type]
@@ -67,20 +49,7 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
 
 
 def gram_is_cheaper(data: DataMatrix, k: int) -> bool:
-    """Tell whether forming the Gram matrix takes less work than Lanczos.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        How many values are wanted.
-
-    Returns
-    -------
-    bool
-        Always False beyond `FORM_LIMIT` columns.
-    """
+    """Tell whether forming the Gram matrix takes less work than Lanczos."""
     n_rows, n_columns = (float(side) for side in data.shape)
     if n_columns > FORM_LIMIT:
         return False

@@ -16,17 +16,7 @@ from nonneg.data.observed import Observed
 
 
 class SparseMatrix(LocalMatrix):
-    """A CSR matrix; entries that are not stored are zeros.
-
-    Parameters
-    ----------
-    csr : scipy.sparse CSR matrix of shape (n_rows, n_columns)
-        The entries, float32 or float64, without duplicates.
-    weights : array of shape (n_rows,), optional
-        Row weights.
-    observed : Observed, optional
-        Which entries count.
-    """
+    """A CSR matrix; entries that are not stored are zeros."""
 
     kind = "sparse"
 
@@ -44,33 +34,11 @@ class SparseMatrix(LocalMatrix):
         return sp.csr_array(self.csr.T.tocsr())
 
     def times(self, right: Array) -> LeftArray:
-        """Return X right.
-
-        Parameters
-        ----------
-        right : array of shape (n_columns, k)
-            The right factor.
-
-        Returns
-        -------
-        array of shape (n_rows, k)
-            The product.
-        """
+        """Return X right."""
         return kernels.sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
 
     def transposed_times(self, left: LeftArray) -> Array:
-        """Return X' diag(weights) left.
-
-        Parameters
-        ----------
-        left : array of shape (n_rows, k)
-            The left factor.
-
-        Returns
-        -------
-        array of shape (n_columns, k)
-            The product.
-        """
+        """Return X' diag(weights) left."""
         turned = self.transposed
         return kernels.sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))
 
@@ -78,56 +46,26 @@ class SparseMatrix(LocalMatrix):
         return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the weighted sum of the squared entries."""
         data = self.csr.data.astype(np.float64, copy=False)
         return float(data @ data) if self.weights is None else float(data @ (data * self._entry_weights()))
 
     def squared_row_norms(self) -> Array:
-        """Return the sum of the squared entries of every row.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Without the weights.
-        """
+        """Return the sum of the squared entries of every row."""
         return np.asarray(self.csr.multiply(self.csr).sum(axis=1), dtype=self.dtype).ravel()
 
     def total(self) -> float:
-        """Return the weighted sum of the entries.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the weighted sum of the entries."""
         if self.weights is None:
             return exact_sum(np, self.csr.data)
         return float(self.csr.data @ self._entry_weights())
 
     def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero.
-
-        Returns
-        -------
-        int
-            Missing entries count as zeros.
-        """
+        """Return the number of entries that are not zero."""
         return int(np.count_nonzero(self.csr.data))
 
     def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry, zeros that are not stored included.
-
-        Returns
-        -------
-        tuple of float
-            NaN if there is one.
-        """
+        """Return the smallest and the largest entry, zeros that are not stored included."""
         data = self.csr.data
         if data.size == 0:
             return 0.0, 0.0
@@ -137,73 +75,23 @@ class SparseMatrix(LocalMatrix):
         return low, high
 
     def place(self, array: Any) -> Array:
-        """Bring an array to the dtype of the data.
-
-        Parameters
-        ----------
-        array : array
-            Any NumPy array.
-
-        Returns
-        -------
-        array
-            Contiguous.
-        """
+        """Bring an array to the dtype of the data."""
         return np.ascontiguousarray(array, dtype=self.dtype)
 
     def take_rows(self, rows: Any) -> Array:
-        """Return the given rows.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their indices.
-
-        Returns
-        -------
-        array
-            Dense.
-        """
+        """Return the given rows."""
         return self.csr[np.asarray(rows, dtype=np.int64)].toarray()
 
     def raw_rows(self) -> tuple[Any, Any, Any]:
-        """Return the entries as compiled kernels read them.
-
-        Returns
-        -------
-        tuple of three numpy.ndarray
-            indptr, indices and data.
-        """
+        """Return the entries as compiled kernels read them."""
         return self.csr.indptr, self.csr.indices, self.csr.data
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows, made dense.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range.
-
-        Returns
-        -------
-        array
-            Dense.
-        """
+        """Return a range of rows, made dense."""
         return self.csr[start:stop].toarray()
 
     def select(self, rows: Any) -> SparseMatrix:
-        """Return a holder of some rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        SparseMatrix
-            With their weights and mask.
-        """
+        """Return a holder of some rows."""
         return SparseMatrix(
             self.csr[rows],
             weights=None if self.weights is None else self.weights[rows],

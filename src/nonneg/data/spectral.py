@@ -28,88 +28,38 @@ _MAX_PASSES = 300
 
 @dataclass(frozen=True)
 class SingularValueBounds:
-    """Leading singular values between two bounds each.
+    """Leading singular values between two bounds each."""
 
-    Attributes
-    ----------
-    lower : array of shape (k,)
-        The norms of X v for orthonormal vectors v, which never exceed the true values by more than rounding.
-    upper : array of shape (k,)
-        Their squares increased by the norm of the residual X'X v - s^2 v and by an allowance for rounding.
-    squared_norm : float
-        The (weighted) squared Frobenius norm of X.
-    """
-
+    # The norms of X v for orthonormal vectors v, which never exceed the true values by more than rounding.
     lower: Float64Array
+    # Their squares increased by the norm of the residual X'X v - s^2 v and by an allowance for rounding.
     upper: Float64Array
-    squared_norm: float
+    squared_norm: float  # the (weighted) squared Frobenius norm of X
 
 
 class SvdFloor(NamedTuple):
-    """Bounds of the smallest error of any factorization of rank k.
+    """Bounds of the smallest error of any factorization of rank k."""
 
-    Attributes
-    ----------
-    relative_error : float
-        No W and B of k columns have a smaller ||X - W B'|| / ||X||: a value that is not overstated.
-    estimate : float
-        The same without the allowances: what the computed singular values say.
-    norm : float
-        The (weighted) Frobenius norm of X.
-    """
-
+    # No W and B of k columns have a smaller ||X - W B'|| / ||X||: a value that is not overstated.
     relative_error: float
-    estimate: float
-    norm: float
+    estimate: float  # the same without the allowances: what the computed singular values say
+    norm: float  # the (weighted) Frobenius norm of X
 
 
 class TruncatedSvd(NamedTuple):
-    """Leading singular triplets: X ~ U diag(s) V'.
+    """Leading singular triplets: X ~ U diag(s) V'."""
 
-    Attributes
-    ----------
-    U : left-like array of shape (n_rows, k)
-        Orthonormal in the inner product of the row weights; zero columns where s is numerically zero.
-    s : array of shape (k,)
-        Singular values in descending order (float64, on the host).
-    V : array of shape (n_columns, k)
-        Orthonormal (float64, on the host).
-    """
-
+    # Orthonormal in the inner product of the row weights; zero columns where s is numerically zero.
     U: LeftArray
-    s: Float64Array
-    V: Float64Array
+    s: Float64Array  # singular values in descending order (float64, on the host)
+    V: Float64Array  # orthonormal (float64, on the host)
 
 
 def truncated_svd(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> TruncatedSvd:
-    """Return the k leading singular triplets.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        How many, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        None starts from vectors that depend on the number of columns alone; otherwise they are drawn from
-        here.
-    tol : float, optional
-        Residual norms ||X'X v - s^2 v|| are brought below `tol` times the largest squared singular value.
-        About 1e-12 by default, and 100 times the precision of the data's type where that is larger.
-    max_passes : int
-        The largest number of passes over the data (Lanczos only).
-
-    Returns
-    -------
-    TruncatedSvd
-        U, s and V. The sign of each pair makes the largest entry of the column of V positive.
-
-    Notes
-    -----
-    Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
-    """
+    """Return the k leading singular triplets."""
+    # Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
     _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     V, s = resolve_small(data, V)
     V *= _signs(V)
@@ -121,72 +71,22 @@ def truncated_svd(
 def leading_vectors(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> Float64Array:
-    """Return the k leading right singular vectors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        How many, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        See `truncated_svd`.
-    tol : float, optional
-        See `truncated_svd`.
-    max_passes : int
-        See `truncated_svd`.
-
-    Returns
-    -------
-    array of shape (n_columns, k)
-        Orthonormal (float64, on the host); the largest entry of each column is positive.
-    """
+    """Return the k leading right singular vectors."""
     _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     return V * _signs(V)
 
 
 def numerical_noise(data: DataMatrix, largest: float) -> float:
-    """Return the size below which a computed singular value is rounding.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    largest : float
-        The largest singular value.
-
-    Returns
-    -------
-    float
-        10 eps^(3/4) of the largest, or NumPy's max(shape) eps of it where that is more.
-    """
+    """Return the size below which a computed singular value is rounding."""
     eps = precision(data)
     return largest * max(10 * eps**0.75, max(data.shape) * eps)
 
 
 def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> SingularValueBounds:
-    """Return bounds from below and above of the k largest singular values.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        How many, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        See `truncated_svd`.
-
-    Returns
-    -------
-    SingularValueBounds
-        Lower and upper bounds.
-
-    Notes
-    -----
-    A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm of
-    each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
-    orthogonal to a leading vector, which Gaussian vectors are with probability 0.
-    """
+    """Return bounds from below and above of the k largest singular values."""
+    # A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm
+    # of each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
+    # orthogonal to a leading vector, which Gaussian vectors are with probability 0.
     _, V = leading_pairs(data, k, rng=rng)
     product = apply_gram(data, V)
     squares = np.einsum("ij,ij->j", V, product)
@@ -199,27 +99,8 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
 
 
 def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
-    """Return a floor of the relative error of every factorization of rank k, nonnegative or not.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, complete; row weights count like repetitions.
-    k : int
-        The rank. From the smaller side of X on, the floor is 0.
-    rng : None, int, Generator, RandomState or SeedSequence
-        See `truncated_svd`.
-
-    Returns
-    -------
-    SvdFloor
-        sqrt(||X||^2 - s_1^2 - ... - s_k^2) / ||X|| with the upper bounds of the s_i, so that it is not
-        overstated.
-
-    References
-    ----------
-    .. [1] Eckart & Young (1936), Psychometrika 1, 211-218.
-    """
+    """Return a floor of the relative error of every factorization of rank k, nonnegative or not."""
+    # Eckart & Young (1936), Psychometrika 1, 211-218.
     if data.has_missing:
         raise InvalidParameterError(
             "The floor of the truncated SVD needs complete data, and entries are missing. "
@@ -243,15 +124,7 @@ def _noise_level(data: DataMatrix, s: Float64Array) -> float:
 
 
 def check_count(data: DataMatrix, k: int) -> None:
-    """Refuse a number of singular values that the data do not have.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        How many are asked for.
-    """
+    """Refuse a number of singular values that the data do not have."""
     if not 1 <= k <= min(data.shape):
         raise InvalidParameterError(
             f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "
@@ -262,22 +135,7 @@ def check_count(data: DataMatrix, k: int) -> None:
 def leading_pairs(
     data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the k largest eigenvalues of X'X and their vectors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        How many.
-    rng, tol, max_passes : optional
-        See `truncated_svd`.
-
-    Returns
-    -------
-    tuple of array
-        Values, and vectors in columns.
-    """
+    """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
     check_count(data, k)
     if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
@@ -289,20 +147,7 @@ def leading_pairs(
 
 
 def dense_pairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
-    """Return the same as `leading_pairs`, from the whole Gram matrix.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        How many.
-
-    Returns
-    -------
-    tuple of array
-        Values, and vectors in columns.
-    """
+    """Return the same as `leading_pairs`, from the whole Gram matrix."""
     values, V = np.linalg.eigh(gram_matrix(data))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
     if values[k - 1] < np.sqrt(precision(data)) * values[0]:

@@ -18,19 +18,9 @@ from nonneg.exceptions import UnsupportedInputError
 
 
 class ScaledMatrix(LocalMatrix):
-    """The matrix diag(row_scale) X diag(column_scale) of a local X, without a copy of its entries.
+    """The matrix diag(row_scale) X diag(column_scale) of a local X, without a copy of its entries."""
 
-    Row weights and observed entries are those of X: they count rows and entries, whatever their size.
-
-    Parameters
-    ----------
-    base : LocalMatrix
-        The matrix X.
-    row_scale : array of shape (n_rows, 1), optional
-        Factors of the rows.
-    column_scale : array of shape (n_columns,), optional
-        Factors of the columns.
-    """
+    # Row weights and observed entries are those of X: they count rows and entries, whatever their size.
 
     kind = "scaled"
 
@@ -78,13 +68,7 @@ class ScaledMatrix(LocalMatrix):
         return values
 
     def written_out(self) -> LocalMatrix:
-        """Return the same matrix with entries of its own, for those who ask for the entries themselves.
-
-        Returns
-        -------
-        LocalMatrix
-            Dense or sparse, as the base is.
-        """
+        """Return the same matrix with entries of its own, for those who ask for the entries themselves."""
         if isinstance(self.base, SparseMatrix):
             stored = self.base.csr.copy()
             stored.data = self._stored_values(self.base).astype(self.dtype)
@@ -161,18 +145,7 @@ class ScaledMatrix(LocalMatrix):
 
 
 def transposed(data: LocalMatrix) -> LocalMatrix:
-    """Return the transpose of local data, without a copy of dense entries.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        Complete and without row weights, which would have to become weights of the columns.
-
-    Returns
-    -------
-    LocalMatrix
-        Its rows are the columns of X.
-    """
+    """Return the transpose of local data, without a copy of dense entries."""
     if data.weights is not None or data.observed is not None:
         raise UnsupportedInputError(
             "The transpose of data with row weights or missing entries was asked for, which has no holder. "
@@ -192,16 +165,5 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
 
 
 def can_be_transposed(data: DataMatrix) -> bool:
-    """Tell whether `transposed` accepts the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Any data.
-
-    Returns
-    -------
-    bool
-        True for complete local data without row weights.
-    """
+    """Tell whether `transposed` accepts the data."""
     return isinstance(data, LocalMatrix) and data.weights is None and data.observed is None

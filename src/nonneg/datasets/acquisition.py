@@ -31,27 +31,7 @@ HOSTS = {
 
 
 def acquire(file: str, home: Path) -> Path:
-    """Make a stored file from its source.
-
-    Parameters
-    ----------
-    file : str
-        Its path inside a data home, such as ``"tdt2/X.npz"``.
-    home : Path
-        The data home that receives it, with all files that are made of the same source.
-
-    Returns
-    -------
-    Path
-        The file, whose contents are the known ones where these are known. It appears when it is complete.
-
-    Raises
-    ------
-    DownloadError
-        If the source cannot be reached, with what to put where instead.
-    FileFormatError
-        If what came is not what is known.
-    """
+    """Make a stored file from its source."""
     name, stored = file.split("/")
     recipe = recipe_of(file)
     folder = home / name
@@ -112,18 +92,7 @@ def _removed(raw: Path) -> None:
 
 
 def address_of(origin: Origin) -> tuple[str, str | None]:
-    """Return where a file of a source is found.
-
-    Parameters
-    ----------
-    origin : Origin
-        The file.
-
-    Returns
-    -------
-    tuple
-        Its address, and its sha256 where the host says it.
-    """
+    """Return where a file of a source is found."""
     if origin.host == "github":
         return f"{HOSTS['github']}/{origin.repository}/{origin.revision}/{quote(origin.path)}", None
     listing = f"{HOSTS['pypi']}/pypi/{origin.repository}/{origin.revision}/json"

@@ -16,59 +16,22 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class Known(NamedTuple):
-    """What is known about a stored array.
+    """What is known about a stored array."""
 
-    Parameters
-    ----------
-    dtype : str
-        Its type as NumPy writes it, such as ``"<u2"``.
-    shape : tuple of int
-        Its shape.
-    sha256 : str
-        The digest of its entries, row by row.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    sha256: str
+    dtype: str  # its type as NumPy writes it, such as ``"<u2"``
+    shape: tuple[int, ...]  # its shape
+    sha256: str  # the digest of its entries, row by row
 
 
 def described(array: Any) -> Known:
-    """Describe an array: type, shape and digest of its entries.
-
-    Parameters
-    ----------
-    array : array
-        Plain numbers or text.
-
-    Returns
-    -------
-    Known
-        The same for the same entries, whatever the byte order of the machine and the layout in memory.
-    """
+    """Describe an array: type, shape and digest of its entries."""
     values = np.asarray(array)
     values = np.asarray(values, dtype=values.dtype.newbyteorder("<"), order="C")
     return Known(values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).hexdigest())
 
 
 def read_archive(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of an .npz file by name; nothing is unpickled.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict of str to array
-        As stored.
-
-    Raises
-    ------
-    FileFormatError
-        If it is no archive of plain arrays.
-    """
+    """Return the arrays of an .npz file by name; nothing is unpickled."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
@@ -79,20 +42,7 @@ def read_archive(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def differences(arrays: Arrays, known: Mapping[str, Known]) -> list[str]:
-    """List where arrays differ from what is known about them.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        What is there.
-    known : mapping of str to Known
-        What should be there.
-
-    Returns
-    -------
-    list of str
-        One sentence an array; empty where all are the same.
-    """
+    """List where arrays differ from what is known about them."""
     found = [f"{name} is missing" for name in known if name not in arrays]
     found += [f"{name} is not expected" for name in arrays if name not in known]
     for name in known.keys() & arrays.keys():
@@ -107,18 +57,7 @@ def differences(arrays: Arrays, known: Mapping[str, Known]) -> list[str]:
 
 
 def sparse_arrays(matrix: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays by which SciPy stores a sparse matrix in an .npz file.
-
-    Parameters
-    ----------
-    matrix : sparse matrix
-        Any; rows are stored one after another, columns in order, without zeros.
-
-    Returns
-    -------
-    dict of str to array
-        What `scipy.sparse.load_npz` reads.
-    """
+    """Return the arrays by which SciPy stores a sparse matrix in an .npz file."""
     rows = matrix.tocsr(copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -133,18 +72,7 @@ def sparse_arrays(matrix: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def narrowed(values: Any) -> np.ndarray[Any, Any]:
-    """Return whole numbers from 0 in the smallest type that holds each of them exactly.
-
-    Parameters
-    ----------
-    values : array
-        Any.
-
-    Returns
-    -------
-    array
-        The same values; as they came where one is negative, broken or no number.
-    """
+    """Return whole numbers from 0 in the smallest type that holds each of them exactly."""
     array = np.asarray(values)
     if array.dtype.kind not in "buif" or not array.size:
         return array

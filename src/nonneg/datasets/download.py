@@ -52,31 +52,7 @@ def fetch(
     git_blob: str | None = None,
     watch: Watcher | None = None,
 ) -> Path:
-    """Fetch a file.
-
-    Parameters
-    ----------
-    address : str
-        Of http or https; redirections are followed, but never from https to http.
-    target : Path
-        Where the file belongs. What has arrived lies beside it as ``NAME.part`` until all is there.
-    sha256 : str, optional
-        The digest that the contents must have.
-    git_blob : str, optional
-        The name that git gives the contents, or its first digits.
-    watch : callable, optional
-        Told how far it is.
-
-    Returns
-    -------
-    Path
-        The target. Where it exists already, nothing is asked of the network.
-
-    Raises
-    ------
-    DownloadError
-        If the address cannot be reached or has no such file, or the contents are not the expected ones.
-    """
+    """Fetch a file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     with alone(target.with_name(target.name + ".lock")):
@@ -200,18 +176,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 @contextlib.contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Let one process at a time into a block; the lock of one that died is free.
-
-    Parameters
-    ----------
-    lock : Path
-        A file that stands for the block; it is made. Where the system has no such locks, nobody waits.
-
-    Yields
-    ------
-    None
-        The block.
-    """
+    """Let one process at a time into a block; the lock of one that died is free."""
     with lock.open("ab") as stream:
         if os.name == "posix":
             fcntl: Any = importlib.import_module("fcntl")
@@ -224,17 +189,9 @@ def _size(path: Path) -> int:
 
 
 class TransferLine:
-    """One line on standard error that says how far a download is.
+    """One line on standard error that says how far a download is."""
 
-    On a terminal it is rewritten a few times a second; elsewhere one line comes at the start of each file.
-
-    Parameters
-    ----------
-    name : str
-        What is fetched.
-    n_files : int
-        In so many files.
-    """
+    # On a terminal it is rewritten a few times a second; elsewhere one line comes at the start of each file.
 
     def __init__(self, name: str, n_files: int) -> None:
         self.name, self.n_files = name, n_files
@@ -242,28 +199,14 @@ class TransferLine:
         self._live = bool(getattr(self._stream, "isatty", lambda: False)())
 
     def begin(self, file: int) -> None:
-        """Say which file comes.
-
-        Parameters
-        ----------
-        file : int
-            Its number, from 1.
-        """
+        """Say which file comes."""
         self._file = file
         if not self._live and (file == 1 or file % 100 == 0 or file == self.n_files):
             self._stream.write(f"nonneg: fetching {self.name}, file {file} of {self.n_files}\n")
             self._stream.flush()
 
     def __call__(self, arrived: int, total: int | None) -> None:
-        """Show how much of the file has arrived.
-
-        Parameters
-        ----------
-        arrived : int
-            Bytes.
-        total : int or None
-            Bytes in all.
-        """
+        """Show how much of the file has arrived."""
         now = time.monotonic()
         if not self._live or (now - self._shown < 0.2 and arrived != total):
             return

@@ -118,31 +118,14 @@ class Recording:
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
-    """Return the folder that holds the data sets.
-
-    Parameters
-    ----------
-    given : path or None
-        None asks the environment variable ``NONNEG_DATA``.
-
-    Returns
-    -------
-    pathlib.Path or None
-        None where neither names a folder; the folder need not exist.
-    """
+    """Return the folder that holds the data sets."""
     if given is None:
         given = os.environ.get(ENVIRONMENT_VARIABLE) or None
     return None if given is None else Path(given).expanduser()
 
 
 def user_cache() -> Path:
-    """Return the folder in which fetched sets are kept for this user.
-
-    Returns
-    -------
-    pathlib.Path
-        ``nonneg`` in the folder that the system sets aside for caches; it need not exist.
-    """
+    """Return the folder in which fetched sets are kept for this user."""
     home = Path.home()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
@@ -154,48 +137,18 @@ def user_cache() -> Path:
 
 
 def homes(given: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Return the folders that are looked in, in this order.
-
-    Parameters
-    ----------
-    given : path or None
-        The argument ``data_home`` of a loader.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The given one, that of ``NONNEG_DATA``, and the user's cache.
-    """
+    """Return the folders that are looked in, in this order."""
     named = [data_home(given), data_home() if given is not None else None]
     return [folder for folder in named if folder is not None] + [user_cache()]
 
 
 def downloads_allowed() -> bool:
-    """Say whether missing sets may be fetched.
-
-    Returns
-    -------
-    bool
-        False where the environment variable ``NONNEG_DOWNLOAD`` says never, no, off or 0.
-    """
+    """Say whether missing sets may be fetched."""
     return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
 
 
 def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
-    """Say whether every file of a set is on this machine; the contents are not read, and nothing is fetched.
-
-    Parameters
-    ----------
-    name : str
-        The folder of the set, such as ``"tdt2"``, or one of its files, such as ``"tdt2/X.npz"``.
-    home : path or None
-        The data home; None asks ``NONNEG_DATA``. The user's cache is looked in as well.
-
-    Returns
-    -------
-    bool
-        True when the set can be loaded without a network.
-    """
+    """Return whether every file of a data set is on this machine; nothing is read or fetched."""
     known = [file for file in FILES if name in (file, file.split("/")[0])]
     if not known:
         raise UnknownNameError.of("name", name, SOURCES)
@@ -203,27 +156,7 @@ def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
 
 
 def find(file: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the path of a file of the store after checking its contents; fetch it where it is missing.
-
-    Parameters
-    ----------
-    file : str
-        The path inside the data home, one of `FILES`.
-    home : path or None
-        The data home; None asks ``NONNEG_DATA``. The user's cache is looked in as well.
-
-    Returns
-    -------
-    pathlib.Path
-        A file with the known contents.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        If the file is nowhere, and cannot or must not be fetched.
-    FileFormatError
-        If the file is there but has other contents.
-    """
+    """Return the path of a file of the store after checking its contents; fetch it where it is missing."""
     if file not in FILES:
         raise UnknownNameError.of("file", file, FILES)
     places = [folder / file for folder in homes(home)]
@@ -244,38 +177,14 @@ def find(file: str, home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def known_arrays(file: str) -> dict[str, Known]:
-    """Return what is known of the arrays of a file of the store.
-
-    Parameters
-    ----------
-    file : str
-        The path inside the data home, one of `FILES`.
-
-    Returns
-    -------
-    dict of str to Known
-        By the names of the arrays; empty where nothing is known.
-    """
+    """Return what is known of the arrays of a file of the store."""
     name, stored = file.split("/")
     listed = SOURCES[name]["files"][stored].get("arrays", {})
     return {key: Known(dtype, tuple(shape), sha256) for key, (dtype, shape, sha256) in listed.items()}
 
 
 def check_contents(path: Path, file: str) -> None:
-    """Make sure that a file has the known contents.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    file : str
-        The file of the store it is meant to be.
-
-    Raises
-    ------
-    FileFormatError
-        If neither its bytes nor its arrays are the known ones.
-    """
+    """Make sure that a file has the known contents."""
     expected = CHECKSUMS.get(file) or _sha256_when_made(path)
     if expected is None:
         return  # nothing is known of it
@@ -306,18 +215,7 @@ def _sha256_when_made(path: Path) -> str | None:
 
 
 def what_to_put_where(file: str) -> str:
-    """Say how a file gets onto a machine without a network.
-
-    Parameters
-    ----------
-    file : str
-        The path inside the data home.
-
-    Returns
-    -------
-    str
-        One or two sentences.
-    """
+    """Say how a file gets onto a machine without a network."""
     checked = f" (sha256 {CHECKSUMS[file]})" if file in CHECKSUMS else ""
     origins = "; ".join(
         f"{source['host']} {source['repository']} at {source['revision']}: {', '.join(source['paths'][:3])}"
@@ -331,58 +229,19 @@ def what_to_put_where(file: str) -> str:
 
 
 def read_arrays(file: str, home: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of an .npz file of the store by name.
-
-    Parameters
-    ----------
-    file : str
-        The path inside the data home, one of `FILES`.
-    home : path or None
-        The data home; None asks ``NONNEG_DATA``.
-
-    Returns
-    -------
-    dict of str to array
-        As stored; nothing is unpickled.
-    """
+    """Return the arrays of an .npz file of the store by name."""
     return read_archive(find(file, home))
 
 
 def read_sparse(file: str, home: str | os.PathLike[str] | None = None) -> SparseMatrix:
-    """Return the sparse matrix of an .npz file of the store.
-
-    Parameters
-    ----------
-    file : str
-        The path inside the data home, one of `FILES`.
-    home : path or None
-        The data home; None asks ``NONNEG_DATA``.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        With the entries' type as stored.
-    """
+    """Return the sparse matrix of an .npz file of the store."""
     import scipy.sparse
 
     return scipy.sparse.csr_array(scipy.sparse.load_npz(find(file, home)))
 
 
 def classes(labels: Any, n_samples: int) -> IntArray:
-    """Return the classes of the samples of a set, -1 throughout where the source gives none.
-
-    Parameters
-    ----------
-    labels : array of int or None
-        As stored, from 0.
-    n_samples : int
-        How many samples there are.
-
-    Returns
-    -------
-    array of int of shape (n_samples,)
-        The field `y` of a `Dataset`.
-    """
+    """Return the classes of the samples of a set, -1 throughout where the source gives none."""
     if labels is None:
         return np.full(n_samples, -1, dtype=np.intp)
     return np.asarray(labels).astype(np.intp)

@@ -18,37 +18,13 @@ _MAX_EXCHANGES = 1000
 def nonnegative_quadratic(
     gram: FloatArray, cross: FloatArray, *, on_simplex: bool = False, start: FloatArray | None = None
 ) -> FloatArray:
-    """Minimise 0.5 x'Gx - c'x over x >= 0, or over x >= 0 with sum 1.
-
-    Parameters
-    ----------
-    gram : array of shape (m, m)
-        G, positive semidefinite.
-    cross : array of shape (m,)
-        c. Without the sum it lies in the range of G, as it does for least squares.
-    on_simplex : bool
-        Whether the variables sum to 1.
-    start : array of shape (m,), optional
-        Nonnegative weights near the solution. Where they are the minimiser on their support, the value of the
-        result is at most theirs; on a simplex they are scaled to sum 1.
-
-    Returns
-    -------
-    array of shape (m,)
-        A minimiser, exact on its support.
-
-    Notes
-    -----
-    All variables whose gradient is negative enter at once and all that come out negative leave at once, which
-    takes few exchanges where many variables are positive; where that does not lower the value, one variable
-    enters at a time, as Lawson and Hanson let it, which always does. An exchange costs O(p^3) for p positive
-    variables.
-
-    References
-    ----------
-    .. [1] Lawson & Hanson (1974), Solving Least Squares Problems, ch. 23.
-    .. [2] Wolfe (1976), Mathematical Programming 11, 128-149.
-    """
+    """Minimise 0.5 x'Gx - c'x over x >= 0, or over x >= 0 with sum 1."""
+    # All variables whose gradient is negative enter at once and all that come out negative leave at once,
+    # which takes few exchanges where many variables are positive; where that does not lower the value, one
+    # variable enters at a time, as Lawson and Hanson let it, which always does. An exchange costs O(p^3) for
+    # p positive variables.
+    # Lawson & Hanson (1974), Solving Least Squares Problems, ch. 23. Wolfe (1976), Mathematical Programming
+    # 11, 128-149.
     problem = _Problem(gram, cross, on_simplex)
     best = problem.first(start)
     value = problem.value(best)
@@ -151,12 +127,10 @@ class _Problem:
 
 
 def _solver(system: FloatArray, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """Return what solves the equations.
-
-    Points that depend on one another make them singular, and the value may then fall without end along a
-    line. A little on the diagonal, which changes the value by less than rounding, turns that into a minimiser
-    far out, with negative variables that leave.
-    """
+    """Return what solves the equations."""
+    # Points that depend on one another make them singular, and the value may then fall without end along a
+    # line. A little on the diagonal, which changes the value by less than rounding, turns that into a
+    # minimiser far out, with negative variables that leave.
     ridge = 0.0
     while True:
         try:

@@ -15,18 +15,7 @@ State = TypeVar("State")
 
 
 def open_loop_step(t: int) -> float:
-    """Return the step of iteration t that asks nothing of the objective.
-
-    Parameters
-    ----------
-    t : int
-        Counted from 0.
-
-    Returns
-    -------
-    float
-        2 / (t + 2): the first step forgets the start.
-    """
+    """Return the step of iteration t that asks nothing of the objective."""
     return 2.0 / (t + 2)
 
 
@@ -55,40 +44,7 @@ def frank_wolfe(
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Run[State]:
-    """Minimise a smooth convex function over the hull of some vertices.
-
-    Parameters
-    ----------
-    start : State
-        A feasible point, or one that the first step forgets. A dataclass where a checkpoint is wanted.
-    oracle : callable
-        ``oracle(state)`` returns the state with its answer (the vertex with the smallest inner product with
-        the gradient there) and the measures at this very point, the duality gap among them.
-    step_rule : callable
-        ``step_rule(state)`` returns the size of the step from an answered state: a number, one a block, or
-        whatever `move` understands. It may raise `Stalled`.
-    move : callable
-        ``move(state, size)`` returns the next point, not answered yet.
-    answered : callable
-        Whether the oracle has seen a state.
-    max_iter : int
-        At most so many steps.
-    enough : callable, optional
-        ``enough(state)`` says of an answered state whether it is good enough: the run ends there, before
-        another step is taken.
-    enough_sentence : str
-        What `progress` shows then as the reason.
-    stop : callable, optional
-        A rule over the history.
-    callback, progress, checkpoint : optional
-        As in `nonneg.iteration.iterate`.
-
-    Returns
-    -------
-    Run
-        Its state is answered: what was measured, the gap included, was measured at the point that is
-        returned. `n_iter` steps took `n_iter + 1` calls of the oracle.
-    """
+    """Minimise a smooth convex function over the hull of some vertices."""
 
     good = _GoodEnough(enough_sentence)
 

@@ -24,75 +24,45 @@ Candidate: TypeAlias = tuple[float, int, int, Any, float]
 
 @dataclass(frozen=True)
 class GreedyRule:
-    """What tells one greedy method from another.
+    """What tells one greedy method from another."""
 
-    Attributes
-    ----------
-    begin : callable
-        ``begin(block, *beside, **facts)`` returns what the rule keeps beside a block's rows (a tuple of
-        arrays with one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of
-        a rule are called where the data are: they are functions of a module, not closures.
-    advance : callable
-        ``advance(block, *kept, *beside, **facts)`` returns the same after a pick. A score may be an upper
-        bound where it is below the best one.
-    facts : callable
-        ``facts(row, n_picks)`` is called at home with the picked data point (a vector) and the count of picks
-        so far, this one included, and returns the keywords of the next `advance`.
-    n_kept : int
-        How many arrays the rule keeps.
-    refine : callable, optional
-        ``refine(data, kept, index, row)`` is called with the data point of the best score and returns the
-        index to pick in its place and that data point.
-    listen : callable, optional
-        With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called at home after
-        every pass with the lists of all blocks joined in their order.
-    first_facts : mapping
-        The keywords of `begin`.
-    tie_break : tuple of (int, float), optional
-        Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
-        with the largest entry of its first column wins, of equal ones the lowest index.
-    beside : callable, optional
-        ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
-        left-like arrays for that pass, such as numbers drawn for the rows. None by default.
-    """
-
+    # ``begin(block, *beside, **facts)`` returns what the rule keeps beside a block's rows (a tuple of arrays
+    # with one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of a rule
+    # are called where the data are: they are functions of a module, not closures.
     begin: BlockScore
+    # ``advance(block, *kept, *beside, **facts)`` returns the same after a pick. A score may be an upper bound
+    # where it is below the best one.
     advance: BlockScore
+    # ``facts(row, n_picks)`` is called at home with the picked data point (a vector) and the count of picks
+    # so far, this one included, and returns the keywords of the next `advance`.
     facts: Callable[[Array, int], Mapping[str, Any]]
-    n_kept: int
+    n_kept: int  # how many arrays the rule keeps
+    # ``refine(data, kept, index, row)`` is called with the data point of the best score and returns the index
+    # to pick in its place and that data point.
     refine: Callable[[DataMatrix, tuple[LeftArray, ...], int, Array], tuple[int, Array]] | None = None
+    # With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called at home after
+    # every pass with the lists of all blocks joined in their order.
     listen: Callable[[list[Any]], None] | None = None
-    first_facts: Mapping[str, Any] | None = None
+    first_facts: Mapping[str, Any] | None = None  # the keywords of `begin`
+    # Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
+    # with the largest entry of its first column wins, of equal ones the lowest index.
     tie_break: tuple[int, float] | None = None
+    # ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
+    # left-like arrays for that pass, such as numbers drawn for the rows. None by default.
     beside: Callable[[int], tuple[LeftArray, ...]] | None = None
 
 
 @dataclass(frozen=True)
 class GreedySelection:
-    """What a greedy search found.
+    """What a greedy search found."""
 
-    Attributes
-    ----------
-    indices : array of int
-        The picked data points in the order of picking.
-    scores : array of float
-        The score of each when it was picked; NaN for a first one that was given.
-    kept : tuple of arrays
-        What the rule keeps beside the data points, after the last pick.
-    best_left : float
-        The largest score after the last pick; NaN where the last pick was not followed by a pass.
-    rows : tuple of arrays
-        The picked data points themselves, vectors; missing entries are zeros.
-    n_passes : int
-        How many passes over the data the loop took; what `rule.refine` does is not among them.
-    """
-
-    indices: IntArray
-    scores: Any
-    kept: tuple[LeftArray, ...]
+    indices: IntArray  # the picked data points in the order of picking
+    scores: Any  # the score of each when it was picked; NaN for a first one that was given
+    kept: tuple[LeftArray, ...]  # what the rule keeps beside the data points, after the last pick
+    # The largest score after the last pick; NaN where the last pick was not followed by a pass.
     best_left: float
-    rows: tuple[Array, ...]
-    n_passes: int
+    rows: tuple[Array, ...]  # the picked data points themselves, vectors; missing entries are zeros
+    n_passes: int  # how many passes over the data the loop took; what `rule.refine` does is not among them
 
 
 def greedy_selection(
@@ -106,32 +76,7 @@ def greedy_selection(
     finish: bool = True,
     on_pick: Callable[[int, float], bool] | None = None,
 ) -> GreedySelection:
-    """Pick data points one after another, each with the best score given those before.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    n_picks : int
-        How many to pick, at least 1.
-    rule : GreedyRule
-        The scores.
-    first : int, optional
-        The first pick; by default the one that `rule.begin` scores best.
-    floor : float
-        The search ends early when no score is above it: nothing is left that the picks do not explain.
-    relative_floor : float
-        The same as a share of the best score before the first pick.
-    finish : bool
-        Whether the last pick is followed by a pass, so that what is kept takes it into account.
-    on_pick : callable, optional
-        ``on_pick(index, score)`` is called after every pick; True ends the search.
-
-    Returns
-    -------
-    GreedySelection
-        At most `n_picks` points. Of equal scores the lowest index wins.
-    """
+    """Pick data points one after another, each with the best score given those before."""
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
     beside = rule.beside or _nothing
     listen = rule.listen or _nobody
@@ -208,27 +153,7 @@ def _scored(
 def block_candidates(
     block: LocalMatrix, scores: Array, second: Array | None = None, share: float = 0.0, *, rows: bool = True
 ) -> list[Candidate]:
-    """Return those rows of a block among which its best one is.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    scores : array of shape (n_rows,)
-        What is to be large.
-    second : array of shape (n_rows,), optional
-        What decides among scores within a share of the best one; by default the lowest index of equal scores.
-    share : float
-        That share.
-    rows : bool
-        Whether the data points come along.
-
-    Returns
-    -------
-    list of tuple
-        Of score, place in the block, size of the block (0 for all but its last candidate), data point or
-        None, and second score. Such lists of blocks, joined, are what `best_candidate` takes.
-    """
+    """Return those rows of a block among which its best one is."""
     # A list: the lists of the blocks are joined where small results are summed. The rows come along, so that
     # the pick of a chunked matrix needs no second computation. Each entry also tells the size of its block,
     # all but the last one zero, from which the place in the whole follows.
@@ -264,24 +189,7 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
 
 
 def best_candidate(candidates: list[Candidate], share: float = 0.0) -> tuple[int, float, Any]:
-    """Return the best of the candidates of all blocks.
-
-    Parameters
-    ----------
-    candidates : list of tuple
-        From `block_candidates`, those of all blocks in their order.
-    share : float
-        Scores within this share of the best one are tied: the second score decides, then the lowest index.
-
-    Returns
-    -------
-    index : int
-        The row of the data.
-    score : float
-        Its score.
-    row : array or None
-        The data point, where it came along.
-    """
+    """Return the best of the candidates of all blocks."""
     starts, start = [], 0
     for candidate in candidates:
         starts.append(start)

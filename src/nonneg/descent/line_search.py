@@ -38,46 +38,18 @@ class Line(Protocol):
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """Where a search ended.
+    """Where a search ended."""
 
-    Attributes
-    ----------
-    point : tuple of array
-        The points taken; that of step 0 where no step decreased the value.
-    step : array of shape (batch,)
-        The steps taken.
-    value : array of shape (batch,)
-        The values there.
-    succeeded : array of bool of shape (batch,)
-        Whether the conditions of the search hold there, or nothing beyond rounding was to be gained.
-    n_trials : int
-        Points looked at.
-    """
-
-    point: Point
-    step: Array
-    value: Array
+    point: Point  # the points taken; that of step 0 where no step decreased the value
+    step: Array  # the steps taken
+    value: Array  # the values there
+    # Whether the conditions of the search hold there, or nothing beyond rounding was to be gained.
     succeeded: Array
-    n_trials: int
+    n_trials: int  # points looked at
 
 
 def select(mask: Array, new: Point, old: Point, *, reads: bool = True) -> Point:
-    """Take the new point where the mask says so.
-
-    Parameters
-    ----------
-    mask : array of bool of shape (batch,)
-        Whom to move.
-    new, old : tuple of array
-        The two points.
-    reads : bool
-        Whether the mask may be read: nothing is copied where all or none move.
-
-    Returns
-    -------
-    tuple of array
-        The mixture.
-    """
+    """Take the new point where the mask says so."""
     xp = array_namespace(mask)
     if reads:
         if bool(xp.all(mask)):
@@ -100,37 +72,12 @@ def strong_wolfe(
     max_trials: int = 20,
     reads: bool = True,
 ) -> SearchOutcome:
-    """Find steps with enough decrease and a slope that is small enough, beginning at step 1.
-
-    Parameters
-    ----------
-    line : Line
-        Points, values and slopes.
-    start : tuple of array
-        The point at step 0.
-    value, slope : array of shape (batch,)
-        At step 0; problems whose slope is not negative stay where they are.
-    c1, c2 : float
-        ``f(t) <= f(0) + c1 t f'(0)`` and ``|f'(t)| <= c2 |f'(0)|`` are asked for.
-    max_trials : int
-        At most so many points; exactly so many where `reads` is false.
-    reads : bool
-        Whether masks may be read between trials.
-
-    Returns
-    -------
-    SearchOutcome
-        Where no step met both conditions, the best one with enough decrease, or none.
-
-    Notes
-    -----
-    The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
-    The trials are those of Nocedal & Wright's algorithms 3.5 and 3.6 as SciPy's `line_search` makes them.
-
-    A search ends after a trial that did not decrease the value if the decrease that the slope predicts up to
-    there, ``-t f'(0)``, is within the rounding of the value (`NOISE` times the precision of its type):
-    smaller steps predict less, and what they would find is the rounding. The point stays what it was.
-    """
+    """Find steps with enough decrease and a slope that is small enough, beginning at step 1."""
+    # The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
+    # The trials are those of Nocedal & Wright's algorithms 3.5 and 3.6 as SciPy's `line_search` makes them.
+    # A search ends after a trial that did not decrease the value if the decrease that the slope predicts up
+    # to there, ``-t f'(0)``, is within the rounding of the value (`NOISE` times the precision of its type):
+    # smaller steps predict less, and what they would find is the rounding. The point stays what it was.
     xp = array_namespace(value)
     zero, infinite = xp.zeros_like(value), xp.full_like(value, float("inf"))
     step = xp.ones_like(value)
@@ -230,30 +177,8 @@ def halving(
     max_trials: int = 30,
     reads: bool = True,
 ) -> SearchOutcome:
-    """Halve the step, beginning at 1, until the value decreases at all.
-
-    Parameters
-    ----------
-    line : Line
-        Points and values; its slopes are not asked for.
-    start : tuple of array
-        The point at step 0.
-    value, slope : array of shape (batch,)
-        At step 0; problems whose slope is not negative stay where they are.
-    max_trials : int
-        At most so many points; exactly so many where `reads` is false.
-    reads : bool
-        Whether masks may be read between trials.
-
-    Returns
-    -------
-    SearchOutcome
-        Step 0 where no decrease was found.
-
-    Notes
-    -----
-    As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
-    """
+    """Halve the step, beginning at 1, until the value decreases at all."""
+    # As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
     xp = array_namespace(value)
     step, taken, best = xp.ones_like(value), xp.zeros_like(value), value
     noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)

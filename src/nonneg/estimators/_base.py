@@ -117,18 +117,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, St
 
 
 def is_foreign(X: Any) -> bool:
-    """Tell whether X is held by something that scikit-learn's validation would bring home.
-
-    Parameters
-    ----------
-    X : Any
-        What the user gave.
-
-    Returns
-    -------
-    bool
-        True for dask arrays and for arrays of the array API other than NumPy's.
-    """
+    """Tell whether X is held by something that scikit-learn's validation would bring home."""
     return is_dask(X) or (is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic))
 
 
@@ -142,28 +131,7 @@ def input_data(
     positive: bool = False,
     signed: bool = False,
 ) -> DataMatrix:
-    """Check the input as scikit-learn does, and wrap it.
-
-    Parameters
-    ----------
-    estimator : FactorizingEstimator
-        Its number and names of features are set, or compared.
-    X : array-like, sparse matrix, data frame, tensor or dask array
-        The data; never changed.
-    reset : bool
-        True in `fit`.
-    sample_weight, mask : array, optional
-        As in `checked_data`.
-    positive : bool
-        Whether the loss is infinite at zero entries.
-    signed : bool
-        Whether negative entries are allowed.
-
-    Returns
-    -------
-    DataMatrix
-        The holder.
-    """
+    """Check the input as scikit-learn does, and wrap it."""
     name = type(estimator).__name__
     refuse_unread_forms(X, name)
     if is_foreign(X):
@@ -215,38 +183,14 @@ def _check_n_features(estimator: Any, n_features: int, *, reset: bool) -> None:
 
 
 def on_host(array: Any) -> Any:
-    """Return a small array as a NumPy array of its own precision.
-
-    Parameters
-    ----------
-    array : array
-        Of any namespace.
-
-    Returns
-    -------
-    numpy.ndarray
-        The same object where it is one already.
-    """
+    """Return a small array as a NumPy array of its own precision."""
     if isinstance(array, np.ndarray):
         return array
     return to_numpy(array).astype(np.float32 if "32" in str(array.dtype) else np.float64)
 
 
 def beside(array: Any, X: Any) -> Any:
-    """Return a small array in the namespace, on the device and in the precision of another.
-
-    Parameters
-    ----------
-    array : array
-        Of any namespace.
-    X : array
-        Not NumPy's.
-
-    Returns
-    -------
-    array
-        The same entries.
-    """
+    """Return a small array in the namespace, on the device and in the precision of another."""
     xp = array_namespace(X)
     if type(array) is not type(X):
         array = on_host(array)
@@ -254,20 +198,7 @@ def beside(array: Any, X: Any) -> Any:
 
 
 def placed(data: DataMatrix, array: Any) -> Array:
-    """Return a small array where the data are.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    array : array
-        Of any namespace.
-
-    Returns
-    -------
-    array
-        Of the namespace, dtype and device of the data.
-    """
+    """Return a small array where the data are."""
     local = data.kind == "array" and type(array) is type(getattr(data, "array", None))
     return data.place(array if local else on_host(array))
 
@@ -279,26 +210,7 @@ def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tupl
 def reconstruction_error(
     data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, objective: float
 ) -> float:
-    """Return the root of twice the loss of W and B, penalties left out.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count.
-    W, B : array
-        The factors.
-    beta : float
-        The loss.
-    penalties : Penalties
-        Those in the objective.
-    objective : float
-        Loss and penalties of W and B.
-
-    Returns
-    -------
-    float
-        The norm of X - W B' for the Frobenius loss.
-    """
+    """Return the root of twice the loss of W and B, penalties left out."""
     loss = objective
     if penalties.any:
         _, (left,) = data.row_pass(_penalty_rows, W, n_out=0, penalties=penalties)

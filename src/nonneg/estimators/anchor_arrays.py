@@ -11,18 +11,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def anchor_arrays(model: Any) -> dict[str, Any]:
-    """Return the arrays of a fitted model.
-
-    Parameters
-    ----------
-    model : SeparableNMF
-        Fitted.
-
-    Returns
-    -------
-    dict
-        NumPy arrays by name.
-    """
+    """Return the arrays of a fitted model."""
     arrays = {
         "anchor_indices": np.asarray(model.anchor_indices_, dtype=np.int64),
         "sum_to_one": np.asarray([model.sum_to_one_]),
@@ -38,22 +27,7 @@ def anchor_arrays(model: Any) -> dict[str, Any]:
 
 
 def restore_anchor_arrays(model: Any, arrays: dict[str, Any], path: Any) -> None:
-    """Set what `anchor_arrays` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : SeparableNMF
-        With its components.
-    arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `anchor_arrays` gave; the file may come from anywhere."""
     anchors = arrays["anchor_indices"]
     together = arrays["sum_to_one"]
     k = model.components_.shape[0]

@@ -10,60 +10,19 @@ from nonneg.kernels.portable.cones import own_columns
 
 
 def cones_of(data: DataMatrix, centroids: Array) -> LeftArray:
-    """Return the cone of each point: the one whose centroid has the largest cosine.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points.
-    centroids : array of shape (k, n_features)
-        Unit rows, placed where the data are.
-
-    Returns
-    -------
-    left-like array of int of shape (n_rows, 1)
-        The lowest of equally near ones; -1 for rows of zeros, which have no direction.
-    """
+    """Return the cone of each point: the one whose centroid has the largest cosine."""
     (labels,), _ = data.row_pass(_labels, centroids=centroids)
     return labels
 
 
 def coefficients_of(data: DataMatrix, centroids: Array, directions: Array) -> LeftArray:
-    """Return the projection of each point on the direction of its cone.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points.
-    centroids : array of shape (k, n_features)
-        Unit rows, by which the cone is chosen.
-    directions : array of shape (k, n_features)
-        Unit rows, or rows of zeros.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, k)
-        One entry a row, in the column of its cone: the least-squares coefficient.
-    """
+    """Return the projection of each point on the direction of its cone."""
     (W,), _ = data.row_pass(_coefficients, centroids=centroids, directions=directions)
     return W
 
 
 def unit_rows(data: DataMatrix, rows: Any) -> Array:
-    """Return the directions of the given rows of the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points.
-    rows : array of int
-        Which ones; none of zeros.
-
-    Returns
-    -------
-    array of shape (len(rows), n_features)
-        Unit rows, where the data are.
-    """
+    """Return the directions of the given rows of the data."""
     taken = data.take_rows(rows)
     xp = data.xp
     # Row by row, as the clustering does it: a sum along an axis may round in another order.
@@ -71,22 +30,7 @@ def unit_rows(data: DataMatrix, rows: Any) -> Array:
 
 
 def sums_by_cone(data: DataMatrix, labels: LeftArray, k: int) -> Any:
-    """Return how many points each cone has, and the sums of their squared entries.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points; row weights count, rows without weight do not.
-    labels : left-like array of int of shape (n_rows, 1)
-        Their cones.
-    k : int
-        The number of cones.
-
-    Returns
-    -------
-    tuple of arrays of shape (k,)
-        Counts without weights, squared norms with them; where the data are.
-    """
+    """Return how many points each cone has, and the sums of their squared entries."""
     return data.row_pass(_sums, labels, n_out=0, k=k)[1]
 
 

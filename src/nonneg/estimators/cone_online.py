@@ -27,24 +27,7 @@ from nonneg.rank_selection import estimate_rank
 def memory_of_a_fit(
     data: DataMatrix, result: ConeResult, centroids: Array, basis: Any, size_angles: Any
 ) -> ConeStream:
-    """Return what `partial_fit` goes on from after a fit: the past is remembered by one row a cone.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data of the fit.
-    result : ConeResult
-        Its result.
-    centroids : array of shape (k, n_features)
-        The directions of the centroids.
-    basis, size_angles : array or None
-        Cones that hold the clusters, where they are known.
-
-    Returns
-    -------
-    ConeStream
-        With the rank-one part of each cluster for a sketch.
-    """
+    """Return what `partial_fit` goes on from after a fit: the past is remembered by one row a cone."""
     k = len(result.centroid_indices)
     counts, squared_norms = (to_numpy(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
     rows, radii = to_numpy(centroids), np.full(k, np.pi / 2)

@@ -39,57 +39,23 @@ SAME_DIRECTION = 16
 
 @dataclass
 class ConeStream:
-    """What is remembered of the points so far; arrays have a row for each of the K cones there may be.
+    """What is remembered of the points so far; arrays have a row for each of the K cones there may be."""
 
-    Attributes
-    ----------
-    centroids : array of shape (K, n_features)
-        Unit vectors, one a cone seen so far; zeros for the others.
-    numbers : array of int of shape (K,)
-        Which point of the stream each is.
-    radii : array of shape (K,)
-        No point put into a cone is at a larger angle to its centroid.
-    sketches : array of shape (K, SKETCH_ROWS, n_features)
-        Sketches of the points put into each cone; one row each where they come from a fit.
-    squared_norms : array of shape (K,)
-        The sums of their squared entries, weighted.
-    counts : array of int of shape (K,)
-        How many points were put into each.
-    n_found : int
-        How many cones there are so far.
-    widest_join : float
-        The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a
-        rule; 0 before the first join.
-    n_seen : int
-        How many points there were, rows of zeros included.
-    """
-
-    centroids: FloatArray
-    numbers: IntArray
-    radii: FloatArray
-    sketches: FloatArray
-    squared_norms: FloatArray
-    counts: IntArray
-    n_found: int = 0
+    centroids: FloatArray  # unit vectors, one a cone seen so far; zeros for the others
+    numbers: IntArray  # which point of the stream each is
+    radii: FloatArray  # no point put into a cone is at a larger angle to its centroid
+    sketches: FloatArray  # sketches of the points put into each cone; one row each where they come from a fit
+    squared_norms: FloatArray  # the sums of their squared entries, weighted
+    counts: IntArray  # how many points were put into each
+    n_found: int = 0  # how many cones there are so far
+    # The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a rule;
+    # 0 before the first join.
     widest_join: float = 0.0
-    n_seen: int = 0
+    n_seen: int = 0  # how many points there were, rows of zeros included
 
     @classmethod
     def empty(cls, n_cones: int, n_features: int) -> ConeStream:
-        """Return the memory before the first point.
-
-        Parameters
-        ----------
-        n_cones : int
-            How many cones there may be.
-        n_features : int
-            The length of a point.
-
-        Returns
-        -------
-        ConeStream
-            Without centroids.
-        """
+        """Return the memory before the first point."""
         return cls(
             np.zeros((n_cones, n_features)),
             np.full(n_cones, -1, dtype=np.intp),
@@ -105,13 +71,7 @@ class ConeStream:
         return len(self.radii)
 
     def copy(self) -> ConeStream:
-        """Return a memory that shares nothing with this one and has room for whole sketches.
-
-        Returns
-        -------
-        ConeStream
-            Equal to it but for rows of zeros.
-        """
+        """Return a memory that shares nothing with this one and has room for whole sketches."""
         arrays: dict[str, Any] = {
             name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
@@ -120,38 +80,14 @@ class ConeStream:
         return replace(self, **arrays)
 
     def directions(self) -> tuple[FloatArray, FloatArray]:
-        """Return the direction of every cone and how much of its squared norm it holds at least.
-
-        Returns
-        -------
-        directions : array of shape (K, n_features)
-            Nonnegative unit rows; zeros for cones that have not been seen.
-        squares : array of shape (K,)
-            Lower bounds on the sums of the squared projections.
-        """
+        """Return the direction of every cone and how much of its squared norm it holds at least."""
         found = [leading_direction(sketch) for sketch in self.sketches]
         return np.stack([row for row, _ in found]), np.array([square for _, square in found])
 
 
 def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
-    """Return the memory after a block of points.
-
-    Parameters
-    ----------
-    before : ConeStream
-        The memory before it; not changed.
-    block : LocalMatrix
-        NumPy or SciPy rows. Rows of zeros and rows without weight are counted and otherwise left out.
-
-    Returns
-    -------
-    ConeStream
-        The memory after it.
-
-    Notes
-    -----
-    Costs one product with the centroids, one with each point that becomes a centroid, and the sketches.
-    """
+    """Return the memory after a block of points."""
+    # Costs one product with the centroids, one with each point that becomes a centroid, and the sketches.
     state = before.copy()
     lengths = np.sqrt(np.asarray(block.squared_row_norms(), dtype=np.float64))
     live = lengths > 0 if block.weights is None else (lengths > 0) & (np.asarray(block.weights) > 0)
@@ -203,11 +139,9 @@ def _row(block: LocalMatrix, row: Any) -> FloatArray:
 
 
 def _note_spread(state: ConeStream, point: FloatArray) -> None:
-    """Take down, in place, the smallest angle among all centroids and a further point.
-
-    No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
-    of a block do not do for that: small angles are rounding in them, above all in float32.
-    """
+    """Take down, in place, the smallest angle among all centroids and a further point."""
+    # No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
+    # of a block do not do for that: small angles are rounding in them, above all in float32.
     spread = float(_angles_to(state.centroids, point).min())
     if state.n_cones > 1:
         _, first, second = _nearest_pair(state)

@@ -26,22 +26,7 @@ NO_PENALTIES = Penalties()
 
 
 def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
-    """Check frames and return them with an axis of realizations.
-
-    Parameters
-    ----------
-    estimator : FactorizingEstimator
-        Its number of features (the frame length) is set, or compared.
-    X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-        The frames; never changed.
-    reset : bool
-        True in `fit`.
-
-    Returns
-    -------
-    array of shape (n_realizations, n_frames, frame_length)
-        Floats of the precision of X, where X is.
-    """
+    """Check frames and return them with an axis of realizations."""
     who = type(estimator).__name__
     if is_dask(X):
         raise DataTypeError(
@@ -95,18 +80,7 @@ def _check_sizes(n_frames: int, length: int) -> None:
 
 
 def number_of_axes(X: Any) -> int:
-    """Return how many axes an input has.
-
-    Parameters
-    ----------
-    X : Any
-        What the user gave.
-
-    Returns
-    -------
-    int
-        2 for frames, 3 with realizations.
-    """
+    """Return how many axes an input has."""
     if sp.issparse(X) or hasattr(X, "iloc"):
         return 2
     return len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
@@ -132,24 +106,7 @@ def _check_finite(X: Array, who: str) -> None:
 
 
 def averaged_frames(Y: Array, width: int, kind: str) -> Array:
-    """Make realizations of a frame from its neighbours, for variances that change slowly.
-
-    Parameters
-    ----------
-    Y : array of shape (n_realizations, n_frames, frame_length)
-        The frames.
-    width : int
-        So many neighbours; 1 changes nothing.
-    kind : {"moving", "block"}
-        Around every frame, or all in a block of frames.
-
-    Returns
-    -------
-    array of shape (width * n_realizations, n_frames, frame_length) for "moving"
-        Realization by realization the frames around each; at the ends the nearest ones that exist.
-    array of shape (width * n_realizations, n_blocks, frame_length) for "block"
-        The frames of each block; the last block takes frames of the one before where it lacks some.
-    """
+    """Make realizations of a frame from its neighbours, for variances that change slowly."""
     if width == 1:
         return Y
     n_frames = int(Y.shape[1])
@@ -165,20 +122,7 @@ def averaged_frames(Y: Array, width: int, kind: str) -> Array:
 
 
 def variances(Y: Array, transform: Array) -> Array:
-    """Return the mean square of every coefficient over the realizations.
-
-    Parameters
-    ----------
-    Y : array of shape (n_realizations, n_frames, frame_length)
-        The frames.
-    transform : array of shape (frame_length, frame_length)
-        Orthogonal; its rows are atoms.
-
-    Returns
-    -------
-    array of shape (n_frames, frame_length)
-        Nonnegative.
-    """
+    """Return the mean square of every coefficient over the realizations."""
     xp = array_namespace(Y)
     total = None
     # One realization at a time: no array with all coefficients.
@@ -189,20 +133,5 @@ def variances(Y: Array, transform: Array) -> Array:
 
 
 def encoded(V: Array, components: Array, eps0: float) -> Array:
-    """Return the activations of variances, each frame on its own.
-
-    Parameters
-    ----------
-    V : array of shape (n_frames, frame_length)
-        Variances.
-    components : array of shape (n_components, frame_length)
-        The templates.
-    eps0 : float
-        Added to variances and model.
-
-    Returns
-    -------
-    array of shape (n_frames, n_components)
-        From the same start and to the same tolerance for every frame.
-    """
+    """Return the activations of variances, each frame on its own."""
     return encode_beta(as_data_matrix(V), components.T, beta=0.0, penalties=NO_PENALTIES, offset=eps0)

@@ -39,44 +39,19 @@ OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_ite
 
 @dataclass(frozen=True)
 class OnlineState:
-    """What is remembered of the samples so far.
+    """What is remembered of the samples so far."""
 
-    Parameters
-    ----------
-    numerator : array of shape (n_features, k) or None
-        Decayed sum of X'W, or of the numerators of the updates. None where only the number of samples is
-        known, as after `fit`: they are then taken to be like those of the next batch.
-    denominator : array of shape (k, k) or (n_features, k), or None
-        Decayed sum of W'W, or of the denominators of the updates.
-    n_samples : float
-        Decayed number of samples.
-    decay : float or None
-        By what the past is multiplied before a batch is added; None before the first batch, which decides.
-    """
-
+    # Decayed sum of X'W, or of the numerators of the updates. None where only the number of samples is known,
+    # as after `fit`: they are then taken to be like those of the next batch.
     numerator: Any = None
-    denominator: Any = None
-    n_samples: float = 0.0
+    denominator: Any = None  # decayed sum of W'W, or of the denominators of the updates
+    n_samples: float = 0.0  # decayed number of samples
+    # By what the past is multiplied before a batch is added; None before the first batch, which decides.
     decay: float | None = None
 
 
 def decay_of(forget_factor: float, batch_size: int, n_samples: int) -> float:
-    """Return by what one batch multiplies the past: scikit-learn's rule.
-
-    Parameters
-    ----------
-    forget_factor : float
-        What a batch of at most `batch_size` samples leaves of the past.
-    batch_size : int
-        The nominal size of a batch.
-    n_samples : int
-        The size of the first batch.
-
-    Returns
-    -------
-    float
-        Nearer to 1 where the first batch is larger than the nominal one.
-    """
+    """Return by what one batch multiplies the past: scikit-learn's rule."""
     return float(forget_factor ** (min(batch_size, n_samples) / n_samples))
 
 
@@ -89,35 +64,8 @@ def online_step(
     penalties: Penalties,
     max_iter: int | None = None,
 ) -> tuple[Array, OnlineState]:
-    """Improve the components by one batch.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The batch.
-    B : array of shape (n_features, k)
-        The components, transposed; not changed.
-    state : OnlineState
-        The past.
-    beta : float
-        The loss.
-    penalties : Penalties
-        Scaled to the batch.
-    max_iter : int, optional
-        At most so many sweeps over the coefficients of the batch, for losses other than Frobenius, whose
-        coefficients are exact.
-
-    Returns
-    -------
-    B : array
-        The new components.
-    state : OnlineState
-        The past with this batch.
-
-    Notes
-    -----
-    Costs two or three products with the batch. Memory beside it: two arrays of the size of H.
-    """
+    """Improve the components by one batch."""
+    # Costs two or three products with the batch. Memory beside it: two arrays of the size of H.
     past = state
     for _ in range(FIRST_ROUNDS if past.n_samples == 0 else ROUNDS):
         W, _ = encode(data, B, beta=beta, penalties=penalties, max_iter=max_iter)

@@ -30,58 +30,19 @@ FAR = 50.0
 
 
 def beta_loss_of(model: Any) -> float:
-    """Return the beta of the model's loss.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameter `beta_loss` counts.
-
-    Returns
-    -------
-    float
-        2 for Frobenius.
-    """
+    """Return the beta of the model's loss."""
     if isinstance(model.beta_loss, str) and model.beta_loss not in LOSSES:
         raise UnknownNameError.of("beta_loss", model.beta_loss, LOSSES, other="a number")
     return beta_of(model.beta_loss)
 
 
 def penalties_of(model: Any, data: DataMatrix) -> Penalties:
-    """Return the model's penalties, scaled to the data.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameters `alpha_W`, `alpha_H` and `l1_ratio` count.
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    Penalties
-        Absolute.
-    """
+    """Return the model's penalties, scaled to the data."""
     return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio)
 
 
 def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:
-    """Return the given factors that the start will use, with scikit-learn's warnings.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameters `init` and `solver` count.
-    W, H : array or None
-        What was given to `fit`.
-    frozen : bool
-        Whether some rows of H stay as given.
-
-    Returns
-    -------
-    tuple
-        W and H, or None where they are not used.
-    """
+    """Return the given factors that the start will use, with scikit-learn's warnings."""
     if model.solver not in SOLVERS and model.solver not in ("auto", "cd"):
         raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
     if model.init is None:
@@ -115,24 +76,7 @@ def _start_named(name: str) -> Start:
 
 
 def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:
-    """Return the start that a solver is told of: "anchors" becomes given factors, other names stay.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameter `init` counts.
-    data : DataMatrix
-        The data.
-    k : int
-        The number of components.
-    W, H : array or None
-        Given factors.
-
-    Returns
-    -------
-    tuple
-        Name, W and H.
-    """
+    """Return the start that a solver is told of: "anchors" becomes given factors, other names stay."""
     if model.init != ANCHORS or H is not None:
         return (None if model.init == ANCHORS else model.init), W, H
     from nonneg.separable.spa import spa  # a family of its own, which most fits do not need
@@ -148,23 +92,7 @@ def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str 
 
 
 def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
-    """Return the number of components.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameter `n_components` counts.
-    data : DataMatrix
-        The data.
-    W, H : array or None
-        Given factors.
-
-    Returns
-    -------
-    int
-        As asked; for "auto" that of the given factors, else an estimate, which is kept as the model's
-        `rank_estimate_`.
-    """
+    """Return the number of components."""
     vars(model).pop("rank_estimate_", None)
     if model.n_components is None:
         return data.shape[1]
@@ -185,18 +113,9 @@ def _shape(factor: Any) -> tuple[int, ...]:
 
 
 def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
-    """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum.
-
-    The rules measure progress against the start. One that is far away, such as that of "nndsvda" for data of
-    large numbers, lets them stop after a few iterations.
-
-    Parameters
-    ----------
-    model : NMF
-        Its parameters `max_iter` and `tol` count.
-    result : FactorizationResult
-        How the run ended.
-    """
+    """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum."""
+    # The rules measure progress against the start. One that is far away, such as that of "nndsvda" for data
+    # of large numbers, lets them stop after a few iterations.
     if model.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
         warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
@@ -220,20 +139,7 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
 
 
 def floor_statement(model: Any, data: DataMatrix) -> Statement:
-    """Return how far the model's error lies above the floor of the truncated SVD.
-
-    Parameters
-    ----------
-    model : NMF
-        Fitted.
-    data : DataMatrix
-        The data of the fit.
-
-    Returns
-    -------
-    Statement
-        Not verifiable for losses other than Frobenius.
-    """
+    """Return how far the model's error lies above the floor of the truncated SVD."""
     if beta_loss_of(model) != 2.0:
         sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
         return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)

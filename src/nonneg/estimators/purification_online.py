@@ -30,21 +30,11 @@ OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_ite
 
 @dataclass(frozen=True)
 class PurificationStream:
-    """What is remembered of the samples so far.
+    """What is remembered of the samples so far."""
 
-    Attributes
-    ----------
-    state : PurificationState
-        Features, threshold and noise.
-    past : Moments or None
-        Decayed moments of the batches that made the features.
-    pending : Moments or None
-        Moments of samples that have not yet made an update.
-    """
-
-    state: PurificationState
-    past: Moments | None = None
-    pending: Moments | None = None
+    state: PurificationState  # features, threshold and noise
+    past: Moments | None = None  # decayed moments of the batches that made the features
+    pending: Moments | None = None  # moments of samples that have not yet made an update
 
 
 class OnlinePurification(FactorizingEstimator):

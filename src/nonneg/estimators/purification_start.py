@@ -35,22 +35,7 @@ CENTERED = 1e-5
 
 
 def number_of_features(n_components: int | str, init: Any, data: DataMatrix) -> int:
-    """Return how many features are looked for.
-
-    Parameters
-    ----------
-    n_components : int or "auto"
-        As the user gave it.
-    init : str or array
-        A given start decides where the number is "auto".
-    data : DataMatrix
-        The samples.
-
-    Returns
-    -------
-    int
-        The number.
-    """
+    """Return how many features are looked for."""
     if n_components != "auto":
         return int(n_components)
     if not isinstance(init, str):
@@ -59,24 +44,7 @@ def number_of_features(n_components: int | str, init: Any, data: DataMatrix) -> 
 
 
 def features_to_start(data: DataMatrix, n: int, init: Any, rng: Seed) -> FloatArray:
-    """Return the warm start that was asked for.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples.
-    n : int
-        The number of features.
-    init : {"anchors", "cone", "nmf"} or array of shape (n, m)
-        Where from. For "cone" and "nmf" negative entries of the data count as zeros.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For starts that draw.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Independent features; those of a named start are scaled so that the weights are about in [0, 1].
-    """
+    """Return the warm start that was asked for."""
     if not isinstance(init, str):
         given = checked_features(init, data.shape[1])
         if len(given) != n:

@@ -16,18 +16,7 @@ NUMBERS = ("n_components_", "n_iter_", "n_steps_", "reconstruction_err_", "n_fea
 
 
 def factor_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of a fitted factorization is stored.
-
-    Parameters
-    ----------
-    model : FactorizingEstimator
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name.
-    """
+    """Return what of a fitted factorization is stored."""
     header: dict[str, Any] = {
         "numbers": {name: getattr(model, name) for name in NUMBERS if hasattr(model, name)}
     }
@@ -51,22 +40,7 @@ def factor_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restore_factors(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    """Set what `factor_parts` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : FactorizingEstimator
-        With its parameters.
-    header, arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `factor_parts` gave; the file may come from anywhere."""
     components = arrays["components_"]
     numbers = {name: value for name, value in header["numbers"].items() if name in NUMBERS}
     expected = (numbers["n_components_"], numbers["n_features_in_"])

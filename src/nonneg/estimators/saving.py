@@ -35,20 +35,7 @@ Classes = Mapping[str, Callable[[], Any]]
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator.
-
-    Parameters
-    ----------
-    model : StoredEstimator
-        Fitted; not changed.
-    path : str or path
-        The file.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written; a file that was there stays.
-    """
+    """Write a fitted estimator."""
     header, arrays = packed(model)
     stored = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
     _write(Path(path), stored)
@@ -57,19 +44,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def packed(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all that a file holds of an estimator.
-
-    Parameters
-    ----------
-    model : StoredEstimator
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name. An estimator within another one is a part of its
-        values and arrays.
-    """
+    """Return all that a file holds of an estimator."""
     params: dict[str, Any] = {}
     arrays: dict[str, Any] = {}
     notes = []
@@ -158,25 +133,7 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
-    """Read a model that `save_model` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file. It may come from anywhere: no code in it is run.
-    classes : mapping of str to callable
-        The classes that it may name.
-
-    Returns
-    -------
-    estimator
-        Fitted.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a saved model, is damaged, or names another class.
-    """
+    """Read a model that `save_model` wrote."""
     content = Path(path).read_bytes()
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise FileFormatError(
@@ -202,27 +159,7 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
 
 
 def unpacked(header: dict[str, Any], arrays: dict[str, Any], classes: Classes, path: Any) -> Any:
-    """Return the estimator that `packed` was given.
-
-    Parameters
-    ----------
-    header, arrays : dict
-        From the file.
-    classes : mapping of str to callable
-        The classes that may be named.
-    path : path
-        Named in messages.
-
-    Returns
-    -------
-    estimator
-        Fitted.
-
-    Raises
-    ------
-    FileFormatError
-        If something in it is not as `packed` writes it.
-    """
+    """Return the estimator that `packed` was given."""
     if header["format"] != FORMAT:
         raise FileFormatError(f"{path} is not a saved model: its format is {header['format']!r}.")
     if header["format_version"] > FORMAT_VERSION:
@@ -254,19 +191,6 @@ def unpacked(header: dict[str, Any], arrays: dict[str, Any], classes: Classes, p
 
 
 def nested(arrays: Mapping[str, Any], within: str) -> dict[str, Any]:
-    """Return the arrays of an estimator, or of another part, that is within another one.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        Of the whole.
-    within : str
-        The name of the part; its arrays are called ``<within>.<name>``.
-
-    Returns
-    -------
-    dict of str to array
-        Under their own names.
-    """
+    """Return the arrays of an estimator, or of another part, that is within another one."""
     start = within + "."
     return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

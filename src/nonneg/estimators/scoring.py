@@ -22,22 +22,7 @@ from nonneg.solvers.registry import beta_of
 
 
 def mean_deviance(data: DataMatrix, W: LeftArray, B: Array, beta: float) -> float:
-    """Return twice the mean beta divergence of an entry.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count, and observed entries only.
-    W, B : array
-        The factors.
-    beta : float
-        Of the loss.
-
-    Returns
-    -------
-    float
-        The mean squared error for beta 2, the mean Poisson deviance for 1, the mean gamma deviance for 0.
-    """
+    """Return twice the mean beta divergence of an entry."""
     n_entries = data.observed_weight()
     if n_entries == 0:
         return 0.0
@@ -46,22 +31,7 @@ def mean_deviance(data: DataMatrix, W: LeftArray, B: Array, beta: float) -> floa
 
 
 def reconstruction_score(estimator: Any, X: Any, sample_weight: Any) -> float:
-    """Return minus the mean deviance of data from what a model makes of them.
-
-    Parameters
-    ----------
-    estimator : FactorizingEstimator
-        Fitted.
-    X : array-like, sparse matrix, data frame, tensor or dask array
-        The data.
-    sample_weight : array, optional
-        Of the rows.
-
-    Returns
-    -------
-    float
-        At most 0.
-    """
+    """Return minus the mean deviance of data from what a model makes of them."""
     W = estimator.transform(X)
     if hasattr(W, "to_numpy"):
         # The user asked for data frames (`set_output`).

@@ -57,24 +57,7 @@ class StoredEstimator(BaseEstimator, ABC):
 def check_arrays(
     arrays: Mapping[str, Any], shapes: Mapping[str, Shape], kinds: Mapping[str, str], path: Any
 ) -> None:
-    """Refuse arrays that are not known, or have another shape or kind than they should.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        From a file.
-    shapes : mapping of str to tuple
-        The shape of each that may be there; None leaves a dimension free.
-    kinds : mapping of str to str
-        The kinds of dtype, as in ``dtype.kind``, of those that are not floating-point numbers.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If one does not fit.
-    """
+    """Refuse arrays that are not known, or have another shape or kind than they should."""
     for name, array in arrays.items():
         expected = shapes.get(name)
         fits = expected is not None and len(array.shape) == len(expected)
@@ -89,60 +72,17 @@ def check_arrays(
 
 
 def need_arrays(arrays: Mapping[str, Any], names: Any, path: Any) -> None:
-    """Refuse a file in which an array is missing.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        From a file.
-    names : iterable of str
-        Those that have to be there.
-    path : path
-        Named in the message.
-
-    Raises
-    ------
-    FileFormatError
-        If one is not there.
-    """
+    """Refuse a file in which an array is missing."""
     if missing := sorted(set(names) - set(arrays)):
         raise FileFormatError(f"{path}: {', '.join(missing)} is missing. The file is damaged.")
 
 
 def check_indices(name: str, indices: Any, length: int, path: Any) -> None:
-    """Refuse numbers of rows or columns that are not there.
-
-    Parameters
-    ----------
-    name : str
-        What they are called.
-    indices : array of int
-        From a file.
-    length : int
-        How many rows or columns there are.
-    path : path
-        Named in the message.
-
-    Raises
-    ------
-    FileFormatError
-        If one is below zero or too large.
-    """
+    """Refuse numbers of rows or columns that are not there."""
     if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < length):
         raise FileFormatError(f"{path}: {name} go beyond the {length} that there are. The file is damaged.")
 
 
 def names_array(names: Any) -> Any:
-    """Return names as an array that a file can hold.
-
-    Parameters
-    ----------
-    names : iterable
-        Names of features, words or nodes.
-
-    Returns
-    -------
-    array of str
-        Of fixed width, because arrays of objects would need a pickle.
-    """
+    """Return names as an array that a file can hold."""
     return np.asarray([str(name) for name in names], dtype=np.str_)

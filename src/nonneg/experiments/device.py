@@ -16,35 +16,13 @@ ENVIRONMENT_VARIABLE = "NONNEG_DEVICE"
 
 
 def chosen_device() -> str | None:
-    """Return the device that was asked for.
-
-    Returns
-    -------
-    str or None
-        As PyTorch names it; None for NumPy.
-    """
+    """Return the device that was asked for."""
     return os.environ.get(ENVIRONMENT_VARIABLE) or None
 
 
 @contextmanager
 def use_device(name: str | None) -> Iterator[None]:
-    """Ask for a device inside the block, for processes that are started there too.
-
-    Parameters
-    ----------
-    name : str or None
-        As PyTorch names it; None leaves what was asked for before.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no such device on this machine.
-    """
+    """Ask for a device inside the block, for processes that are started there too."""
     if name is None:
         yield
         return
@@ -61,30 +39,13 @@ def use_device(name: str | None) -> Iterator[None]:
 
 
 def placed(X: FloatArray) -> Any:
-    """Return points where they were asked for.
-
-    Parameters
-    ----------
-    X : array
-        The points.
-
-    Returns
-    -------
-    array or tensor
-        X itself without a device, otherwise a tensor with the same entries.
-    """
+    """Return points where they were asked for."""
     name = chosen_device()
     return X if name is None else _torch().as_tensor(X, device=name)
 
 
 def described_device() -> str | None:
-    """Return the device and the library that drives it, for the page.
-
-    Returns
-    -------
-    str or None
-        None for NumPy.
-    """
+    """Return the device and the library that drives it, for the page."""
     name = chosen_device()
     if name is None:
         return None
@@ -94,13 +55,7 @@ def described_device() -> str | None:
 
 
 def has_cuda() -> bool:
-    """Tell whether PyTorch is installed and sees a GPU.
-
-    Returns
-    -------
-    bool
-        False where either is missing.
-    """
+    """Tell whether PyTorch is installed and sees a GPU."""
     try:
         import torch
     except ImportError:

@@ -8,20 +8,7 @@ from typing import Any
 
 
 def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """Put records with the same entries together.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        Any records.
-    *keys : str
-        The entries that tell groups apart; a record that lacks one has None there.
-
-    Returns
-    -------
-    dict
-        The entries -> the records, in the order of first appearance.
-    """
+    """Put records with the same entries together."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault(tuple(record.get(key) for key in keys), []).append(dict(record))
@@ -29,20 +16,7 @@ def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any,
 
 
 def mean_and_spread(values: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Return the mean and the standard deviation of what is there.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        None is left out.
-
-    Returns
-    -------
-    mean : float or None
-        None where nothing is there.
-    spread : float or None
-        With n - 1 in the denominator; None for fewer than two.
-    """
+    """Return the mean and the standard deviation of what is there."""
     present = [float(value) for value in values if value is not None]
     if not present:
         return None, None

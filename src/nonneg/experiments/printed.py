@@ -18,18 +18,7 @@ def _text(paper: str) -> str:
 
 
 def printed_numbers(paper: str) -> dict[str, Any]:
-    """Return what a paper prints.
-
-    Parameters
-    ----------
-    paper : {"cr1_nmf", "merit", "purification", "tlnmf"}
-        Which one.
-
-    Returns
-    -------
-    dict
-        By table or figure; a fresh copy.
-    """
+    """Return what a paper prints."""
     if paper not in PAPERS:
         raise UnknownNameError.of("paper", paper, PAPERS)
     return dict(json.loads(_text(paper)))

@@ -55,23 +55,7 @@ TITLES: dict[str, str] = {
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return an experiment by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of `TITLES`.
-
-    Returns
-    -------
-    Experiment
-        The experiment of that name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name; the message names those that are near.
-    """
+    """Return an experiment by its name."""
     if name not in TITLES:
         raise UnknownNameError.of("experiment", name, TITLES)
     module = importlib.import_module(f"nonneg.experiments.{name.replace('/', '.').replace('-', '_')}")

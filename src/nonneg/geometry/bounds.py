@@ -19,22 +19,8 @@ _SERIES_BELOW = 0.05
 
 
 def mean_squared_sine(angle: Any) -> Any:
-    """Return f(a) = 1/2 - sin(2a)/(4a), the mean of sin^2 over angles that are uniform on (0, a).
-
-    Parameters
-    ----------
-    angle : float or array
-        Size angles in radians, at least 0.
-
-    Returns
-    -------
-    float or array
-        a^2/3 for small angles, to full relative accuracy.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (26) and Lemma 11.
-    """
+    """Return f(a) = 1/2 - sin(2a)/(4a), the mean of sin^2 over angles that are uniform on (0, a)."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (26) and Lemma 11.
     angle = np.asarray(angle, dtype=np.float64)
     square = angle * angle
     series = square * (1 / 3 - square * (1 / 15 - square * (2 / 315 - square * (1 / 2835))))
@@ -44,127 +30,40 @@ def mean_squared_sine(angle: Any) -> Any:
 
 
 def mean_squared_cosine(angle: Any) -> Any:
-    """Return g(a) = 1/2 + sin(2a)/(4a), the mean of cos^2 over angles that are uniform on (0, a).
-
-    Parameters
-    ----------
-    angle : float or array
-        Size angles in radians, at least 0.
-
-    Returns
-    -------
-    float or array
-        1 - f(a).
-    """
+    """Return g(a) = 1/2 + sin(2a)/(4a), the mean of cos^2 over angles that are uniform on (0, a)."""
     return 1.0 - mean_squared_sine(angle)
 
 
 def cluster_bound(angles: Any, squared_norms: Any) -> float:
-    """Return the bound (12) on the relative error of one direction a cluster, for any clustering.
-
-    Parameters
-    ----------
-    angles : array of shape (k,)
-        The size angles of cones that contain the clusters, in radians.
-    squared_norms : array of shape (k,)
-        The sums of the squared entries of the clusters, or any multiples of them.
-
-    Returns
-    -------
-    float
-        The root of the mean of sin^2 of the angles, weighted by the squared norms; 0 for data of zeros. A
-        cone wider than a right angle counts as a right angle: the error of a cluster is at most its norm.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
-    """
+    """Return the bound (12) on the relative error of one direction a cluster, for any clustering."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
     angles, shares = _shares(angles, squared_norms)
     sines = np.sin(np.minimum(angles, np.pi / 2))
     return float(np.sqrt(np.sum(shares * sines * sines)))
 
 
 def largest_angle_bound(angles: Any) -> float:
-    """Return the sine of the largest size angle: Theorem 4's bound (8), and Theorem 5's (17).
-
-    Parameters
-    ----------
-    angles : array of shape (k,)
-        The size angles of cones that contain the clusters, in radians.
-
-    Returns
-    -------
-    float
-        At least `cluster_bound`.
-    """
+    """Return the sine of the largest size angle: Theorem 4's bound (8), and Theorem 5's (17)."""
     largest = float(np.max(np.asarray(angles, dtype=np.float64), initial=0.0))
     return float(np.sin(min(largest, np.pi / 2)))
 
 
 def expected_error(angles: Any, squared_norms: Any) -> float:
-    """Return Theorem 6's value, which is also Theorem 8's limit: a prediction, not a bound.
-
-    Parameters
-    ----------
-    angles : array of shape (k,)
-        The size angles, in radians.
-    squared_norms : array of shape (k,)
-        The expected squared norms of the cones' parts of the data, or any multiples of them: 1 / lambda_k
-        where cones are equally likely, p_k / lambda_k where cone k has probability p_k (Remark 1). The
-        squared norms of found clusters are the estimate of these from data, because the mean squared length
-        of a cluster times its share of the points is its squared norm over the number of points.
-
-    Returns
-    -------
-    float
-        The root of the mean of f(a_k), weighted by the squared norms.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorems 6 and 8, Remark 1.
-    """
+    """Return Theorem 6's value, which is also Theorem 8's limit: a prediction, not a bound."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorems 6 and 8, Remark 1.
     angles, shares = _shares(angles, squared_norms)
     return float(np.sqrt(np.sum(shares * mean_squared_sine(angles))))
 
 
 def error_about_axes(squared_norms: Any, outside: Any) -> float:
-    """Return the relative error of projecting every point on the axis of its cone, equation (10).
-
-    Parameters
-    ----------
-    squared_norms : array of shape (k,)
-        The sums of the squared entries of the clusters.
-    outside : array of shape (k,)
-        The sums of the squared distances of the points to the lines of their axes.
-
-    Returns
-    -------
-    float
-        At least the error of the best direction of every cluster and at most `cluster_bound`, whose proof
-        passes through it.
-    """
+    """Return the relative error of projecting every point on the axis of its cone, equation (10)."""
     total = float(np.sum(np.asarray(squared_norms, dtype=np.float64)))
     left = float(np.sum(np.asarray(outside, dtype=np.float64)))
     return float(np.sqrt(max(left, 0.0) / total)) if total > 0 else 0.0
 
 
 def corrected_size_angles(angles: Any, counts: Any) -> FloatArray:
-    """Return size angles corrected for the size of the sample: (n + 1) / n times the largest angle seen.
-
-    Parameters
-    ----------
-    angles : array of shape (k,)
-        The largest angles of the points of a cluster to the axis of the cone they were drawn from, or to
-        their mean or leading direction, which estimates it. Not those of the smallest cones, whose axes lie
-        nearer to the outermost points: they come out too small in high dimension.
-    counts : array of shape (k,)
-        The numbers of points.
-
-    Returns
-    -------
-    array of shape (k,)
-        Unbiased for angles drawn uniformly from (0, a_k) about a known axis; at most a right angle.
-    """
+    """Return size angles corrected for the size of the sample: (n + 1) / n times the largest angle seen."""
     angles = np.asarray(angles, dtype=np.float64)
     counts = np.maximum(np.asarray(counts, dtype=np.float64), 1.0)
     return np.minimum(angles * (counts + 1.0) / counts, np.pi / 2)

@@ -13,55 +13,29 @@ from nonneg.exceptions import ShapeError
 
 @dataclass(frozen=True)
 class ConeSeparation:
-    """How the angles between axes compare with the size angles of the cones.
+    """How the angles between axes compare with the size angles of the cones."""
 
-    Attributes
-    ----------
-    smallest_between : float
-        The smallest angle between two axes, in radians; infinite for a single cone.
-    required : float
-        Three times the largest size angle plus the second largest: the right side of (3).
-    holds : bool
-        Whether the geometric assumption (2), equivalently (3), holds: `smallest_between` > `required`.
-    widest_within : float
-        Twice the largest size angle: no two points of the same cone are farther apart.
-    narrowest_gap : float
-        The smallest angle between two axes less the size angles of these two: no two points of different
-        cones are nearer.
-    pairs : tuple of int
-        The two cones with the smallest angle between their axes; empty for a single cone.
-    """
-
-    smallest_between: float
-    required: float
+    smallest_between: float  # the smallest angle between two axes, in radians; infinite for a single cone
+    required: float  # three times the largest size angle plus the second largest: the right side of (3)
+    # Whether the geometric assumption (2), equivalently (3), holds: `smallest_between` > `required`.
     holds: bool
-    widest_within: float
+    widest_within: float  # twice the largest size angle: no two points of the same cone are farther apart
+    # The smallest angle between two axes less the size angles of these two: no two points of different cones
+    # are nearer.
     narrowest_gap: float
+    # The two cones with the smallest angle between their axes; empty for a single cone.
     pairs: tuple[int, ...]
 
     @property
     def clusters_are_exact(self) -> bool:
-        """Whether points of one cone are nearer to one another than to any point of another cone.
-
-        This is what the proof of Lemma 1 takes from (2), and it may hold where (2) does not: then too the
-        greedy clustering returns these cones from any first point.
-        """
+        """Whether points of one cone are nearer to one another than to any point of another cone."""
+        # This is what the proof of Lemma 1 takes from (2), and it may hold where (2) does not: then too the
+        # greedy clustering returns these cones from any first point.
         return self.holds or self.widest_within < self.narrowest_gap
 
 
 def angles_between(axes: Any) -> FloatArray:
-    """Return the angles between unit vectors.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        Unit rows.
-
-    Returns
-    -------
-    array of shape (k, k)
-        In radians, symmetric, with zeros on the diagonal. Small angles are accurate too.
-    """
+    """Return the angles between unit vectors."""
     axes = _checked_axes(axes)
     angles: FloatArray = np.arccos(np.clip(axes @ axes.T, -1.0, 1.0))
     # The cosine of a small angle has lost it: where cosines are near 1, the length of the chord has not.
@@ -73,31 +47,12 @@ def angles_between(axes: Any) -> FloatArray:
 
 
 def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
-    """Test the geometric assumption (2) on given cones.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        The unit vectors about which the cones lie.
-    angles : array of shape (k,)
-        Their size angles, in radians.
-
-    Returns
-    -------
-    ConeSeparation
-        The two sides of (3) and what follows from them.
-
-    Notes
-    -----
-    Where the cones found about clusters satisfy (2), the greedy clustering returns these clusters from any
-    first point (Lemma 1), and no other clustering into as many cones satisfies (2). Where they do not, the
-    data may still satisfy (2) with other cones about the same clusters: the smallest cone about some points
-    of a cone has a smaller angle, but its axis lies elsewhere, and may lie nearer to another.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (2) and (3), Lemma 1.
-    """
+    """Test the geometric assumption (2) on given cones."""
+    # Where the cones found about clusters satisfy (2), the greedy clustering returns these clusters from any
+    # first point (Lemma 1), and no other clustering into as many cones satisfies (2). Where they do not, the
+    # data may still satisfy (2) with other cones about the same clusters: the smallest cone about some points
+    # of a cone has a smaller angle, but its axis lies elsewhere, and may lie nearer to another.
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (2) and (3), Lemma 1.
     axes = _checked_axes(axes)
     angles = np.asarray(angles, dtype=np.float64)
     if angles.shape != (axes.shape[0],):
@@ -121,42 +76,14 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
 
 
 def largest_angles_in_orthant(axes: Any) -> FloatArray:
-    """Return the size angles of the widest cones about the axes that lie in the nonnegative orthant.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        Unit rows.
-
-    Returns
-    -------
-    array of shape (k,)
-        The arc sine of the smallest entry of each axis, and 0 where it is not positive.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
-    """
+    """Return the size angles of the widest cones about the axes that lie in the nonnegative orthant."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
     smallest = _checked_axes(axes).min(axis=1)
     return np.arcsin(np.clip(smallest, 0.0, 1.0))
 
 
 def cones_in_orthant(axes: Any, angles: Any) -> BoolArray:
-    """Tell which cones lie wholly in the nonnegative orthant.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        The unit vectors about which the cones lie.
-    angles : array of shape (k,)
-        Their size angles, in radians.
-
-    Returns
-    -------
-    array of bool of shape (k,)
-        Lemma 10's condition, which is necessary too: the smallest f-th entry of the unit vectors within an
-        angle a of u is the cosine of a plus the angle between u and the f-th unit vector.
-    """
+    """Tell which cones lie wholly in the nonnegative orthant."""
     return np.asarray(angles, dtype=np.float64) <= largest_angles_in_orthant(axes)
 
 

@@ -23,43 +23,18 @@ _NEAR_AXIS = 1e-5
 
 @dataclass(frozen=True)
 class FarthestPoints:
-    """The points of each cluster that are farthest from its axis.
+    """The points of each cluster that are farthest from its axis."""
 
-    Attributes
-    ----------
-    rows : list of arrays of int
-        For each cluster the rows of these points, the farthest first.
-    chords : array of shape (k,)
-        The distance of the farthest one to the axis, both of unit length; -1 for a cluster without points.
-    counts : array of shape (k,)
-        How many points a cluster has.
-    sums : array of shape (2, k)
-        Weighted sums of the squared lengths of the points, and of their squared distances to the axes' lines.
-    """
-
-    rows: list[IntArray]
+    rows: list[IntArray]  # for each cluster the rows of these points, the farthest first
+    # The distance of the farthest one to the axis, both of unit length; -1 for a cluster without points.
     chords: FloatArray
-    counts: FloatArray
+    counts: FloatArray  # how many points a cluster has
+    # Weighted sums of the squared lengths of the points, and of their squared distances to the axes' lines.
     sums: FloatArray
 
 
 def cluster_means(data: DataMatrix, labels: LeftArray, k: int) -> FloatArray:
-    """Return the sums of the unit points of each cluster.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    labels : left-like array of shape (n_rows, 1)
-        The cluster of each row; negative for none.
-    k : int
-        The number of clusters.
-
-    Returns
-    -------
-    array of shape (k, n_features)
-        In float64, in this process.
-    """
+    """Return the sums of the unit points of each cluster."""
     _, (sums,) = data.row_pass(_sums_of_units, labels, n_out=0, k=k)
     return to_numpy(sums).T
 
@@ -74,26 +49,7 @@ def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[
 def farthest_points(
     data: DataMatrix, labels: LeftArray, axes: FloatArray, wanted: Any, n_points: int
 ) -> FarthestPoints:
-    """Find the points that are farthest from the axes of their clusters, in one pass over the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    labels : left-like array of shape (n_rows, 1)
-        The cluster of each row; negative for none.
-    axes : array of shape (k, n_features)
-        Unit rows.
-    wanted : array of bool of shape (k,)
-        The clusters to look at.
-    n_points : int
-        At most so many points a cluster.
-
-    Returns
-    -------
-    FarthestPoints
-        Of equally far points the first rows.
-    """
+    """Find the points that are farthest from the axes of their clusters, in one pass over the data."""
     _, (parts, counts, sums) = data.row_pass(
         _farthest_of_block, labels, n_out=0, axes=axes, wanted=np.asarray(wanted), n_points=n_points
     )

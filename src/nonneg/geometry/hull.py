@@ -17,21 +17,12 @@ _SPARSE_BELOW = 0.2
 
 
 class ClusterHull:
-    """Unit points of one cluster and the smallest ball about them.
+    """Unit points of one cluster and the smallest ball about them."""
 
-    Parameters
-    ----------
-    amid : array of shape (n_features,)
-        A vector amid the cluster: the first axis. Zeros, the mean of no points or of points that cancel,
-        stand for the first unit vector.
-
-    Notes
-    -----
-    The centre of the smallest ball is the nearest point of the hull to the origin, along the axis of the
-    smallest cone, and the ball's radius is the sine of the cone's angle. In terms of the differences d to any
-    reference, the weights minimise |sum w d|^2 - sum w |d|^2 on the simplex, and any weights give a lower
-    bound of the squared radius.
-    """
+    # The centre of the smallest ball is the nearest point of the hull to the origin, along the axis of the
+    # smallest cone, and the ball's radius is the sine of the cone's angle. In terms of the differences d to
+    # any reference, the weights minimise |sum w d|^2 - sum w |d|^2 on the simplex, and any weights give a
+    # lower bound of the squared radius.
 
     def __init__(self, amid: FloatArray) -> None:
         length = float(np.linalg.norm(amid))
@@ -52,22 +43,7 @@ class ClusterHull:
         return np.sort(self.rows[self.weights > 0])
 
     def compare(self, chord: float, tol: float, sums: FloatArray) -> bool:
-        """Take note of the distance of the cluster's farthest point from the current axis.
-
-        Parameters
-        ----------
-        chord : float
-            The distance between that point and the axis, both of unit length; negative without points.
-        tol : float
-            The share by which the angle may exceed the lower bound.
-        sums : array of shape (2,)
-            What is summed about the current axis, kept beside the best one.
-
-        Returns
-        -------
-        bool
-            Whether a smaller cone may exist.
-        """
+        """Take note of the distance of the cluster's farthest point from the current axis."""
         if chord < 0:
             self.angle, self.best_sums = 0.0, np.zeros(2)
             self.best_axis = np.zeros_like(self.axis)
@@ -78,15 +54,7 @@ class ClusterHull:
         return self.angle > self.lower_angle * (1.0 + tol) + ROUNDING
 
     def add(self, rows: IntArray, points: FloatArray) -> None:
-        """Let points join those that have a weight; of several that are alike only the first.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their rows in the data.
-        points : array of shape (n_points, n_features)
-            The points, of any length but zero.
-        """
+        """Let points join those that have a weight; of several that are alike only the first."""
         fresh = ~np.isin(rows, self.rows)
         rows, points = rows[fresh], points[fresh]
         if not len(rows):
@@ -105,14 +73,7 @@ class ClusterHull:
         self.weights = np.concatenate([self.weights, np.zeros(len(rows))])
 
     def solve(self) -> bool:
-        """Find the smallest ball about the points at hand, and let go of those inside it.
-
-        Returns
-        -------
-        bool
-            False where a ball that there was before did not grow, which points outside it would not allow in
-            exact arithmetic: rounding is reached.
-        """
+        """Find the smallest ball about the points at hand, and let go of those inside it."""
         gram = self.points @ self.points.T
         gram = gram.toarray() if sp.issparse(gram) else gram
         squares = np.diagonal(gram).copy()
@@ -135,10 +96,8 @@ class ClusterHull:
 
 
 def _distinct(differences: FloatArray) -> IntArray:
-    """Return the first of each group of rows that are alike: twins would share a weight and fill the program.
-
-    Rows are alike when their products with one vector are; others that are taken for them come again.
-    """
+    """Return the first of each group of equal rows: duplicates would share a weight."""
+    # Rows are alike when their products with one vector are; others that are taken for them come again.
     products = differences @ np.cos(np.arange(1.0, differences.shape[1] + 1.0))
     scale = float(np.abs(products).max(initial=0.0))
     _, first = np.unique(np.round(products / (scale or 1.0), 9), return_index=True)

@@ -32,51 +32,26 @@ _JOINING_ENTRIES = 1 << 24
 
 @dataclass(frozen=True)
 class SizeAngles:
-    """The smallest cones about the clusters of a data set.
+    """The smallest cones about the clusters of a data set."""
 
-    Attributes
-    ----------
-    axes : array of shape (k, n_features)
-        Unit rows, nonnegative for nonnegative data; zeros for a cluster without points.
-    angles : array of shape (k,)
-        The largest angle of a point of the cluster to its axis, in radians: the cone contains the cluster
-        whatever the precision of the axis. 0 for a cluster without points.
-    lower_angles : array of shape (k,)
-        No cone of a smaller angle contains the cluster (weak duality).
-    start_angles : array of shape (k,)
-        The largest angles of the points to the axes that were begun with, the mean or the leading directions:
-        the estimate of the size angles of the cones that the points were drawn from. In high dimension these
-        are larger than the smallest cones' (see Notes of `size_angles`).
-    counts : array of int of shape (k,)
-        How many points a cluster has; rows of zeros and rows without weight belong to none.
-    squared_norms : array of shape (k,)
-        The weighted sums of the squared entries.
-    outside : array of shape (k,)
-        The weighted sums of the squared distances of the points to the lines of their axes.
-    boundary : tuple of arrays of int
-        For each cluster the rows on the boundary of its cone: those whose weights make the axis.
-    n_passes : int
-        Passes over the data.
-    """
-
-    axes: FloatArray
+    axes: FloatArray  # unit rows, nonnegative for nonnegative data; zeros for a cluster without points
+    # The largest angle of a point of the cluster to its axis, in radians: the cone contains the cluster
+    # whatever the precision of the axis. 0 for a cluster without points.
     angles: FloatArray
-    lower_angles: FloatArray
+    lower_angles: FloatArray  # no cone of a smaller angle contains the cluster (weak duality)
+    # The largest angles of the points to the axes that were begun with, the mean or the leading directions:
+    # the estimate of the size angles of the cones that the points were drawn from. In high dimension these
+    # are larger than the smallest cones' (see Notes of `size_angles`).
     start_angles: FloatArray
-    counts: IntArray
-    squared_norms: FloatArray
-    outside: FloatArray
+    counts: IntArray  # how many points a cluster has; rows of zeros and rows without weight belong to none
+    squared_norms: FloatArray  # the weighted sums of the squared entries
+    outside: FloatArray  # the weighted sums of the squared distances of the points to the lines of their axes
+    # For each cluster the rows on the boundary of its cone: those whose weights make the axis.
     boundary: tuple[IntArray, ...]
-    n_passes: int
+    n_passes: int  # passes over the data
 
     def facts(self) -> dict[str, Any]:
-        """Return what `nonneg.certificates.cone_statements` asks for beside the error.
-
-        Returns
-        -------
-        dict
-            Arrays by the names of its arguments.
-        """
+        """Return what `nonneg.certificates.cone_statements` asks for beside the error."""
         return {
             "axes": self.axes,
             "angles": self.angles,
@@ -90,41 +65,16 @@ class SizeAngles:
 
 @dataclass(frozen=True)
 class SmallestCone:
-    """The smallest cone about some points.
+    """The smallest cone about some points."""
 
-    Attributes
-    ----------
-    axis : array of shape (n_features,)
-        A unit vector.
-    angle : float
-        The largest angle of a point to the axis, in radians.
-    lower_angle : float
-        No cone of a smaller angle contains the points.
-    boundary : array of int
-        The points on the cone's boundary whose weights make the axis.
-    """
-
-    axis: FloatArray
-    angle: float
-    lower_angle: float
-    boundary: IntArray
+    axis: FloatArray  # A unit vector
+    angle: float  # the largest angle of a point to the axis, in radians
+    lower_angle: float  # no cone of a smaller angle contains the points
+    boundary: IntArray  # the points on the cone's boundary whose weights make the axis
 
 
 def smallest_cone(points: Any, *, tol: float = DEFAULT_TOL) -> SmallestCone:
-    """Return the smallest circular cone that contains all points.
-
-    Parameters
-    ----------
-    points : array, SciPy sparse matrix, dask array or DataMatrix of shape (n_points, n_features)
-        One point a row; rows of zeros are skipped.
-    tol : float
-        See `size_angles`.
-
-    Returns
-    -------
-    SmallestCone
-        Angle 0 about a single direction, and about no point at all.
-    """
+    """Return the smallest circular cone that contains all points."""
     data = as_data_matrix(points)
     found = size_angles(data, np.zeros(data.shape[0], dtype=int), 1, tol=tol)
     return SmallestCone(
@@ -141,49 +91,19 @@ def size_angles(
     tol: float = DEFAULT_TOL,
     max_rounds: int = MAX_ROUNDS,
 ) -> SizeAngles:
-    """Return the smallest circular cones about all clusters at once.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    labels : array of shape (n_rows,), or left-like array of shape (n_rows, 1)
-        The cluster of each row, from 0 to k - 1; rows with a negative label belong to none.
-    k : int
-        The number of clusters.
-    start : array of shape (k, n_features), optional
-        Axes to begin with, such as the clusters' leading directions; their mean directions by default.
-    tol : float
-        A cluster is done when its angle exceeds its lower bound by at most this share, or by 4e-15 radians,
-        which is rounding.
-    max_rounds : int
-        The largest number of passes. The angles that are returned contain their clusters at any time.
-
-    Returns
-    -------
-    SizeAngles
-        Axes, angles and what a pass finds out beside them.
-
-    Notes
-    -----
-    A pass costs one product of each row with its own axis (with all axes for sparse rows). The number of
-    passes grows slowly with the number of points on the boundaries, of which there are at most n_features + 1
-    a cluster.
-
-    The smallest cone about points drawn from a cone is smaller than that cone, and not only because the
-    widest angle was not drawn: with fewer points than exponentially many in the features, an axis moved
-    towards the outermost points is nearer to all of them. 250 points of length 1600 drawn from a cone of 0.2
-    radians have a smallest cone of 0.187; their largest angle to their mean direction is 0.197. The bounds
-    want the former, an estimate of the cone the latter.
-
-    Signed points may fill a half space or more, which no cone narrower than a right angle contains: the lower
-    bound is then a right angle, and the angle that of the best axis that was tried.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (14) to (16).
-    .. [2] Lawson & Hanson (1974), Solving Least Squares Problems, ch. 23.
-    """
+    """Return the smallest circular cones about all clusters at once."""
+    # A pass costs one product of each row with its own axis (with all axes for sparse rows). The number of
+    # passes grows slowly with the number of points on the boundaries, of which there are at most n_features +
+    # 1 a cluster.
+    # The smallest cone about points drawn from a cone is smaller than that cone, and not only because the
+    # widest angle was not drawn: with fewer points than exponentially many in the features, an axis moved
+    # towards the outermost points is nearer to all of them. 250 points of length 1600 drawn from a cone of
+    # 0.2 radians have a smallest cone of 0.187; their largest angle to their mean direction is 0.197. The
+    # bounds want the former, an estimate of the cone the latter.
+    # Signed points may fill a half space or more, which no cone narrower than a right angle contains: the
+    # lower bound is then a right angle, and the angle that of the best axis that was tried.
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (14) to (16). Lawson &
+    # Hanson (1974), Solving Least Squares Problems, ch. 23.
     placed = _placed_labels(data, labels, k)
     if start is None:
         means = cluster_means(data, placed, k)

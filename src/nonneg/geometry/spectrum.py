@@ -14,34 +14,16 @@ from nonneg.geometry.bounds import mean_squared_cosine, mean_squared_sine
 
 @dataclass(frozen=True)
 class ConeSpectrum:
-    """The three values that the eigenvalues of E[v v'] take, for cones that are alike.
+    """The three values that the eigenvalues of E[v v'] take, for cones that are alike."""
 
-    Attributes
-    ----------
-    floor : float
-        a of (87): the eigenvalue of the n_features - n_cones directions outside the axes' span.
-    gap : float
-        b (1 - cos beta): by how much the eigenvalues 2 to n_cones lie above the floor.
-    first : float
-        The first eigenvalue, a + b (1 + (n_cones - 1) cos beta).
-    n_cones, n_features : int
-        How many there are of each.
-    """
-
-    floor: float
-    gap: float
-    first: float
-    n_cones: int
+    floor: float  # a of (87): the eigenvalue of the n_features - n_cones directions outside the axes' span
+    gap: float  # b (1 - cos beta): by how much the eigenvalues 2 to n_cones lie above the floor
+    first: float  # the first eigenvalue, a + b (1 + (n_cones - 1) cos beta)
+    n_cones: int  # how many there are of each
     n_features: int
 
     def eigenvalues(self) -> FloatArray:
-        """Return all eigenvalues of E[v v'], in descending order.
-
-        Returns
-        -------
-        array of shape (n_features,)
-            Singular values of n data points are about the roots of n times these.
-        """
+        """Return all eigenvalues of E[v v'], in descending order."""
         values = np.full(self.n_features, self.floor)
         values[: self.n_cones] = self.floor + self.gap
         values[0] = self.first
@@ -55,24 +37,14 @@ class ConeSpectrum:
 
 @dataclass(frozen=True)
 class RatioCondition:
-    """Theorem 9's condition (92) held against singular values that were seen.
+    """Theorem 9's condition (92) held against singular values that were seen."""
 
-    Attributes
-    ----------
-    spectrum : ConeSpectrum
-        The three values that fit the squared singular values over the number of points best.
-    largest_epsilon : float
-        How far the eigenvalues may be from that spectrum for (92) to hold.
-    deviation : float
-        How far those that were seen are from it, the first one left out as Theorem 9 does.
-    holds : bool
-        Whether `deviation` < `largest_epsilon`: then the ratio (45) is largest at n_cones among all
-        candidates from 2 on that were seen, and Theorem 9's reasoning explains it.
-    """
-
+    # The three values that fit the squared singular values over the number of points best.
     spectrum: ConeSpectrum
-    largest_epsilon: float
-    deviation: float
+    largest_epsilon: float  # how far the eigenvalues may be from that spectrum for (92) to hold
+    deviation: float  # how far those that were seen are from it, the first one left out as Theorem 9 does
+    # Whether `deviation` < `largest_epsilon`: then the ratio (45) is largest at n_cones among all candidates
+    # from 2 on that were seen, and Theorem 9's reasoning explains it.
     holds: bool
 
 
@@ -84,30 +56,8 @@ def predicted_spectrum(
     *,
     mean_squared_length: float = 1.0,
 ) -> ConeSpectrum:
-    """Return the spectrum of E[v v'] for cones of equal size angle, equally far apart and equally likely.
-
-    Parameters
-    ----------
-    n_features : int
-        The length of a data point, at least 2.
-    n_cones : int
-        The number of cones, at most `n_features`.
-    size_angle : float
-        The cones' size angle alpha, in radians.
-    between_angle : float
-        The angle beta between any two axes, in radians.
-    mean_squared_length : float
-        The mean 1 / lambda of the squared lengths.
-
-    Returns
-    -------
-    ConeSpectrum
-        Exact for points that are not projected on the nonnegative orthant.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (87) to (91).
-    """
+    """Return the spectrum of E[v v'] for cones of equal size angle, equally far apart and equally likely."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (87) to (91).
     if not (n_features >= 2 and 1 <= n_cones <= n_features):
         raise InvalidParameterError(
             f"Expected at least 2 features and between 1 and n_features cones, got n_features={n_features} "
@@ -124,30 +74,8 @@ def predicted_spectrum(
 def second_moments(
     axes: Any, angles: Any, mean_squared_lengths: Any, shares: Any = None
 ) -> tuple[float, FloatArray]:
-    """Return E[v v'] of points drawn from cones as a multiple of the identity and weights of the axes.
-
-    Parameters
-    ----------
-    axes : array of shape (k, n_features)
-        Unit rows.
-    angles : array of shape (k,)
-        The size angles.
-    mean_squared_lengths : array of shape (k,)
-        The means 1 / lambda_k of the squared lengths.
-    shares : array of shape (k,), optional
-        The probabilities of the cones; equal by default.
-
-    Returns
-    -------
-    floor : float
-        The multiple of the identity.
-    weights : array of shape (k,)
-        E[v v'] = floor I + axes' diag(weights) axes.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 14, equation (78).
-    """
+    """Return E[v v'] of points drawn from cones as a multiple of the identity and weights of the axes."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 14, equation (78).
     axes = np.asarray(axes, dtype=np.float64)
     k, n_features = axes.shape
     lengths = np.broadcast_to(np.asarray(mean_squared_lengths, dtype=np.float64), (k,))
@@ -158,21 +86,7 @@ def second_moments(
 
 
 def largest_epsilon(floor: float, gap: float) -> float:
-    """Return the bound on epsilon that condition (92) sets.
-
-    Parameters
-    ----------
-    floor : float
-        The lowest eigenvalue a, at least 0.
-    gap : float
-        b (1 - cos beta), by how much the K-th eigenvalue exceeds it.
-
-    Returns
-    -------
-    float
-        a B / (4 a + B) with B = gap: multiplied out, (a + e) / (a - e) < (a + B - e) / (a + e) says
-        e (4 a + B) < a B. 0 where a or the gap is not positive: no epsilon satisfies it.
-    """
+    """Return the bound on epsilon that condition (92) sets."""
     if floor <= 0 or gap <= 0:
         return 0.0
     return floor * gap / (4.0 * floor + gap)
@@ -181,39 +95,12 @@ def largest_epsilon(floor: float, gap: float) -> float:
 def ratio_condition(
     singular_values: Any, k: int, n_samples: float, n_features: int, *, squared_norm: float | None = None
 ) -> RatioCondition:
-    """Fit the spectrum of k like cones to singular values and hold condition (92) against it.
-
-    Parameters
-    ----------
-    singular_values : array
-        The leading singular values, in descending order, more than `k` of them.
-    k : int
-        The number of cones, at least 2.
-    n_samples : float
-        The number of data points (the sum of their weights).
-    n_features : int
-        Their length.
-    squared_norm : float, optional
-        The sum of the squared entries, with which the floor is the mean of all eigenvalues after the k-th.
-        Without it, the mean of those that are given, which is too large when only the leading ones are.
-
-    Returns
-    -------
-    RatioCondition
-        Whether the eigenvalues are as near to three levels as (92) asks for.
-
-    Notes
-    -----
-    Theorem 9 speaks of many more points than features. The eigenvalues of n points of length F that are equal
-    in expectation reach (1 + sqrt(F / n))^2 times their mean, and epsilon is below the floor, so that the
-    condition cannot hold before n = 6 F or so; the ratio itself is right much earlier. It also assumes equal
-    lambdas: give it the singular values of points of unit length where lengths differ (Remark 2).
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731,
-       Theorem 9, equations (87) to (92).
-    """
+    """Fit the spectrum of k like cones to singular values and hold condition (92) against it."""
+    # Theorem 9 speaks of many more points than features. The eigenvalues of n points of length F that are
+    # equal in expectation reach (1 + sqrt(F / n))^2 times their mean, and epsilon is below the floor, so that
+    # the condition cannot hold before n = 6 F or so; the ratio itself is right much earlier. It also assumes
+    # equal lambdas: give it the singular values of points of unit length where lengths differ (Remark 2).
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9, equations (87) to (92).
     values = np.asarray(singular_values, dtype=np.float64) ** 2 / n_samples
     if not 2 <= k < len(values):
         raise InvalidParameterError(

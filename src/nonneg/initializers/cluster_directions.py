@@ -28,53 +28,19 @@ _LOST = 1e-6  # of a direction that is left after projection: below it there is 
 
 @dataclass(frozen=True)
 class ClusterDirections:
-    """The leading singular pair of every cluster.
+    """The leading singular pair of every cluster."""
 
-    Attributes
-    ----------
-    directions : array of shape (k, n_columns)
-        Unit rows, nonnegative (float64, on the host).
-    squared_values : array of shape (k,)
-        The squared leading singular values; 0 for a cluster without rows.
-    products : left-like array of shape (n_rows, 1)
-        Each row's product with the direction of its cluster; 0 for rows of no cluster.
-    residuals : array of shape (k,)
-        Norms of A v - s^2 v, relative to s^2.
-    n_passes : int
-        Passes over the data.
-    """
-
-    directions: FloatArray
-    squared_values: FloatArray
-    products: LeftArray
-    residuals: FloatArray
-    n_passes: int
+    directions: FloatArray  # unit rows, nonnegative (float64, on the host)
+    squared_values: FloatArray  # the squared leading singular values; 0 for a cluster without rows
+    products: LeftArray  # each row's product with the direction of its cluster; 0 for rows of no cluster
+    residuals: FloatArray  # norms of A v - s^2 v, relative to s^2
+    n_passes: int  # passes over the data
 
 
 def leading_directions(
     data: DataMatrix, labels: LeftArray, start: Array, *, tol: float = 1e-10, max_passes: int = 300
 ) -> ClusterDirections:
-    """Return the leading directions of all clusters.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Nonnegative data; row weights count like repetitions.
-    labels : left-like array of int of shape (n_rows, 1)
-        The cluster of each row; negative for none.
-    start : array of shape (k, n_columns)
-        A nonnegative vector for each cluster, such as its centroid.
-    tol : float
-        A cluster is done when its relative residual is at most this, or 100 times the precision of the data's
-        type where that is more. A squared singular value is then exact to this share of it.
-    max_passes : int
-        The largest number of passes over the data.
-
-    Returns
-    -------
-    ClusterDirections
-        Directions, values and the rows' products.
-    """
+    """Return the leading directions of all clusters."""
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
     vectors = _unit(_unit(to_numpy(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
     search = _Search(vectors)
@@ -163,10 +129,8 @@ def _combined(weights: FloatArray, span: FloatArray, images: FloatArray) -> tupl
 
 
 def _powers_of_two(images: FloatArray) -> FloatArray:
-    """Return units, shape (k, 1), in which images are of size one: their squares neither vanish nor overflow.
-
-    A power of two changes no digit of what is divided by it.
-    """
+    """Return scales of shape (k, 1) under which squares neither underflow nor overflow."""
+    # A power of two changes no digit of what is divided by it.
     largest = np.abs(images).max(axis=1, keepdims=True, initial=0.0)
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
     units: FloatArray = np.ldexp(np.ones_like(largest), exponents - 1)

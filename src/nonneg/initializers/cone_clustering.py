@@ -32,63 +32,22 @@ _OUT = 3.0  # in the place of a cosine: of rows that cannot be picked
 
 @dataclass(frozen=True)
 class ConeClusters:
-    """Clusters of the directions of the rows.
+    """Clusters of the directions of the rows."""
 
-    Attributes
-    ----------
-    labels : left-like array of int of shape (n_rows, 1)
-        The cluster of each row; -1 for rows of zeros, which have no direction.
-    centroid_indices : array of int
-        The rows that are the centroids, in the order in which they were picked. Fewer than were asked for if
-        the data have fewer directions.
-    centroids : array of shape (n_clusters, n_columns)
-        Their directions, unit rows, in the namespace of the data.
-    cosines : left-like array of shape (n_rows, 1)
-        The cosine of each row to the centroid of its cluster; 0 for rows of zeros.
-    """
-
-    labels: LeftArray
+    labels: LeftArray  # the cluster of each row; -1 for rows of zeros, which have no direction
+    # The rows that are the centroids, in the order in which they were picked. Fewer than were asked for if
+    # the data have fewer directions.
     centroid_indices: IntArray
-    centroids: Array
-    cosines: LeftArray
+    centroids: Array  # their directions, unit rows, in the namespace of the data
+    cosines: LeftArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
 
 
 def cone_clusters(
     data: DataMatrix, k: int, *, first: int | None = None, rng: Seed = None, seeding: str = "farthest"
 ) -> ConeClusters:
-    """Cluster the rows by their directions.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Nonnegative data. Row weights count like repetitions: rows of weight zero are assigned, but are no
-        centroids. Missing entries count as zeros.
-    k : int
-        The number of clusters.
-    first : int, optional
-        The row that is the first centroid. By default the row farthest from the mean direction, and where
-        `rng` is given or the seeding is random, a random row.
-    rng : None, int, Generator, RandomState or SeedSequence
-        The source of random numbers. The numbers belong to the rows' indices, whatever the chunks.
-    seeding : {"farthest", "plus-plus"}
-        How the next centroid is chosen: the row with the smallest largest cosine to those before, or a random
-        row with a probability in proportion to one minus that cosine (as k-means++ does with distances).
-
-    Returns
-    -------
-    ConeClusters
-        Of equal cosines the lowest index wins, both of rows and of centroids. No cluster is empty. There are
-        fewer than k where the rows have fewer distinct directions; two whose cosine is 1 but for rounding
-        (8 eps sqrt(n_columns)) count as one.
-
-    Notes
-    -----
-    O(k n_rows n_columns) at most, and one computation a centroid on chunked data.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 1.
-    """
+    """Cluster the rows by their directions."""
+    # O(k n_rows n_columns) at most, and one computation a centroid on chunked data.
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 1.
     if seeding not in SEEDINGS:
         raise UnknownNameError.of("seeding", seeding, SEEDINGS)
     _check_first(first, data.shape[0])
@@ -122,18 +81,7 @@ def cone_clusters(
 
 
 def same_direction(data: DataMatrix) -> float:
-    """Return by how much the cosine of two equal directions may fall short of 1.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; their dtype and number of columns count.
-
-    Returns
-    -------
-    float
-        8 eps sqrt(n_columns).
-    """
+    """Return by how much the cosine of two equal directions may fall short of 1."""
     return float(8.0 * data.xp.finfo(data.dtype).eps * data.shape[1] ** 0.5)
 
 

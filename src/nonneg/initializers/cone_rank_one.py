@@ -83,12 +83,10 @@ class ConeResult:
 
     @cached_property
     def bounds(self) -> dict[str, float]:
-        """Bounds of the relative error, and a prediction.
-
-        ``"cluster"`` is Theorem 4's bound (12) and ``"largest-angle"`` its weaker form (8); both hold for any
-        clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the cones
-        estimated from the clusters, which is no bound.
-        """
+        """Bounds of the relative error, and a prediction."""
+        # ``"cluster"`` is Theorem 4's bound (12) and ``"largest-angle"`` its weaker form (8); both hold for
+        # any clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the
+        # cones estimated from the clusters, which is no bound.
         found = self.cones
         estimates = corrected_size_angles(found.start_angles, found.counts)
         return {
@@ -231,22 +229,7 @@ def cone_rank_one(
 
 
 def memberships(data: DataMatrix, labels: LeftArray, products: LeftArray, k: int) -> LeftArray:
-    """Return a matrix with one entry a row: its product, in the column of its cluster.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    labels, products : left-like array of shape (n_rows, 1)
-        The cluster of each row (negative for none), and the entry.
-    k : int
-        The number of columns.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, k)
-        Nonnegative.
-    """
+    """Return a matrix with one entry a row: its product, in the column of its cluster."""
     (W,), _ = data.row_pass(_memberships, labels, products, k=k)
     return W
 

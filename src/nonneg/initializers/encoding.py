@@ -12,67 +12,18 @@ _FLOOR = 1e-4  # of a factor's mean entry: what multiplicative updates need in o
 
 
 def encode_left(data: DataMatrix, B: Array, *, n_steps: int = _STEPS) -> LeftArray:
-    """Return a positive W with a small ||X - W B'||, each row depending on its own data alone.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    B : array of shape (n_columns, k)
-        The known factor, nonnegative.
-    n_steps : int
-        Multiplicative steps; each lowers the error of every row.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, k)
-        Not the minimiser: a start.
-    """
+    """Return a positive W with a small ||X - W B'||, each row depending on its own data alone."""
     (W,), _ = data.row_pass(_encode_rows, right=B, gram=B.T @ B, n_steps=n_steps)
     return W
 
 
 def encode_right(data: DataMatrix, W: LeftArray, *, n_steps: int = _STEPS) -> Array:
-    """Return a positive B with a small ||X - W B'||.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W : left-like array of shape (n_rows, k)
-        The known factor, nonnegative.
-    n_steps : int
-        Multiplicative steps; each lowers the error of every column.
-
-    Returns
-    -------
-    array of shape (n_columns, k)
-        Not the minimiser: a start.
-    """
+    """Return a positive B with a small ||X - W B'||."""
     return fit_rows(data.xp, data.row_gram(W), data.transposed_times(W), n_steps)
 
 
 def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: Array | None = None) -> Array:
-    """Lower ||x - F B'|| for each row x, given the Gram matrix of B and the cross products X B.
-
-    Parameters
-    ----------
-    xp : namespace
-        Of the arrays.
-    gram : array of shape (k, k)
-        B' B, nonnegative.
-    cross : array of shape (n_rows, k)
-        X B, nonnegative.
-    n_steps : int
-        Multiplicative steps.
-    first : array of shape (n_rows, k), optional
-        Where to begin, up to a factor for each row; the cross products by default.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        Positive but for rows of zeros.
-    """
+    """Lower ||x - F B'|| for each row x, given the Gram matrix of B and the cross products X B."""
     first = cross if first is None else first
     best = _ratio(xp, xp.sum(first * cross, axis=1), xp.sum(first * (first @ gram), axis=1))
     factor = first * best[:, None]

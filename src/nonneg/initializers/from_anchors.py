@@ -10,22 +10,7 @@ from nonneg.leastsquares import nonnegative_least_squares
 
 
 def start_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[LeftArray, Array]:
-    """Return the factors of which the components are data points.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Nonnegative data, one point a row.
-    anchors : array of int of shape (k,)
-        The rows that are the components.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        The nonnegative least-squares weights.
-    B : array of shape (n_columns, k)
-        The anchors, in columns.
-    """
+    """Return the factors of which the components are data points."""
     B = data.place(to_numpy(data.take_rows(anchors)).T)
     (W,), _ = data.row_pass(_weights, right=B)
     return W, B

@@ -17,39 +17,13 @@ _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
 
 def cone_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray, Array]:
-    """Return the factors of clustering and rank-one NMF as a start, with the directions moved apart.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions, missing entries count as zeros.
-    k : int
-        The number of components.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Not used: the first centroid is the row farthest from the mean direction. All starts have it. For
-        other first centroids, or the best of several, give the factors of `cone_rank_one` as W and H.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        Positive but for rows of zeros: the projection of each row on the direction of its cluster, and 3 / k
-        of it in every column.
-    B : array of shape (n_columns, k)
-        The directions less three quarters of their mean, and no entry below a hundredth of a direction's mean
-        entry. Where the data have fewer than k directions, which is no error here, the further columns are
-        the mean of those found.
-
-    Notes
-    -----
-    The pair of the rank-one factorizations itself is a fixed point of multiplicative updates (Lemma 15) and a
-    place that other solvers leave slowly: each direction lies amid its rows, so that no row wants a positive
-    share of another one. With directions farther apart the rows lie inside of them. The two changes undo one
-    another (no entry of W B' changes where none of B is cut off), so that the error stays that of the pair.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 2 and Lemma 15.
-    """
+    """Return the factors of clustering and rank-one NMF as a start, with the directions moved apart."""
+    # The pair of the rank-one factorizations itself is a fixed point of multiplicative updates (Lemma 15) and
+    # a place that other solvers leave slowly: each direction lies amid its rows, so that no row wants a
+    # positive share of another one. With directions farther apart the rows lie inside of them. The two
+    # changes undo one another (no entry of W B' changes where none of B is cut off), so that the error stays
+    # that of the pair.
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 2 and Lemma 15.
     clusters = cone_clusters(data, k)
     n_found = len(clusters.centroid_indices)
     found = leading_directions(data, clusters.labels, clusters.centroids, tol=_TOL)

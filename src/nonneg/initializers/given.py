@@ -24,41 +24,7 @@ from nonneg.initializers.encoding import encode_left, encode_right
 def given_start(
     data: DataMatrix, k: int, *, rng: Seed = None, W: Any = None, H: Any = None
 ) -> tuple[LeftArray, Array]:
-    """Return the given factors, and a start for the one that is not given.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        The number of components.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Not used: nothing is drawn. All starts have it.
-    W : array-like of shape (n_rows, k), optional
-        The left factor.
-    H : array-like of shape (k, n_columns), optional
-        The right factor.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        A copy of what was given, or a few multiplicative steps from H.
-    B : array of shape (n_columns, k)
-        H transposed, or a few multiplicative steps from W.
-
-    Raises
-    ------
-    InvalidParameterError
-        If neither is given, or one is full of zeros.
-    ShapeError
-        If a shape does not fit.
-    NegativeDataError
-        If an entry is below zero.
-    NonFiniteDataError
-        If an entry is NaN or infinite.
-    DataTypeError
-        If the entries are not real numbers.
-    """
+    """Return the given factors, and a start for the one that is not given."""
     if W is None and H is None:
         raise InvalidParameterError(
             "init='custom' starts from given factors, and neither W nor H is given. "
@@ -75,22 +41,7 @@ def given_start(
 
 
 def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
-    """Return a given factor as a NumPy array of float64, or say what is wrong with it.
-
-    Parameters
-    ----------
-    array : array-like
-        What the user gave.
-    shape : tuple of int
-        What is expected.
-    name : str
-        ``"W"`` or ``"H"``.
-
-    Returns
-    -------
-    numpy.ndarray
-        A new array on the host.
-    """
+    """Return a given factor as a NumPy array of float64, or say what is wrong with it."""
     array = array if is_array_api_obj(array) else np.asarray(array)
     _check_form(array, shape, name)
     values = np.array(to_numpy(array))

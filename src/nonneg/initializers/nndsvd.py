@@ -23,38 +23,10 @@ _TOL = 1e-6  # a start needs no more, and the vectors do not depend on it where 
 def nndsvd_start(
     data: DataMatrix, k: int, *, rng: Seed = None, fill: str = "mean", name: str = "nndsvda"
 ) -> tuple[LeftArray, Array]:
-    """Return the factors of Boutsidis and Gallopoulos, zeros filled as the variant asks.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        The number of components, at most the smaller side of X.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Used by ``fill="random"`` alone. The singular vectors do not depend on it.
-    fill : {"zero", "mean", "random"}
-        What takes the place of zeros: nothing (``nndsvd``), the mean of the data (``nndsvda``) or |N(0, 1)|
-        times a hundredth of it (``nndsvdar``; a row's numbers depend on the row alone).
-    name : str
-        What the user typed, for the error.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        Nonnegative.
-    B : array of shape (n_columns, k)
-        Nonnegative.
-
-    Notes
-    -----
-    scikit-learn's conventions, but for the exactness of the singular vectors: its randomized ones are
-    approximate. Missing entries count as zeros.
-
-    References
-    ----------
-    .. [1] Boutsidis & Gallopoulos (2008), Pattern Recognition 41(4), 1350-1362, Algorithm 1.
-    """
+    """Return the factors of Boutsidis and Gallopoulos, zeros filled as the variant asks."""
+    # scikit-learn's conventions, but for the exactness of the singular vectors: its randomized ones are
+    # approximate. Missing entries count as zeros.
+    # Boutsidis & Gallopoulos (2008), Pattern Recognition 41(4), 1350-1362, Algorithm 1.
     if k > min(data.shape):
         raise InvalidParameterError(
             f"init = '{name}' can only be used when n_components <= min(n_samples, n_features). "

@@ -14,25 +14,7 @@ from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 
 
 def random_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray, Array]:
-    """Return positive random factors with scikit-learn's scale.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        The number of components.
-    rng : None, int, Generator, RandomState or SeedSequence
-        The source of random numbers, drawn on the CPU whatever holds the data.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        |N(0, 1)| sqrt(mean / k), times the row's sum over the mean row's. The random numbers are a function
-        of the row, so that a permutation of the rows permutes W and a repeated row has the same numbers.
-    B : array of shape (n_columns, k)
-        |N(0, 1)| sqrt(mean / k).
-    """
+    """Return positive random factors with scikit-learn's scale."""
     rng = generator(rng)
     scale = math.sqrt(data.mean() / k)
     B = data.place(scale * np.abs(rng.standard_normal((data.shape[1], k))))

@@ -50,22 +50,7 @@ class Start:
     aliases: tuple[str, ...] = ()
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
-        """Run the start.
-
-        Parameters
-        ----------
-        data : DataMatrix
-            The data.
-        k : int
-            The number of components.
-        **options : Any
-            `rng`, and what else the start takes.
-
-        Returns
-        -------
-        tuple
-            W and B.
-        """
+        """Run the start."""
         return self.function(data, k, **options)
 
 
@@ -122,36 +107,12 @@ STARTS: dict[str, Start] = {
 
 
 def register(name: str, start: Start) -> None:
-    """Add a start to the registry.
-
-    Parameters
-    ----------
-    name : str
-        What users type as ``init``.
-    start : Start
-        The start. One of the same name is replaced.
-    """
+    """Add a start to the registry."""
     STARTS[name] = start
 
 
 def find_start(name: str) -> Start:
-    """Return the start of a name or alias.
-
-    Parameters
-    ----------
-    name : str
-        What the user typed.
-
-    Returns
-    -------
-    Start
-        The entry of the registry.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the near names are said.
-    """
+    """Return the start of a name or alias."""
     if isinstance(name, str):
         if name in STARTS:
             return STARTS[name]
@@ -162,18 +123,5 @@ def find_start(name: str) -> Start:
 
 
 def default_start(shape: tuple[int, int], k: int) -> str:
-    """Return the name that ``init=None`` stands for: scikit-learn's rule.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of X.
-    k : int
-        The number of components.
-
-    Returns
-    -------
-    str
-        ``"nndsvda"`` where k is at most the smaller side of X, ``"random"`` otherwise.
-    """
+    """Return the name that ``init=None`` stands for: scikit-learn's rule."""
     return "nndsvda" if k <= min(shape) else "random"

@@ -21,43 +21,13 @@ _MIN_PROJECTIONS = 16  # the size of a row's projections stands for its norm, so
 
 
 def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Draw the function that gives rows their numbers.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; only the number of columns counts.
-    k : int
-        How many numbers a row gets.
-    rng : numpy.random.Generator
-        The source.
-
-    Returns
-    -------
-    dict
-        The arguments `projections` and `shifts` of `half_normal_rows`, in the namespace of the data.
-    """
+    """Draw the function that gives rows their numbers."""
     projections = rng.standard_normal((data.shape[1], max(k, _MIN_PROJECTIONS)))
     return {"projections": data.place(projections), "shifts": data.place(2.0 * rng.random((1, k)))}
 
 
 def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -> Array:
-    """Return numbers with the distribution of |N(0, 1)| that depend on each row's direction alone.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        Rows of the data.
-    projections : array of shape (n_columns, at least k)
-        See `noise_projections`.
-    shifts : array of shape (1, k)
-        See `noise_projections`.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        All positive; the rows of zeros share one set of numbers.
-    """
+    """Return numbers with the distribution of |N(0, 1)| that depend on each row's direction alone."""
     xp = block.xp
     products = block.times(projections)
     size = xp.sqrt(xp.mean(products * products, axis=1))[:, None]

@@ -24,33 +24,9 @@ _STEPS = 3
 def spherical_kmeans_start(
     data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
 ) -> tuple[LeftArray, Array]:
-    """Return centres of clusters of directions as B, and the rows' projections on them as W.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions. Rows of zeros belong to no cluster.
-    k : int
-        The number of clusters.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For the first partition.
-    max_passes : int
-        The largest number of passes over the data.
-    tol : float
-        Stop when a pass raises the mean cosine to the own centre by less.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        Positive; large for the own cluster.
-    B : array of shape (n_columns, k)
-        Positive, with columns of about unit norm.
-
-    References
-    ----------
-    .. [1] Dhillon & Modha (2001), Machine Learning 42, 143-175.
-    .. [2] Wild, Curry & Dougherty (2004), Pattern Recognition 37(11), 2217-2232.
-    """
+    """Return centres of clusters of directions as B, and the rows' projections on them as W."""
+    # Dhillon & Modha (2001), Machine Learning 42, 143-175. Wild, Curry & Dougherty (2004), Pattern
+    # Recognition 37(11), 2217-2232.
     centres = spherical_kmeans(data, k, rng=rng, max_passes=max_passes, tol=tol)
     floor = _FILL * centres.mean(axis=0)
     B = data.place(np.maximum(centres, floor))
@@ -67,28 +43,7 @@ def spherical_kmeans(
     tol: float = 1e-4,
     first: Any = None,
 ) -> Any:
-    """Return the centres of k clusters of the rows' directions.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data; row weights count like repetitions.
-    k : int
-        The number of clusters.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For the first partition.
-    max_passes : int
-        The largest number of passes over the data.
-    tol : float
-        Stop when a pass raises the mean cosine to the own centre by less.
-    first : array of shape (n_columns, k), optional
-        Centres to begin with, such as k of the rows, scaled to unit length.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n_columns, k)
-        Unit columns (float64, on the host).
-    """
+    """Return the centres of k clusters of the rows' directions."""
     rng = generator(rng)
     (inverse_norms,), (mean_row,) = data.row_pass(_inverse_norms)
     mean = to_numpy(mean_row)

@@ -48,38 +48,16 @@ class SilentReporter:
     """Shows nothing."""
 
     def update(self, progress: Progress, max_iter: int) -> None:
-        """Do nothing.
-
-        Parameters
-        ----------
-        progress : Progress
-            Where the run stands.
-        max_iter : int
-            Where it ends at the latest.
-        """
+        """Do nothing."""
 
     def close(self, sentence: str) -> None:
-        """Do nothing.
-
-        Parameters
-        ----------
-        sentence : str
-            Why the run ended.
-        """
+        """Do nothing."""
 
 
 class LineReporter:
-    """One line on standard error with loss, rate and time left.
+    """One line on standard error with loss, rate and time left."""
 
-    It is rewritten a few times a second on a terminal; elsewhere a new line comes every ten seconds.
-
-    Parameters
-    ----------
-    name : str
-        What runs.
-    interval : float, optional
-        Seconds between two refreshes.
-    """
+    # It is rewritten a few times a second on a terminal; elsewhere a new line comes every ten seconds.
 
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
@@ -89,15 +67,7 @@ class LineReporter:
         self._line = ""
 
     def update(self, progress: Progress, max_iter: int) -> None:
-        """Rewrite the line.
-
-        Parameters
-        ----------
-        progress : Progress
-            Where the run stands.
-        max_iter : int
-            Where it ends at the latest.
-        """
+        """Rewrite the line."""
         now = time.monotonic()
         elapsed = max(now - self._started, 1e-9)
         losses = progress.history.loss
@@ -115,13 +85,7 @@ class LineReporter:
         sys.stderr.flush()
 
     def close(self, sentence: str) -> None:
-        """End the line.
-
-        Parameters
-        ----------
-        sentence : str
-            Why the run ended.
-        """
+        """End the line."""
         start = "\r\x1b[K" if sys.stderr.isatty() else ""
         line = f"{self._line};" if self._line else f"{self.name}:"
         sys.stderr.write(f"{start}{line} stopped because {sentence}.\n")
@@ -129,37 +93,12 @@ class LineReporter:
 
 
 def reporter(name: str, verbose: int) -> Reporter:
-    """Choose what is shown.
-
-    Parameters
-    ----------
-    name : str
-        What runs.
-    verbose : int
-        0 shows nothing.
-
-    Returns
-    -------
-    Reporter
-        The one to use.
-    """
+    """Choose what is shown."""
     return LineReporter(name) if checked_verbose(verbose) else SilentReporter()
 
 
 class StepCounter:
-    """Counts the parts of a job that many threads may finish, and shows the count now and then.
-
-    Parameters
-    ----------
-    name : str
-        What runs.
-    n_steps : int
-        How many parts there are.
-    verbose : int
-        0 shows nothing.
-    interval : float, optional
-        Seconds between two refreshes.
-    """
+    """Counts the parts of a job that many threads may finish, and shows the count now and then."""
 
     def __init__(self, name: str, n_steps: int, verbose: int, interval: float | None = None) -> None:
         self.name = name
@@ -172,15 +111,7 @@ class StepCounter:
         self._shown = 0.0
 
     def done(self, what: str, count: int = 1) -> None:
-        """Count one more part, or several.
-
-        Parameters
-        ----------
-        what : str
-            Which one, for the line.
-        count : int
-            How many.
-        """
+        """Count one more part, or several."""
         with self._lock:
             self.n_done += count
             now = time.monotonic()

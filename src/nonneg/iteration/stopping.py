@@ -37,21 +37,13 @@ class Never:
 
 @dataclass(frozen=True)
 class RelativeMeasure:
-    """Stop when a measure has fallen to `tol` times its first value.
+    """Stop when a measure has fallen to `tol` times its first value."""
 
-    With the violation of the optimality conditions as the measure this is the rule of
-    scikit-learn's coordinate descent. It needs `tol` above zero.
+    # With the violation of the optimality conditions as the measure this is the rule of scikit-learn's
+    # coordinate descent. It needs `tol` above zero.
 
-    Parameters
-    ----------
-    name : str
-        The measure.
-    tol : float
-        The share of its first value.
-    """
-
-    name: str
-    tol: float = 1e-4
+    name: str  # the measure
+    tol: float = 1e-4  # the share of its first value
 
     def __call__(self, history: History) -> bool:
         values = history[self.name]
@@ -64,21 +56,13 @@ class RelativeMeasure:
 
 @dataclass(frozen=True)
 class RelativeDecrease:
-    """Stop when `window` iterations took less than `tol` of the first value off the error.
+    """Stop when `window` iterations took less than `tol` of the first value off the error."""
 
-    The error is the square root of twice the loss, as in scikit-learn's multiplicative updates; it
-    is looked at every `window` iterations. It needs `tol` above zero.
+    # The error is the square root of twice the loss, as in scikit-learn's multiplicative updates; it is
+    # looked at every `window` iterations. It needs `tol` above zero.
 
-    Parameters
-    ----------
-    tol : float
-        The share of the first error.
-    window : int
-        How many iterations are compared.
-    """
-
-    tol: float = 1e-4
-    window: int = 10
+    tol: float = 1e-4  # the share of the first error
+    window: int = 10  # how many iterations are compared
 
     def __call__(self, history: History) -> bool:
         losses = history.loss
@@ -90,35 +74,16 @@ class RelativeDecrease:
 
 @dataclass(frozen=True)
 class FirstOf:
-    """Stop when any of the rules says so.
+    """Stop when any of the rules says so."""
 
-    Parameters
-    ----------
-    rules : tuple of callable
-        The rules.
-    """
-
-    rules: tuple[StoppingRule, ...]
+    rules: tuple[StoppingRule, ...]  # the rules
 
     def __call__(self, history: History) -> bool:
         return any(rule(history) for rule in self.rules)
 
 
 def sentence_of(rule: StoppingRule, history: History) -> str:
-    """Say which rule ended a run.
-
-    Parameters
-    ----------
-    rule : callable
-        A rule that says so. One that has a ``sentence`` is told by it.
-    history : History
-        What was measured.
-
-    Returns
-    -------
-    str
-        That of the first rule of several that says so.
-    """
+    """Say which rule ended a run."""
     if isinstance(rule, FirstOf):
         return next((sentence_of(part, history) for part in rule.rules if part(history)), "")
     return str(getattr(rule, "sentence", StopReason.CONVERGED.value))

@@ -19,26 +19,7 @@ TRIES = 6
 
 
 def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
-    """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors make the gradients.
-
-    Parameters
-    ----------
-    x : array of shape (n_rows, n_columns)
-        The data, 0 where missing.
-    v : array of shape (n_rows, n_columns)
-        The model; may be overwritten.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    mask : array of shape (n_rows, n_columns), optional
-        1 where observed.
-
-    Returns
-    -------
-    ratio : array
-        The first.
-    power : array or None
-        The second, 0 where missing; None where it is one everywhere.
-    """
+    """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors make the gradients."""
     if mask is not None or not isinstance(x, np.ndarray):
         return portable.ratio_terms(x, v, beta, floor, mask)
     from nonneg.kernels.compiled.beta_products import ratio_terms as compiled
@@ -49,24 +30,7 @@ def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> 
 
 
 def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
-    """Return the divergence of every row of x from the row of v.
-
-    Parameters
-    ----------
-    x, v : array of shape (n_rows, n_columns)
-        Data and model; not changed.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    weights : array of shape (n_columns,), optional
-        A weight for every column.
-    mask : array of shape (n_rows, n_columns), optional
-        1 where observed.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        In float64.
-    """
+    """Return the divergence of every row of x from the row of v."""
     if mask is not None or not isinstance(x, np.ndarray):
         return portable.row_losses(x, v, beta, floor, weights, mask)
     from nonneg.kernels.compiled.beta_products import block_losses
@@ -81,25 +45,7 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
 ) -> tuple[Any, Any]:
-    """Return first and second derivatives of the divergence with respect to v, times the weights.
-
-    Parameters
-    ----------
-    x, v : array of shape (n_rows, n_columns)
-        Data and model; not changed.
-    weights : array of shape (n_columns,) or None
-        A weight for every column.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    exact : array of bool of shape (n_rows,), optional
-        Where the second derivative is the true one, elsewhere its mean under the model, which is positive;
-        nowhere by default. A convex divergence has the true one everywhere.
-
-    Returns
-    -------
-    slope, curvature : array
-        The derivatives.
-    """
+    """Return first and second derivatives of the divergence with respect to v, times the weights."""
     if not isinstance(x, np.ndarray):
         return portable.newton_terms(x, v, weights, beta, floor, exact)
     from nonneg.kernels.compiled.beta_products import newton_terms as compiled
@@ -115,28 +61,7 @@ def newton_terms(
 def line_search(
     x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any
 ) -> tuple[Any, Any]:
-    """Choose a step in (0, 1] along d for every row so that its loss falls.
-
-    Parameters
-    ----------
-    x, v, d : array of shape (n_rows, n_columns)
-        Data, model and the model's change for a step of 1; v may be overwritten.
-    weights : array of shape (n_columns,) or None
-        A weight for every column.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    linear, quadratic : array of shape (n_rows,)
-        The penalty of a row changes by `linear t + quadratic t^2 / 2`.
-    slopes : array of shape (n_rows,)
-        The derivative of loss and penalty at 0.
-
-    Returns
-    -------
-    v : array
-        The model after the step.
-    steps : array of shape (n_rows,)
-        The steps; 0 where there was none.
-    """
+    """Choose a step in (0, 1] along d for every row so that its loss falls."""
     if not isinstance(x, np.ndarray):
         return portable.line_search(x, v, d, weights, beta, floor, linear, quadratic, slopes, TRIES)
     from nonneg.kernels.compiled.beta_products import line_search as compiled

@@ -25,38 +25,11 @@ SAMPLE_ROWS, FEWEST_COLUMNS, FEWEST_CENTROIDS = 256, 400, 8
 def compare_rows(
     rows: Any, inverse_norms: Any, centroids: Any, nearest: Any, seen: Any, *, rates: Any = None, shift: float
 ) -> tuple[Any, Any]:
-    """Compare rows with centroids until it is certain which row gains most.
-
-    Parameters
-    ----------
-    rows : array or tuple of arrays
-        The data; see `LocalMatrix.raw_rows`.
-    inverse_norms : array of shape (n_rows, 1)
-        One over the norms of the rows.
-    centroids : array of shape (m, n_columns)
-        Unit vectors.
-    nearest : array of shape (n_rows, 1)
-        The largest cosine of each row to the first `seen` centroids, float64.
-    seen : array of int of shape (n_rows, 1)
-        How many centroids each row has been compared with. A row that may not win has a large cosine and a
-        large number here.
-    rates : array of shape (n_rows, 1), optional
-        A row's gain is ``rate * (shift - cosine)``; 1 by default.
-    shift : float
-        See `rates`.
-
-    Returns
-    -------
-    nearest, seen : array of shape (n_rows, 1)
-        New arrays. The first row of the largest gain has been compared with all centroids.
-
-    Notes
-    -----
-    A cosine that lacks some centroids is a lower bound, so that its gain is an upper one, and a row whose
-    upper bound is below a gain that was reached need not be looked at. Each row meets each centroid at most
-    once, whatever the number of calls; which ones are put off depends on the number of threads, the winner
-    does not.
-    """
+    """Compare rows with centroids until it is certain which row gains most."""
+    # A cosine that lacks some centroids is a lower bound, so that its gain is an upper one, and a row whose
+    # upper bound is below a gain that was reached need not be looked at. Each row meets each centroid at most
+    # once, whatever the number of calls; which ones are put off depends on the number of threads, the winner
+    # does not.
     if is_host_tensor(nearest):
         given = [shared(array) for array in (inverse_norms, centroids, nearest, seen)]
         found = compare_rows(rows, *given, rates=None if rates is None else shared(rates), shift=shift)
@@ -78,32 +51,11 @@ def compare_rows(
 def settled_centroids(
     rows: FloatArray, inverse_norms: FloatArray, centroids: FloatArray
 ) -> tuple[IntArray, FloatArray] | None:
-    """Return the nearest centroids of the rows for which that is certain without a product with all of them.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_columns)
-        Dense rows.
-    inverse_norms : array of shape (n_rows, 1)
-        One over the norms of the rows; 0 for rows of zeros.
-    centroids : array of shape (k, n_columns)
-        Unit vectors.
-
-    Returns
-    -------
-    labels : array of int of shape (n_rows,)
-        The nearest centroids; -1 for rows that are not settled.
-    cosines : array of shape (n_rows,)
-        The cosines to them. None instead of both where most rows would not be settled, or where the product
-        with all centroids costs little.
-
-    Notes
-    -----
-    A tenth of the columns, those in which the centroids differ most, says which centroids a row is probably
-    near to. If its angle to one of them is less than half of that one's angle to every other centroid, no
-    other can be nearer (the triangle inequality for angles), and the row is settled. A few rows show first
-    whether that settles most of them.
-    """
+    """Return the nearest centroids where they are certain without a product with all of them."""
+    # A tenth of the columns, those in which the centroids differ most, says which centroids a row is probably
+    # near to. If its angle to one of them is less than half of that one's angle to every other centroid, no
+    # other can be nearer (the triangle inequality for angles), and the row is settled. A few rows show first
+    # whether that settles most of them.
     if len(centroids) < FEWEST_CENTROIDS or rows.shape[1] < FEWEST_COLUMNS or len(rows) < 4 * SAMPLE_ROWS:
         return None
     from nonneg.kernels.compiled.cones import settle_block
@@ -153,32 +105,8 @@ def _telling_columns(centroids: FloatArray) -> IntArray:
 def own_products(
     rows: Any, labels: Any, vectors: Any, weights: Any, active: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Multiply each row by the vector of its cluster, and sum the rows of a cluster times these products.
-
-    Parameters
-    ----------
-    rows : array or tuple of arrays
-        The data; see `LocalMatrix.raw_rows`.
-    labels : array of int of shape (n_rows,)
-        The cluster of each row; negative for none.
-    vectors : array of shape (k, n_columns)
-        One a cluster, of the dtype of the data.
-    weights : array of shape (n_rows,) or None
-        Weights of the rows in the sums.
-    active : array of bool of shape (k,)
-        The clusters to work on; the rows of the others are not read.
-
-    Returns
-    -------
-    products : array of shape (n_rows,)
-        0 where nothing was done.
-    sums : array of shape (k, n_columns)
-        X_c' diag(weights) X_c v_c for each cluster c.
-
-    Notes
-    -----
-    One read of the data. The pieces that are summed depend on the labels alone, not on the threads.
-    """
+    """Multiply each row by the vector of its cluster, and sum the rows of a cluster times these products."""
+    # One read of the data. The pieces that are summed depend on the labels alone, not on the threads.
     from nonneg.kernels.compiled.cones import own_products_block
 
     vectors = np.ascontiguousarray(vectors)

@@ -21,18 +21,7 @@ LEAST_ENTRIES = 1 << 12
 
 
 def serves(array: Any) -> bool:
-    """Tell whether the kernels take an array.
-
-    Parameters
-    ----------
-    array : array of shape (batch, n, m)
-        Rows or variances.
-
-    Returns
-    -------
-    bool
-        For one run in NumPy's float64 that is not small.
-    """
+    """Tell whether the kernels take an array."""
     return (
         isinstance(array, np.ndarray)
         and array.dtype == np.float64
@@ -44,20 +33,7 @@ def serves(array: Any) -> bool:
 
 
 def sums_of_squares(X: FloatArray, starts: IntArray, counts: IntArray) -> FloatArray:
-    """Return the sums of squares over the rows of every frame.
-
-    Parameters
-    ----------
-    X : array of shape (1, n_rows, m)
-        The rows.
-    starts, counts : array of int of shape (n_frames,)
-        The first row of each frame, and how many it has.
-
-    Returns
-    -------
-    array of shape (1, n_frames, m)
-        The sums.
-    """
+    """Return the sums of squares over the rows of every frame."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     found = np.empty((1, len(starts), X.shape[2]))
@@ -68,24 +44,7 @@ def sums_of_squares(X: FloatArray, starts: IntArray, counts: IntArray) -> FloatA
 def weighted_rows(
     X: FloatArray, weights: FloatArray, factor: float | np.floating[Any], starts: IntArray, counts: IntArray
 ) -> FloatArray:
-    """Multiply the rows of every frame by its weights.
-
-    Parameters
-    ----------
-    X : array of shape (1, n_rows, m)
-        The rows.
-    weights : array of shape (1, n_frames, m)
-        Of the frames.
-    factor : float
-        Times all, in the precision that is worked in.
-    starts, counts : array of int of shape (n_frames,)
-        The first row of each frame, and how many it has.
-
-    Returns
-    -------
-    array of shape (1, n_rows, m)
-        The products.
-    """
+    """Multiply the rows of every frame by its weights."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     found = np.empty_like(X)
@@ -96,24 +55,7 @@ def weighted_rows(
 def add_single(
     X: FloatArray, rest: FloatArray, scale: float, starts: IntArray, counts: IntArray
 ) -> FloatArray:
-    """Add rows in single precision to others, in place, and return the sums of squares over every frame.
-
-    Parameters
-    ----------
-    X : array of shape (1, n_rows, m)
-        The rows; changed.
-    rest : array of float32 of shape (1, n_rows, m)
-        What is added to them,
-    scale : float
-        times this number.
-    starts, counts : array of int of shape (n_frames,)
-        The first row of each frame, and how many it has.
-
-    Returns
-    -------
-    array of shape (1, n_frames, m)
-        The sums.
-    """
+    """Add rows in single precision to others, in place, and return the sums of squares over every frame."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     found = np.empty((1, len(starts), X.shape[2]))
@@ -124,24 +66,7 @@ def add_single(
 def weighted_rows_twice(
     X: FloatArray, weights: FloatArray, starts: IntArray, counts: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Multiply the rows of every frame by its weights, in double and in single precision.
-
-    Parameters
-    ----------
-    X : array of shape (1, n_rows, m)
-        The rows.
-    weights : array of shape (1, n_frames, m)
-        Of the frames.
-    starts, counts : array of int of shape (n_frames,)
-        The first row of each frame, and how many it has.
-
-    Returns
-    -------
-    products : array of shape (1, n_rows, m)
-        In double precision,
-    single : array of float32 of shape (1, n_rows, m)
-        and in single precision.
-    """
+    """Multiply the rows of every frame by its weights, in double and in single precision."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     found, single = np.empty_like(X), np.empty_like(X, dtype=np.float32)
@@ -152,28 +77,7 @@ def weighted_rows_twice(
 def equalized_factors(
     V: FloatArray, eps0: float, activations: FloatArray, components: FloatArray, n_updates: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Make updates of majorization-equalization.
-
-    Parameters
-    ----------
-    V : array of shape (1, n, m)
-        The variances.
-    eps0 : float
-        Added to variances and model.
-    activations : array of shape (1, n, k)
-        One row a frame.
-    components : array of shape (1, k, m)
-        Rows of sum 1.
-    n_updates : int
-        How many updates of both.
-
-    Returns
-    -------
-    activations, components : array
-        New ones.
-    inverse : array of shape (1, n, m)
-        That of their model.
-    """
+    """Make updates of majorization-equalization."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     activations, components = np.array(activations, order="C"), np.array(components, order="C")
@@ -183,22 +87,7 @@ def equalized_factors(
 
 
 def measured_fit(V: FloatArray, eps0: float, inverse: FloatArray) -> tuple[FloatArray, ...]:
-    """Return C, L and I.
-
-    Parameters
-    ----------
-    V : array of shape (1, n, m)
-        The variances.
-    eps0 : float
-        Added to them.
-    inverse : array of shape (1, n, m)
-        That of the model.
-
-    Returns
-    -------
-    tuple of array of shape (1,)
-        The three.
-    """
+    """Return C, L and I."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     facts = np.empty(3)
@@ -207,20 +96,7 @@ def measured_fit(V: FloatArray, eps0: float, inverse: FloatArray) -> tuple[Float
 
 
 def sum_of_logs(V: FloatArray, eps0: float) -> FloatArray:
-    """Return the sum of log(V + eps0).
-
-    Parameters
-    ----------
-    V : array of shape (1, n, m)
-        The variances.
-    eps0 : float
-        Added to them.
-
-    Returns
-    -------
-    array of shape (1,)
-        The sum.
-    """
+    """Return the sum of log(V + eps0)."""
     from nonneg.kernels.compiled import frame_rows as compiled
 
     return np.array([compiled.log_sum(V[0], eps0)])

@@ -22,18 +22,7 @@ class SharedGram:
     matrix: Any
 
     def plus_ridge(self, ridge: float) -> SharedGram:
-        """Add `ridge` to the diagonal.
-
-        Parameters
-        ----------
-        ridge : float
-            What to add.
-
-        Returns
-        -------
-        SharedGram
-            The sum.
-        """
+        """Add `ridge` to the diagonal."""
         return SharedGram(_plus_ridge(self.matrix, ridge)) if ridge else self
 
     def __add__(self, other: Any) -> SharedGram:
@@ -42,11 +31,10 @@ class SharedGram:
 
 @dataclass(frozen=True)
 class ListedGrams:
-    """Gram matrices of rows with missing entries, as lists of entries to add or to leave out.
+    """Gram matrices of rows with missing entries, as lists of entries to add or to leave out."""
 
-    Row i has `base + sign * sum of other[j] other[j]'` over its listed j. Holds no array of the
-    size rows x k x k. `base` is in float64 whatever the data.
-    """
+    # Row i has `base + sign * sum of other[j] other[j]'` over its listed j. Holds no array of the size rows x
+    # k x k. `base` is in float64 whatever the data.
 
     base: Any
     sign: float
@@ -55,13 +43,7 @@ class ListedGrams:
     indices: Any
 
     def dense(self) -> DenseGrams:
-        """Write the matrices out.
-
-        Returns
-        -------
-        DenseGrams
-            One matrix a row.
-        """
+        """Write the matrices out."""
         from nonneg.kernels.compiled.row_grams import grams_block
 
         n_rows, k = len(self.indptr) - 1, self.other.shape[1]
@@ -70,18 +52,7 @@ class ListedGrams:
         return DenseGrams(out)
 
     def plus_ridge(self, ridge: float) -> ListedGrams:
-        """Add `ridge` to every diagonal.
-
-        Parameters
-        ----------
-        ridge : float
-            What to add.
-
-        Returns
-        -------
-        ListedGrams
-            The sums.
-        """
+        """Add `ridge` to every diagonal."""
         return replace(self, base=_plus_ridge(self.base, ridge)) if ridge else self
 
     def __add__(self, other: Any) -> DenseGrams:
@@ -95,28 +66,11 @@ class DenseGrams:
     matrices: Any
 
     def dense(self) -> DenseGrams:
-        """Return itself.
-
-        Returns
-        -------
-        DenseGrams
-            The same object.
-        """
+        """Return itself."""
         return self
 
     def plus_ridge(self, ridge: float) -> DenseGrams:
-        """Add `ridge` to every diagonal.
-
-        Parameters
-        ----------
-        ridge : float
-            What to add.
-
-        Returns
-        -------
-        DenseGrams
-            The sums.
-        """
+        """Add `ridge` to every diagonal."""
         return DenseGrams(_plus_ridge(self.matrices, ridge)) if ridge else self
 
     def __add__(self, other: Any) -> DenseGrams:

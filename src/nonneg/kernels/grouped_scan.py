@@ -34,13 +34,7 @@ WORTH_IT = 0.6
 
 
 class PointGroups:
-    """Points of a self-dictionary problem, put together by nearness.
-
-    Parameters
-    ----------
-    rounded : array of float32 of shape (n_points, n_features + 1)
-        The points, centred and scaled; the last column is the penalty's and counts for nothing here.
-    """
+    """Points of a self-dictionary problem, put together by nearness."""
 
     def __init__(self, rounded: Any) -> None:
         from nonneg.kernels.compiled.grouped_scan import FEATURES, POINTS
@@ -67,20 +61,7 @@ class PointGroups:
         self.leaders: IntArray = np.zeros(0, dtype=np.int64)
 
     def radii(self, rounded: Any, stretch: FloatArray) -> Any:
-        """Return the radii of the groups in other coordinates.
-
-        Parameters
-        ----------
-        rounded : array of float32 of shape (n_points, n_features + 1)
-            The points.
-        stretch : array of shape (n_features, n_features)
-            The new coordinates of x are x' stretch.
-
-        Returns
-        -------
-        array of float32 of shape (n_groups,)
-            Not below the true ones.
-        """
+        """Return the radii of the groups in other coordinates."""
         from nonneg.kernels.compiled.grouped_scan import group_radii
 
         found = np.empty(len(self.sizes), dtype=np.float32)
@@ -92,13 +73,7 @@ class PointGroups:
         return found
 
     def follow(self, chosen: IntArray) -> None:
-        """Remember the points that were best most often.
-
-        Parameters
-        ----------
-        chosen : array of int
-            The answers of a scan.
-        """
+        """Remember the points that were best most often."""
         found, counts = np.unique(np.append(chosen, self.leaders), return_counts=True)
         self.leaders = found[np.argsort(-counts, kind="stable")[:MOST_LEADERS]].astype(np.int64)
 
@@ -133,24 +108,10 @@ def _nearness(features: Any) -> IntArray:
 
 
 def best_coordinates(points: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return coordinates in which the product of the lengths of points and columns is small.
-
-    Parameters
-    ----------
-    points, columns : array of shape (n_features, n_features)
-        Sums of the products x x' and r r'.
-
-    Returns
-    -------
-    stretch, shrink : array of shape (n_features, n_features)
-        The product of x' stretch and r' shrink is that of x and r.
-
-    Notes
-    -----
-    The sum of ||x' T||^2 times that of ||r' T^-1||^2 is least where T T' is the geometric mean of the inverse
-    of the one matrix and of the other. Directions that hardly occur are kept from being scaled so much that
-    rounding could matter.
-    """
+    """Return coordinates in which the product of the lengths of points and columns is small."""
+    # The sum of ||x' T||^2 times that of ||r' T^-1||^2 is least where T T' is the geometric mean of the
+    # inverse of the one matrix and of the other. Directions that hardly occur are kept from being scaled so
+    # much that rounding could matter.
     root, inverse = _roots(points)
     middle = _roots(root @ columns @ root)[0]
     values, vectors = np.linalg.eigh(inverse @ middle @ inverse)
@@ -169,24 +130,7 @@ def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class GroupedScan:
-    """One scan, given what is known of the points and the columns.
-
-    Parameters
-    ----------
-    groups : PointGroups
-        The points in groups.
-    rounded : array of float32 of shape (n_points, n_features + 1)
-        The points, centred and scaled, with their share of the penalty.
-    exact_facts : tuple of array
-        The points themselves, what was taken from them, the columns, the penalty's slope at entries that are
-        not listed, and the slope at those that are, as `PenaltySlope` has it.
-    tol : float
-        The distance within which two float32 scores may be in the wrong order.
-    scaled_columns : callable
-        Returns some columns as float32, one a row, and their scales.
-    plain : callable
-        The whole scan, for columns of which the bounds rule out too little.
-    """
+    """One scan, given what is known of the points and the columns."""
 
     def __init__(
         self,
@@ -207,18 +151,7 @@ class GroupedScan:
         self.radii = groups.radii(rounded, stretch)
 
     def columns(self, wanted: IntArray) -> IntArray:
-        """Return the best points of some columns.
-
-        Parameters
-        ----------
-        wanted : array of int
-            The columns.
-
-        Returns
-        -------
-        array of int64
-            Indices of points.
-        """
+        """Return the best points of some columns."""
         found = np.empty(len(wanted), dtype=np.int64)
         step = min(MOST_COLUMNS, max(FEWEST_COLUMNS, BOUNDS // len(self.radii) // 8 * 8))
         for start in range(0, len(wanted), step):

@@ -24,18 +24,7 @@ def is_host_tensor(array: Any) -> bool:
 
 
 def is_device_tensor(array: Any) -> bool:
-    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch.
-
-    Parameters
-    ----------
-    array : array
-        Any array.
-
-    Returns
-    -------
-    bool
-        True for a tensor on a CUDA device.
-    """
+    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch."""
     return type(array).__module__ == "torch" and array.device.type == "cuda"
 
 
@@ -56,36 +45,14 @@ def shared(tensor: Any) -> Any:
 
 
 def shared_gram(gram: Gram) -> Gram:
-    """Return Gram matrices whose arrays share the memory of host tensors.
-
-    Parameters
-    ----------
-    gram : Gram
-        Of tensors.
-
-    Returns
-    -------
-    Gram
-        Of NumPy views.
-    """
+    """Return Gram matrices whose arrays share the memory of host tensors."""
     if isinstance(gram, SharedGram):
         return SharedGram(shared(gram.matrix))
     return DenseGrams(shared(gram.dense().matrices))
 
 
 def tensor(array: Any) -> Any:
-    """Return a host tensor that shares a NumPy array's memory.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        Any array.
-
-    Returns
-    -------
-    torch.Tensor
-        A view.
-    """
+    """Return a host tensor that shares a NumPy array's memory."""
     import torch
 
     return torch.from_numpy(array)

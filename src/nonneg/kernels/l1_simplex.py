@@ -18,24 +18,13 @@ MOVED = 1e-9
 
 
 class L1Rows(NamedTuple):
-    """Rows of least l1 norm, and what proves it.
+    """Rows of least l1 norm, and what proves it."""
 
-    Attributes
-    ----------
-    rows : array of shape (n, m)
-        Row i solves min ||b||_1 with b A = e_i.
-    dual : array of shape (n, n)
-        Row i is y with ``|A y| <= 1`` and ``y_i = ||b||_1``, up to rounding, where `n_steps` is not negative.
-    supports : array of int of shape (n, n)
-        Where each row may be nonzero.
-    n_steps : array of int of shape (n,)
-        Exchanges that were needed; -1 where the method gave up.
-    """
-
-    rows: FloatArray
+    rows: FloatArray  # row i solves min ||b||_1 with b A = e_i
+    # Row i is y with ``|A y| <= 1`` and ``y_i = ||b||_1``, up to rounding, where `n_steps` is not negative.
     dual: FloatArray
-    supports: IntArray
-    n_steps: IntArray
+    supports: IntArray  # where each row may be nonzero
+    n_steps: IntArray  # exchanges that were needed; -1 where the method gave up
 
 
 def least_l1_rows(
@@ -85,18 +74,7 @@ def least_l1_rows(
 
 
 def first_supports(A: FloatArray) -> IntArray:
-    """Return n rows of A that are well independent, as the support of every row of the inverse.
-
-    Parameters
-    ----------
-    A : array of shape (m, n)
-        Of full column rank.
-
-    Returns
-    -------
-    array of int of shape (n, n)
-        The same n indices in each row.
-    """
+    """Return n rows of A that are well independent, as the support of every row of the inverse."""
     n = A.shape[1]
     _, order = scipy.linalg.qr(A.T, mode="r", pivoting=True)
     return np.tile(np.asarray(order[:n], dtype=np.int64), (n, 1))

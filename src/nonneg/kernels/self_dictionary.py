@@ -157,20 +157,7 @@ def dictionary_of(points: Any) -> Dictionary:
 
 
 def near_tie(n_features: int, unit: float = 2.0**-24) -> float:
-    """Return the distance within which two scaled float32 scores may be in the wrong order.
-
-    Parameters
-    ----------
-    n_features : int
-        The length of a point.
-    unit : float
-        The largest relative error of one operation.
-
-    Returns
-    -------
-    float
-        Twice the bound on the error of a score that is at most 1: (n_features + some) roundings.
-    """
+    """Return the distance within which two scaled float32 scores may be in the wrong order."""
     return 2.02 * (n_features + 1 + ROUNDINGS) * unit
 
 

@@ -13,18 +13,7 @@ SMALLEST = 24
 
 
 def serves(gradient: Any, products: Any) -> bool:
-    """Tell whether the kernel takes a gradient and products.
-
-    Parameters
-    ----------
-    gradient, products : array of shape (batch, m, m)
-        Any.
-
-    Returns
-    -------
-    bool
-        For one problem in NumPy's float64 that is not small.
-    """
+    """Tell whether the kernel takes a gradient and products."""
     return all(
         isinstance(array, np.ndarray)
         and array.dtype == np.float64
@@ -38,30 +27,7 @@ def serves(gradient: Any, products: Any) -> bool:
 def skew_direction(
     gradient: FloatArray, products: FloatArray, less: float, least: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return the skew direction that a diagonal quadratic model prefers, and what is asked about it.
-
-    Parameters
-    ----------
-    gradient : array of shape (1, m, m)
-        Of which the skew part counts.
-    products : array of shape (1, m, m)
-        ``products + products' - less`` is the curvature.
-    less : float
-        Taken off.
-    least : float
-        Curvatures that are not above it are not used.
-
-    Returns
-    -------
-    direction : array of shape (1, m, m)
-        ``-skew(gradient) / curvature``.
-    slope : array of shape (1,)
-        Its inner product with the gradient.
-    norm : array of shape (1,)
-        The Frobenius norm of the gradient's skew part.
-    bound : float
-        On the spectral norm of the direction; 0 where it is not finite.
-    """
+    """Return the skew direction that a diagonal quadratic model prefers, and what is asked about it."""
     from nonneg.kernels.compiled import skew_directions as compiled
 
     direction, facts = np.empty_like(gradient, order="C"), np.empty(3)

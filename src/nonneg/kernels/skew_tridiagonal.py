@@ -43,30 +43,14 @@ def serves(E: Any) -> bool:
 
 @dataclass(frozen=True)
 class SkewTridiagonal:
-    """A skew matrix E = Q T Q'; matrices with as many rows come and go as panels.
+    """A skew matrix E = Q T Q'; matrices with as many rows come and go as panels."""
 
-    Attributes
-    ----------
-    beside : array of shape (m - 1,)
-        What stands over the diagonal of T; its negative stands under it.
-    reflectors : array of shape (padded, padded)
-        Row k reflects the entries after the k-th.
-    triangles : array of shape (padded, block)
-        A block V of reflectors and its rows T of this one together reflect by I - V' T V.
-    """
-
-    beside: FloatArray
-    reflectors: FloatArray
-    triangles: FloatArray
+    beside: FloatArray  # what stands over the diagonal of T; its negative stands under it
+    reflectors: FloatArray  # row k reflects the entries after the k-th
+    triangles: FloatArray  # A block V of reflectors and its rows T of this one together reflect by I - V' T V
 
     def norm_bound(self) -> float:
-        """Bound the spectral norm by the largest sum of a row of T^2.
-
-        Returns
-        -------
-        float
-            At most twice the norm.
-        """
+        """Bound the spectral norm by the largest sum of a row of T^2."""
         m = len(self.beside) + 1
         # T has nothing before its first entry and after its last one.
         sizes = np.zeros(m + 3)
@@ -76,18 +60,7 @@ class SkewTridiagonal:
         return math.sqrt(sums.max())
 
     def panels(self, P: FloatArray) -> FloatArray:
-        """Return a matrix as panels.
-
-        Parameters
-        ----------
-        P : array of shape (m, p)
-            Any.
-
-        Returns
-        -------
-        array of shape (n_panels, padded, columns)
-            Zero where there is nothing of the matrix.
-        """
+        """Return a matrix as panels."""
         from nonneg.kernels.compiled import reflections as compiled
 
         found = np.zeros((-(-P.shape[1] // compiled.COLUMNS), len(self.reflectors), compiled.COLUMNS))
@@ -95,20 +68,7 @@ class SkewTridiagonal:
         return found
 
     def matrix(self, panels: FloatArray, p: int) -> FloatArray:
-        """Return panels as a matrix.
-
-        Parameters
-        ----------
-        panels : array of shape (n_panels, padded, columns)
-            From `panels`, and what the other methods made of them.
-        p : int
-            How many columns it has.
-
-        Returns
-        -------
-        array of shape (m, p)
-            The matrix.
-        """
+        """Return panels as a matrix."""
         from nonneg.kernels.compiled import reflections as compiled
 
         found = np.empty((len(self.beside) + 1, p))
@@ -116,15 +76,7 @@ class SkewTridiagonal:
         return found
 
     def turn(self, panels: FloatArray, *, back: bool) -> None:
-        """Multiply by Q', or by Q, in place.
-
-        Parameters
-        ----------
-        panels : array of shape (n_panels, padded, columns)
-            Changed.
-        back : bool
-            Whether by Q.
-        """
+        """Multiply by Q', or by Q, in place."""
         from nonneg.kernels.compiled import reflections as compiled
 
         work = np.empty((self.triangles.shape[1], compiled.COLUMNS))
@@ -133,24 +85,7 @@ class SkewTridiagonal:
     def solutions(
         self, panels: FloatArray, t: float, shifts: FloatArray, scales: FloatArray, *, own: float
     ) -> FloatArray:
-        """Return (own + t T) times the sum of scales (shifts - t^2 T^2)^-1 times a matrix.
-
-        Parameters
-        ----------
-        panels : array of shape (n_panels, padded, columns)
-            The matrix, in the coordinates of T.
-        t : float
-            A factor of T.
-        shifts, scales : array of shape (n,)
-            Positive numbers.
-        own : float
-            A number.
-
-        Returns
-        -------
-        array of shape (n_panels, padded, columns)
-            The product.
-        """
+        """Return (own + t T) times the sum of scales (shifts - t^2 T^2)^-1 times a matrix."""
         from nonneg.kernels.compiled import skew_tridiagonal as compiled
 
         found = np.empty_like(panels)

@@ -60,18 +60,7 @@ class SparseColumns:
         return int(self.counts.sum())
 
     def as_csc(self, dtype: Any = np.float64) -> Any:
-        """Return the matrix.
-
-        Parameters
-        ----------
-        dtype : dtype
-            Of its entries.
-
-        Returns
-        -------
-        scipy.sparse.csc_array of shape (n_columns, n_columns)
-            With sorted rows.
-        """
+        """Return the matrix."""
         n, capacity = self.rows.shape
         indptr = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(self.counts, out=indptr[1:])
@@ -274,24 +263,12 @@ def raised_row_facts(
 
 @dataclass(frozen=True)
 class NearMaxima:
-    """Entries near the largest of their row, column by column.
+    """Entries near the largest of their row, column by column."""
 
-    Attributes
-    ----------
-    indptr : array of int64 of shape (n_columns + 1,)
-        Where the columns begin.
-    rows : array of int32
-        The rows of the entries.
-    weights : array
-        Their weights.
-    values : array of float64
-        exp((weight - largest) / scale), 1 for the largest.
-    """
-
-    indptr: IntArray
-    rows: IntArray
-    weights: Any
-    values: FloatArray
+    indptr: IntArray  # where the columns begin
+    rows: IntArray  # the rows of the entries
+    weights: Any  # their weights
+    values: FloatArray  # exp((weight - largest) / scale), 1 for the largest
 
 
 def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxima:

@@ -58,18 +58,7 @@ def placed_columns(columns: SparseColumns, device: Any) -> SparseColumns:
 
 
 def columns_home(columns: SparseColumns) -> SparseColumns:
-    """Bring lists home.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        Of tensors.
-
-    Returns
-    -------
-    SparseColumns
-        In NumPy.
-    """
+    """Bring lists home."""
     rows, weights, counts = (to_numpy(array) for array in (columns.rows, columns.weights, columns.counts))
     return SparseColumns(rows, weights, counts, columns.total)
 
@@ -77,26 +66,7 @@ def columns_home(columns: SparseColumns) -> SparseColumns:
 def add_to_columns(
     columns: SparseColumns, entering: Array, gain: int, *, total: float
 ) -> tuple[SparseColumns, Array]:
-    """Let every column gain the same weight in one row; see `kernels.sparse_columns.move_columns`.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        Of tensors; not changed.
-    entering : tensor of int64 of shape (n_columns,)
-        The rows that gain.
-    gain : int
-        How much weight.
-    total : float
-        What the new weights are divided by.
-
-    Returns
-    -------
-    columns : SparseColumns
-        With longer lists if one of them was full.
-    reached : tensor of shape (n_columns,)
-        The new weights of the rows that gained.
-    """
+    """Let every column gain the same weight in one row; see `kernels.sparse_columns.move_columns`."""
     import torch
 
     old_rows, old_weights, old_counts = _lists(columns)
@@ -120,24 +90,7 @@ def add_to_columns(
 def raised_row_facts(
     row_max: Array, row_count: Array, entering: Array, reached: Array, fresh: Array
 ) -> tuple[Array, Array]:
-    """Return the facts of the rows after every column gained; see `kernels.sparse_columns`.
-
-    Parameters
-    ----------
-    row_max, row_count : tensor of shape (n_columns,)
-        The facts before; not changed.
-    entering : tensor of int64 of shape (n_columns,)
-        The rows that gained.
-    reached : tensor of shape (n_columns,)
-        Their new weights.
-    fresh : tensor of bool of shape (n_columns,)
-        Whether the entry is new.
-
-    Returns
-    -------
-    row_max, row_count : tensor of shape (n_columns,)
-        The facts after.
-    """
+    """Return the facts of the rows after every column gained; see `kernels.sparse_columns`."""
     higher = row_max.scatter_reduce(0, entering, reached, "amax")
     return higher, row_count.scatter_add(0, entering, fresh.to(row_count.dtype))
 
@@ -172,22 +125,12 @@ def exact_sums(places: Array, values: Array, n_sums: int) -> Array:
 
 @dataclass(frozen=True)
 class NearEntries:
-    """Entries near the largest of their row.
+    """Entries near the largest of their row."""
 
-    Attributes
-    ----------
-    rows, columns : tensor of int64
-        Where they are, column by column.
-    weights : tensor
-        Their weights.
-    values : tensor of float64
-        exp((weight - largest) / scale), 1 for the largest.
-    """
-
-    rows: Array
+    rows: Array  # where they are, column by column
     columns: Array
-    weights: Array
-    values: Array
+    weights: Array  # their weights
+    values: Array  # exp((weight - largest) / scale), 1 for the largest
 
 
 def near_maxima(columns: SparseColumns, row_max: Array, scale: float) -> NearEntries:

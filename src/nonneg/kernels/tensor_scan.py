@@ -26,17 +26,7 @@ if TYPE_CHECKING:
 
 
 class RoundedPoints:
-    """The centred points within the unit ball in the types of the products, made once each.
-
-    Parameters
-    ----------
-    points : tensor of shape (n_points, n_features)
-        The data points.
-    centre : tensor of float64 of shape (n_features,)
-        Taken from them.
-    inverse : float
-        What brings them into the unit ball.
-    """
+    """The centred points within the unit ball in the types of the products, made once each."""
 
     def __init__(self, points: Array, centre: Array, inverse: float) -> None:
         self.points, self.centre, self.inverse = points, centre, inverse
@@ -44,37 +34,11 @@ class RoundedPoints:
         self._made: dict[Any, tuple[Array, Array, Array]] = {}
 
     def rows(self, wanted: Array) -> Array:
-        """Return centred points in float64.
-
-        Parameters
-        ----------
-        wanted : tensor of int64
-            Which points.
-
-        Returns
-        -------
-        tensor of shape (n_wanted, n_features)
-            Not scaled.
-        """
+        """Return centred points in float64."""
         return self.points.index_select(0, wanted).double() - self.centre
 
     def in_type(self, kind: Any, base: Array) -> tuple[Array, Array, Array]:
-        """Return the rounded points with the penalty's share as a further feature.
-
-        Parameters
-        ----------
-        kind : torch.dtype
-            Of the products.
-        base : tensor of float64 of shape (n_points,)
-            That share, between 0 and 1.
-
-        Returns
-        -------
-        points : tensor of shape (n_points, depth)
-            Used again by the next call.
-        error, longest : tensor without dimensions
-            The largest norm of what rounding took from a point, and of a point.
-        """
+        """Return the rounded points with the penalty's share as a further feature."""
         if kind not in self._made:
             scaled = (self.points.double() - self.centre) * self.inverse
             self._made[kind] = _rounded(scaled, self.depth, kind)
@@ -86,17 +50,7 @@ class RoundedPoints:
 
 
 class TensorScan:
-    """One scan.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The data points.
-    residual : tensor of float64 of shape (n_points, n_features)
-        The rows r_l.
-    slope : TensorSlope
-        The penalty's part.
-    """
+    """One scan."""
 
     def __init__(self, dictionary: Dictionary, residual: Array, slope: TensorSlope) -> None:
         self.rounded, self.radius = dictionary.rounded_tensor, dictionary.radius
@@ -108,24 +62,7 @@ class TensorScan:
         self.base = slope.base * (inverse * (self.base_scale > 0))
 
     def scaled_columns(self, rows: Array, kind: Any) -> tuple[Array, Array, Array, Array]:
-        """Return residuals scaled so that no score exceeds 1, in the type of the products.
-
-        Parameters
-        ----------
-        rows : tensor of float64 of shape (n_columns, n_features)
-            The residuals.
-        kind : torch.dtype
-            The type.
-
-        Returns
-        -------
-        columns : tensor of shape (n_columns, depth)
-            The factor of the penalty's base after the features, then zeros.
-        error, lengths : tensor of float64 of shape (n_columns,)
-            The norms of what rounding took, and of the columns.
-        sizes : tensor of float64 of shape (n_columns,)
-            What the scores were divided by; 1 where all of them are zero.
-        """
+        """Return residuals scaled so that no score exceeds 1, in the type of the products."""
         m = rows.shape[1]
         sizes = self.radius * (rows * rows).sum(dim=1).sqrt() + self.base_scale
         sizes = sizes + (sizes == 0)
@@ -136,22 +73,7 @@ class TensorScan:
         return out, (lost + last * last).sqrt(), (squares + factor * factor).sqrt(), sizes
 
     def decided(self, wanted: Array | None, kind: Any) -> tuple[Array, Array]:
-        """Return the best points by products of a type.
-
-        Parameters
-        ----------
-        wanted : tensor of int64 or None
-            The columns; None for all.
-        kind : torch.dtype
-            float16 or float32.
-
-        Returns
-        -------
-        index : tensor of int64 of shape (n_wanted,)
-            The best points.
-        doubtful : tensor of bool of shape (n_wanted,)
-            Where another may be better.
-        """
+        """Return the best points by products of a type."""
         import torch
 
         rows = self.residual if wanted is None else self.residual.index_select(0, wanted)
@@ -179,18 +101,7 @@ class TensorScan:
         return index, ~(found.others - lowest > tol)
 
     def in_float64(self, wanted: Array) -> Array:
-        """Return the best points by float64 scores of all points.
-
-        Parameters
-        ----------
-        wanted : tensor of int64
-            The columns.
-
-        Returns
-        -------
-        tensor of int64
-            Of equal scores the lowest index.
-        """
+        """Return the best points by float64 scores of all points."""
         import torch
 
         centred = (self.rounded.points.double() - self.rounded.centre).T
@@ -207,24 +118,7 @@ class TensorScan:
 def best_atoms(
     dictionary: Dictionary, residual: Array, slope: TensorSlope, columns: Array | None = None
 ) -> Array:
-    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The data points, tensors.
-    residual : tensor of float64 of shape (n_points, n_features)
-        The rows r_l.
-    slope : TensorSlope
-        The penalty's part.
-    columns : tensor of int64, optional
-        The columns wanted, each once; all by default.
-
-    Returns
-    -------
-    tensor of int64 of shape (n_columns,)
-        The host waits for the numbers of columns that are scanned again, and for nothing else.
-    """
+    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`."""
     import torch
 
     scan = TensorScan(dictionary, residual, slope)
@@ -241,24 +135,7 @@ def best_atoms(
 def best_atoms_of_host(
     dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
 ) -> IntArray:
-    """Do the same where the penalty's part is in NumPy.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The data points, tensors.
-    residual : tensor of float64 of shape (n_points, n_features)
-        The rows r_l.
-    slope : PenaltySlope
-        The penalty's part.
-    columns : array of int, optional
-        The columns wanted, each once; all by default.
-
-    Returns
-    -------
-    array of int64 of shape (n_columns,)
-        In NumPy.
-    """
+    """Do the same where the penalty's part is in NumPy."""
     import torch
 
     there = TensorSlope.of(slope, residual.device)

@@ -37,20 +37,7 @@ class TensorSlope:
 
     @classmethod
     def of(cls, slope: PenaltySlope, device: Any) -> TensorSlope:
-        """Bring a slope to a device.
-
-        Parameters
-        ----------
-        slope : PenaltySlope
-            In NumPy.
-        device : torch.device
-            Where to.
-
-        Returns
-        -------
-        TensorSlope
-            The same slope.
-        """
+        """Bring a slope to a device."""
         import torch
 
         n = len(slope.indptr) - 1
@@ -63,18 +50,7 @@ class TensorSlope:
         return cls(base, rows.long(), columns, extra, n)
 
     def of_columns(self, wanted: Array) -> TensorSlope:
-        """Return the slope of some columns.
-
-        Parameters
-        ----------
-        wanted : tensor of int64
-            The columns, each once.
-
-        Returns
-        -------
-        TensorSlope
-            Its columns are counted within those wanted.
-        """
+        """Return the slope of some columns."""
         import torch
 
         places = wanted.new_full((self.n_columns,), -1)
@@ -84,18 +60,7 @@ class TensorSlope:
         return TensorSlope(self.base, self.rows[kept], columns[kept], self.extra[kept], len(wanted))
 
     def beyond_base(self, points: Array) -> Array:
-        """Look up one entry of every column.
-
-        Parameters
-        ----------
-        points : tensor of int of shape (n_columns,)
-            The row asked of each column.
-
-        Returns
-        -------
-        tensor of float64 of shape (n_columns,)
-            What the slope has there beyond the base of the row.
-        """
+        """Look up one entry of every column."""
         import torch
 
         hit = self.rows == points[self.columns]
@@ -104,16 +69,5 @@ class TensorSlope:
         return values.new_zeros(self.n_columns).scatter_add_(0, self.columns, values)
 
     def at(self, points: Array) -> Array:
-        """Return the slope at one entry of every column.
-
-        Parameters
-        ----------
-        points : tensor of int64 of shape (n_columns,)
-            The row asked of each column.
-
-        Returns
-        -------
-        tensor of float64 of shape (n_columns,)
-            Base and what is beyond it.
-        """
+        """Return the slope at one entry of every column."""
         return self.base[points] + self.beyond_base(points)

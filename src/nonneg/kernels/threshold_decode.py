@@ -16,20 +16,11 @@ BLOCK_ENTRIES = 1 << 17
 
 
 class DecodedSums(NamedTuple):
-    """Sums over rows x with decoded weights w, less a reference.
+    """Sums over rows x with decoded weights w, less a reference."""
 
-    Attributes
-    ----------
-    gram : array of shape (n + 1, n + 1)
-        Of the weights with a column of ones beside them, float64.
-    cross : array of shape (n + 1, m)
-        Their products with the rows, float64.
-    negative_counts, negative_squares, active : array of shape (n,)
-        How many values are negative, their squares, and how many are kept; row weights count.
-    """
-
-    gram: FloatArray
-    cross: FloatArray
+    gram: FloatArray  # of the weights with a column of ones beside them, float64
+    cross: FloatArray  # their products with the rows, float64
+    # How many values are negative, their squares, and how many are kept; row weights count.
     negative_counts: FloatArray
     negative_squares: FloatArray
     active: FloatArray

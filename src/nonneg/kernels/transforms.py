@@ -31,67 +31,32 @@ _kept = threading.local()
 
 
 class Learnt(NamedTuple):
-    """Where an iteration of TL-NMF led.
+    """Where an iteration of TL-NMF led."""
 
-    Attributes
-    ----------
-    transform : array of shape (batch, m, m)
-        Rows are atoms.
-    frames : array of shape (batch, rank * n, m)
-        Virtual realizations, transformed.
-    activations : array of shape (batch, n, k)
-        One row a frame.
-    components : array of shape (batch, k, m)
-        Rows of sum 1.
-    measures : dict of str to array of shape (batch,)
-        C, L, I, gradient, step and searched.
-    moments : tuple of array
-        Power of the frames, of shape (batch, m, n), and cross power of their samples, of shape (batch, m (m -
-        1) / 2, n): what the next iteration begins with.
-    """
-
-    transform: FloatArray
-    frames: FloatArray
-    activations: FloatArray
-    components: FloatArray
-    measures: dict[str, FloatArray]
+    transform: FloatArray  # rows are atoms
+    frames: FloatArray  # virtual realizations, transformed
+    activations: FloatArray  # one row a frame
+    components: FloatArray  # rows of sum 1
+    measures: dict[str, FloatArray]  # C, L, I, gradient, step and searched
+    # Power of the frames, of shape (batch, m, n), and cross power of their samples, of shape (batch, m (m -
+    # 1) / 2, n): what the next iteration begins with.
     moments: tuple[FloatArray, FloatArray]
 
 
 class Diagonalized(NamedTuple):
-    """Where an iteration of joint diagonalization led.
+    """Where an iteration of joint diagonalization led."""
 
-    Attributes
-    ----------
-    transform : array of shape (batch, m, m)
-        Rows are atoms.
-    frames : array of shape (batch, rank * n, m)
-        Virtual realizations, transformed.
-    measures : dict of str to array of shape (batch,)
-        L, gradient, step and searched.
-    """
-
-    transform: FloatArray
-    frames: FloatArray
-    measures: dict[str, FloatArray]
+    transform: FloatArray  # rows are atoms
+    frames: FloatArray  # virtual realizations, transformed
+    measures: dict[str, FloatArray]  # L, gradient, step and searched
 
 
 class Factors(NamedTuple):
-    """Where updates of factors led.
+    """Where updates of factors led."""
 
-    Attributes
-    ----------
-    activations : array of shape (batch, n, k)
-        One row a frame.
-    components : array of shape (batch, k, m)
-        Rows of sum 1.
-    measures : dict of str to array of shape (batch,)
-        C, L and I.
-    """
-
-    activations: FloatArray
-    components: FloatArray
-    measures: dict[str, FloatArray]
+    activations: FloatArray  # one row a frame
+    components: FloatArray  # rows of sum 1
+    measures: dict[str, FloatArray]  # C, L and I
 
 
 def serves(array: Any, eps0: float | None = None, n_components: int | None = None) -> bool:

@@ -33,27 +33,14 @@ NUMBERS = (0.0, float("inf"), 1e-4, 0.9, 8.0 * 2.0**-52, 0.2, 0.1, 1.0, 1e-17, 1
 
 @dataclass(frozen=True)
 class Found:
-    """Where searches ended.
+    """Where searches ended."""
 
-    Attributes
-    ----------
-    transform : tensor of shape (batch, m, p)
-        The best points.
-    frames : tensor of shape (batch, n_rows, m)
-        Transformed virtual realizations there.
-    variances : tensor of shape (batch, n_frames, m)
-        Their sums of squares.
-    step, value : tensor of shape (batch,)
-        The steps taken and the values there.
-    succeeded : tensor of shape (batch,)
-        1 where the conditions of the search hold, or nothing beyond rounding was to be gained, else 0.
-    """
-
-    transform: Any
-    frames: Any
-    variances: Any
-    step: Any
+    transform: Any  # the best points
+    frames: Any  # transformed virtual realizations there
+    variances: Any  # their sums of squares
+    step: Any  # the steps taken and the values there
     value: Any
+    # 1 where the conditions of the search hold, or nothing beyond rounding was to be gained, else 0.
     succeeded: Any
 
 
@@ -276,18 +263,7 @@ if triton is not None:
 
 
 def searches(virtual: Array) -> bool:
-    """Say whether `searched` is for these data.
-
-    Parameters
-    ----------
-    virtual : array of shape (rank, n_frames, m)
-        Virtual realizations.
-
-    Returns
-    -------
-    bool
-        True for float64 tensors on an NVIDIA GPU with Triton, few atoms and few frames.
-    """
+    """Say whether `searched` is for these data."""
     if not adds(virtual):
         return False
     m = int(virtual.shape[2])
@@ -305,32 +281,7 @@ def searched(
     inverse: Any = None,
     eps0: float = 0.0,
 ) -> Found:
-    """Search along a rotation of every transform.
-
-    Parameters
-    ----------
-    virtual : tensor of shape (rank, n_frames, p)
-        Virtual realizations.
-    transform : tensor of shape (batch, m, p)
-        Where the searches begin.
-    direction : tensor of shape (batch, m, m)
-        Skew matrices.
-    value, slope : tensor of shape (batch,)
-        At the start.
-    max_trials : int
-        Steps that a search may try.
-    inverse : tensor of shape (batch, n_frames, m), optional
-        The value is the sum of variances times these, the rotations are exponentials, and the step meets the
-        strong Wolfe conditions. Without it the value is the sum of log(variance + eps0), the rotations are
-        polar factors, and the step is halved until the value decreases.
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    Found
-        What `descent.line_search` finds with the same options.
-    """
+    """Search along a rotation of every transform."""
     import torch
 
     rank, n_frames, p = virtual.shape

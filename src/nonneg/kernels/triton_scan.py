@@ -32,19 +32,11 @@ OLDEST = (8, 0)  # Ampere: the first chips with TF32
 
 @dataclass(frozen=True)
 class Tile:
-    """The shape of one program of the kernel.
+    """The shape of one program of the kernel."""
 
-    Attributes
-    ----------
-    columns, points : int
-        Scores that it makes at a time.
-    warps, stages : int
-        Groups of threads, and blocks of points on their way at a time.
-    """
-
-    columns: int
+    columns: int  # scores that it makes at a time
     points: int
-    warps: int
+    warps: int  # groups of threads, and blocks of points on their way at a time
     stages: int
 
 
@@ -124,18 +116,7 @@ if triton is not None:
 
 
 def serves(array: Any) -> bool:
-    """Tell whether the kernel runs where an array is.
-
-    Parameters
-    ----------
-    array : torch.Tensor
-        On a CUDA device.
-
-    Returns
-    -------
-    bool
-        True with Triton installed and a chip that has TF32.
-    """
+    """Tell whether the kernel runs where an array is."""
     if triton is None:
         return False
     import torch
@@ -145,38 +126,15 @@ def serves(array: Any) -> bool:
 
 @dataclass(frozen=True)
 class Lowest:
-    """Some of the lowest scores of every column and a bound on the others.
+    """Some of the lowest scores of every column and a bound on the others."""
 
-    Attributes
-    ----------
-    scores : array of float32 of shape (n_kept, n_columns)
-        Infinite where there are fewer points.
-    points : array of int32 of shape (n_kept, n_columns)
-        Their points; of no meaning where the score is infinite.
-    others : array of float32 of shape (n_columns,)
-        No other score is below this.
-    """
-
-    scores: Array
-    points: Array
-    others: Array
+    scores: Array  # infinite where there are fewer points
+    points: Array  # their points; of no meaning where the score is infinite
+    others: Array  # no other score is below this
 
 
 def lowest_scores(points: Array, columns: Array) -> Lowest:
-    """Run the kernel.
-
-    Parameters
-    ----------
-    points : torch.Tensor of shape (n_points, depth)
-        float16 or float32, contiguous; the depth is as `padded_depth` says.
-    columns : torch.Tensor of shape (n_columns, depth)
-        Of the same type.
-
-    Returns
-    -------
-    Lowest
-        Of points @ columns.T, column by column.
-    """
+    """Run the kernel."""
     import torch
 
     n_points, depth = points.shape
@@ -218,18 +176,7 @@ def lowest_scores(points: Array, columns: Array) -> Lowest:
 
 
 def padded_depth(n_features: int) -> int:
-    """Return the number of features that the kernel takes, zeros included.
-
-    Parameters
-    ----------
-    n_features : int
-        How many there are.
-
-    Returns
-    -------
-    int
-        A power of two from 16 to 128, or a multiple of 128.
-    """
+    """Return the number of features that the kernel takes, zeros included."""
     if n_features > FEATURES:
         return -(-n_features // FEATURES) * FEATURES
     return max(16, 1 << (n_features - 1).bit_length())

@@ -111,36 +111,12 @@ if triton is not None:
 
 
 def adds(X: Array) -> bool:
-    """Say whether `sums_of_squares` is for these rows.
-
-    Parameters
-    ----------
-    X : array of shape (batch, n_rows, m)
-        Transformed virtual realizations.
-
-    Returns
-    -------
-    bool
-        True for float64 tensors on an NVIDIA GPU with Triton.
-    """
+    """Say whether `sums_of_squares` is for these rows."""
     return triton is not None and bool(getattr(X, "is_cuda", False)) and X.element_size() == 8
 
 
 def sums_of_squares(X: Any, n_frames: int) -> Any:
-    """Return the sums of squares over virtual realizations.
-
-    Parameters
-    ----------
-    X : tensor of shape (batch, rank * n_frames, m)
-        Transformed virtual realizations, one after the other.
-    n_frames : int
-        Of each.
-
-    Returns
-    -------
-    tensor of shape (batch, n_frames, m)
-        The sums.
-    """
+    """Return the sums of squares over virtual realizations."""
     import torch
 
     X = X.contiguous()
@@ -153,20 +129,7 @@ def sums_of_squares(X: Any, n_frames: int) -> Any:
 
 
 def serves(V: Array, n_components: int) -> bool:
-    """Say whether the kernel is for these data.
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    n_components : int
-        Of the factorization.
-
-    Returns
-    -------
-    bool
-        True for float64 tensors on an NVIDIA GPU with Triton, and small factorizations.
-    """
+    """Say whether the kernel is for these data."""
     if not adds(V):
         return False
     entries = padded(int(V.shape[1])) * padded(int(V.shape[2]))
@@ -174,46 +137,14 @@ def serves(V: Array, n_components: int) -> bool:
 
 
 def padded(size: int) -> int:
-    """Return a size rounded up to a power of two.
-
-    Parameters
-    ----------
-    size : int
-        At least 1.
-
-    Returns
-    -------
-    int
-        What a program holds.
-    """
+    """Return a size rounded up to a power of two."""
     return 1 << max(0, size - 1).bit_length()
 
 
 def equalized_factors(
     V: Any, eps0: float, activations: Any, components: Any, n_updates: int
 ) -> tuple[Any, Any, Any]:
-    """Update the factors, and return the inverse of their model.
-
-    Parameters
-    ----------
-    V : tensor of shape (batch, n_frames, m)
-        The variances; may be one for all, broadcast.
-    eps0 : float
-        Added to variances and model.
-    activations : tensor of shape (batch, n_frames, k)
-        The paper's H, transposed.
-    components : tensor of shape (batch, k, m)
-        The paper's W, transposed.
-    n_updates : int
-        How many updates of both.
-
-    Returns
-    -------
-    activations, components : tensor
-        New ones, as `transforms.factor_updates.update_factors` makes them.
-    inverse : tensor of shape (batch, n_frames, m)
-        1 / (activations components + eps0).
-    """
+    """Update the factors, and return the inverse of their model."""
     import torch
 
     batch, n_frames, m = V.shape

@@ -11,20 +11,11 @@ from nonneg._typing import Array
 
 @dataclass(frozen=True)
 class CoordinatePasses:
-    """Update rows by coordinate descent; see `kernels.hals_passes`.
+    """Update rows by coordinate descent; see `kernels.hals_passes`."""
 
-    Parameters
-    ----------
-    max_passes : int
-        At most so many passes.
-    shrink : float
-        A row stops when a pass changed it by at most this share of its first pass.
-    order : tuple of int, optional
-        The components that change, in the order of the updates; all by default.
-    """
-
-    max_passes: int = 1
-    shrink: float = 0.0
+    max_passes: int = 1  # at most so many passes
+    shrink: float = 0.0  # A row stops when a pass changed it by at most this share of its first pass
+    # The components that change, in the order of the updates; all by default.
     order: tuple[int, ...] | None = None
 
     def __call__(self, factor: Array, gram: kernels.Gram, cross: Array) -> tuple[Array, Any]:

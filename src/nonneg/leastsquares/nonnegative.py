@@ -17,15 +17,9 @@ FALLBACK_PASSES = 3000
 
 @dataclass(frozen=True)
 class ExactRows:
-    """Replace rows by their minimisers.
+    """Replace rows by their minimisers."""
 
-    Parameters
-    ----------
-    free : tuple of int, optional
-        The components that may change; all by default.
-    """
-
-    free: tuple[int, ...] | None = None
+    free: tuple[int, ...] | None = None  # the components that may change; all by default
 
     def __call__(self, factor: Array, gram: kernels.Gram, cross: Array) -> tuple[Array, Any]:
         # One pass of coordinate descent measures the violation of the start, and its result is a
@@ -63,32 +57,10 @@ def _reduced(
 
 
 def nonnegative_least_squares(gram: kernels.Gram, cross: Array, *, start: Array | None = None) -> Array:
-    """Minimise 0.5 f G f' - c f' over f >= 0 for every row c of `cross`.
-
-    Parameters
-    ----------
-    gram : Gram
-        The matrices G = B'B, one for all rows or one each.
-    cross : array of shape (n_rows, k)
-        The products X B. Rows are independent problems.
-    start : array of shape (n_rows, k), optional
-        Its positive entries are the first guess of the supports. The answer does not depend on it
-        where the minimiser is unique.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        The minimisers.
-
-    Notes
-    -----
-    Costs O(k^3) a row and exchange of supports; the data themselves are never needed. A singular
-    system, which has many minimisers, is solved by coordinate descent from the row's own start.
-
-    References
-    ----------
-    .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
-    """
+    """Minimise 0.5 f G f' - c f' over f >= 0 for every row c of `cross`."""
+    # Costs O(k^3) a row and exchange of supports; the data themselves are never needed. A singular system,
+    # which has many minimisers, is solved by coordinate descent from the row's own start.
+    # Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
     xp = array_namespace(cross)
     guess = xp.clip(cross, min=0.0) if start is None else start
     solution, unsolved = kernels.block_pivoting(guess, gram, cross)

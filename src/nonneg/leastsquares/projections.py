@@ -9,28 +9,9 @@ from nonneg.kernels.dominating_diagonal import dominating_diagonal
 
 
 def onto_simplex(rows: Array, total: float = 1.0) -> Array:
-    """Return the nearest points with nonnegative entries that sum to a total.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, k)
-        One point a row.
-    total : float
-        What the entries shall sum to, above zero.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        The projections, in the namespace and dtype of the rows.
-
-    Notes
-    -----
-    By sorting, O(k log k) a row.
-
-    References
-    ----------
-    .. [1] Held, Wolfe & Crowder (1974), Mathematical Programming 6.
-    """
+    """Return the nearest points with nonnegative entries that sum to a total."""
+    # By sorting, O(k log k) a row.
+    # Held, Wolfe & Crowder (1974), Mathematical Programming 6.
     xp = array_namespace(rows)
     k = rows.shape[1]
     falling = xp.sort(rows, axis=1, descending=True)
@@ -46,32 +27,10 @@ def onto_simplex(rows: Array, total: float = 1.0) -> Array:
 
 
 def onto_dominating_diagonal(coefficients: Array, weights: Array, *, out: Array | None = None) -> Array:
-    """Return the nearest matrix of Gillis and Luce's set.
-
-    The set holds the matrices C >= 0 whose diagonal is at most 1 and bounds the rows, ``w_i c_ij <= w_j
-    c_ii``. Rows are independent.
-
-    Parameters
-    ----------
-    coefficients : array of shape (n, n)
-        The matrix; not changed unless it is `out`.
-    weights : array of shape (n,)
-        The weights w, not negative: the l1 norms of the data points.
-    out : numpy array of shape (n, n), optional
-        Where to write the answer, for NumPy arrays.
-
-    Returns
-    -------
-    array of shape (n, n)
-        The projection.
-
-    Notes
-    -----
-    A few passes over the rows, see `kernels.dominating_diagonal`. A row of weight zero is only cut to be
-    nonnegative with a diagonal of at most 1.
-
-    References
-    ----------
-    .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1), section III.
-    """
+    """Return the nearest matrix of Gillis and Luce's set."""
+    # The set holds the matrices C >= 0 whose diagonal is at most 1 and bounds the rows, ``w_i c_ij <= w_j
+    # c_ii``. Rows are independent.
+    # A few passes over the rows, see `kernels.dominating_diagonal`. A row of weight zero is only cut to be
+    # nonnegative with a diagonal of at most 1.
+    # Gillis & Luce (2018), IEEE Trans. Image Process. 27(1), section III.
     return dominating_diagonal(coefficients, weights, out=out)

@@ -19,29 +19,10 @@ FALLBACK_STEPS = 3000
 
 
 def simplex_least_squares(gram: Array, cross: Array, *, start: Array | None = None) -> Array:
-    """Minimise 0.5 f G f' - c f' over f >= 0 with sum 1 for every row c of `cross`.
-
-    Parameters
-    ----------
-    gram : array of shape (k, k)
-        The matrix G = B'B of k points.
-    cross : array of shape (n_rows, k)
-        The products X B. Rows are independent problems.
-    start : array of shape (n_rows, k), optional
-        Its positive entries are the first guess of the supports. The answer does not depend on it where the
-        minimiser is unique.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        The minimisers, in the namespace and dtype of `cross`.
-
-    Notes
-    -----
-    The data are never needed. Because the entries sum to one, a multiple of the matrix of ones may be added
-    to G: points that are independent only once shifted (k points in k - 1 dimensions) have a single answer
-    too. Where they are not even that (twins), a ridge of 1e-11 picks one of the minimisers.
-    """
+    """Minimise 0.5 f G f' - c f' over f >= 0 with sum 1 for every row c of `cross`."""
+    # The data are never needed. Because the entries sum to one, a multiple of the matrix of ones may be added
+    # to G: points that are independent only once shifted (k points in k - 1 dimensions) have a single answer
+    # too. Where they are not even that (twins), a ridge of 1e-11 picks one of the minimisers.
     xp = array_namespace(cross)
     k = cross.shape[1]
     if k == 1:

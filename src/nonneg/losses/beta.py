@@ -28,59 +28,24 @@ ARRAY_ENTRIES = 1 << 22
 
 @dataclass(frozen=True)
 class Terms:
-    """What one side needs of the data: the gradient of the divergence is `power - ratio`.
+    """What one side needs of the data: the gradient of the divergence is `power - ratio`."""
 
-    Parameters
-    ----------
-    ratio : array of shape (n, k)
-        (x v^(beta - 2)) times the other factor, nonnegative.
-    power : array of shape (n, k) or (k,)
-        (v^(beta - 1)) times the other factor, nonnegative.
-    loss : float
-        The weighted divergence; 0 where it was not asked for.
-    """
-
-    ratio: Array
-    power: Array
-    loss: float = 0.0
+    ratio: Array  # (x v^(beta - 2)) times the other factor, nonnegative
+    power: Array  # (v^(beta - 1)) times the other factor, nonnegative
+    loss: float = 0.0  # the weighted divergence; 0 where it was not asked for
 
 
 @dataclass(frozen=True)
 class BetaLoss:
-    """A beta divergence of the data from W B', both raised by an offset.
+    """A beta divergence of the data from W B', both raised by an offset."""
 
-    Parameters
-    ----------
-    beta : float
-        Which divergence.
-    floor : float
-        The model is raised to it where it is divided by; stems from dtype and scale of the data.
-    offset : float
-        Added to data and model: part of what is minimised, not a guard.
-    """
-
-    beta: float
-    floor: float
-    offset: float = 0.0
+    beta: float  # which divergence
+    floor: float  # the model is raised to it where it is divided by; stems from dtype and scale of the data
+    offset: float = 0.0  # added to data and model: part of what is minimised, not a guard
 
     @classmethod
     def of(cls, data: DataMatrix, beta: float, offset: float = 0.0) -> BetaLoss:
-        """Return the divergence with the floor that fits the data.
-
-        Parameters
-        ----------
-        data : DataMatrix
-            The data.
-        beta : float
-            Which divergence.
-        offset : float
-            Added to data and model.
-
-        Returns
-        -------
-        BetaLoss
-            Ready for use.
-        """
+        """Return the divergence with the floor that fits the data."""
         single = "32" in str(data.dtype)
         eps = float(np.finfo(np.float32 if single else np.float64).eps)
         scale = data.mean()
@@ -99,22 +64,7 @@ class BetaLoss:
         return 1.0 <= self.beta <= 2.0
 
     def left_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
-        """Return what the update of the rows of W needs.
-
-        Parameters
-        ----------
-        block : LocalMatrix
-            The data.
-        W, B : array
-            The factors.
-        want_loss : bool
-            Whether to return the divergence too.
-
-        Returns
-        -------
-        Terms
-            One row a row of W; the loss is weighted, the terms are not.
-        """
+        """Return what the update of the rows of W needs."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, B) if want_loss else 0.0
             return Terms(block.times(B), W @ (B.T @ B), loss)
@@ -136,22 +86,7 @@ class BetaLoss:
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
     def right_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
-        """Return what the update of B needs, summed over the rows of a block with their weights.
-
-        Parameters
-        ----------
-        block : LocalMatrix
-            The data.
-        W, B : array
-            The factors.
-        want_loss : bool
-            Whether to return the divergence too.
-
-        Returns
-        -------
-        Terms
-            One row a row of B.
-        """
+        """Return what the update of B needs, summed over the rows of a block with their weights."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, B) if want_loss else 0.0
             return Terms(block.transposed_times(W), B @ block.row_gram(W), loss)
@@ -171,20 +106,7 @@ class BetaLoss:
         return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
 
     def value(self, block: LocalMatrix, W: Array, B: Array) -> float:
-        """Return the weighted divergence over the observed entries of a block.
-
-        Parameters
-        ----------
-        block : LocalMatrix
-            The data.
-        W, B : array
-            The factors.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the weighted divergence over the observed entries of a block."""
         if self._gram_form(block) and block.kind == "sparse":
             return self._gram_loss(block, W, B)
         if self._nonzero_form(block):
@@ -237,22 +159,7 @@ def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
 def over_blocks(
     block: LocalMatrix, visit: Callable[[int, int], Any], *, add: Callable[[Any, Any], Any] | None = None
 ) -> list[Any]:
-    """Call `visit(start, stop)` on ranges of rows of a local holder, on the pool's threads for NumPy.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The data.
-    visit : callable
-        Takes the first row and the one after the last.
-    add : callable, optional
-        Adds two results, so that no more than one a thread is kept.
-
-    Returns
-    -------
-    list
-        The results in the order of the rows; one where they are added.
-    """
+    """Call `visit(start, stop)` on ranges of rows of a local holder, on the pool's threads for NumPy."""
     n_rows, n_columns = block.shape
     local = block.kind in ("dense", "sparse")
     rows = block_rows(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
@@ -292,26 +199,7 @@ def objective(
     penalties: Penalties | None = None,
     offset: float = 0.0,
 ) -> float:
-    """Return the weighted divergence of the data from W B', plus the penalties.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W, B : array
-        The factors.
-    beta : float
-        Which divergence.
-    penalties : Penalties, optional
-        L1 and L2.
-    offset : float
-        Added to data and model.
-
-    Returns
-    -------
-    float
-        Over the observed entries.
-    """
+    """Return the weighted divergence of the data from W B', plus the penalties."""
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta, offset)
     _, (value,) = data.row_pass(_value_pass, W, n_out=0, B=B, loss=loss, penalties=penalties)
@@ -329,26 +217,7 @@ def _gradient_pass(
 def gradients(
     data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties | None = None
 ) -> tuple[LeftArray, Array]:
-    """Return the gradients of `objective` with respect to W and B.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W, B : array
-        The factors.
-    beta : float
-        Which divergence.
-    penalties : Penalties, optional
-        L1 and L2.
-
-    Returns
-    -------
-    left : left-like array of shape (n_rows, k)
-        With respect to W.
-    right : array of shape (n_columns, k)
-        With respect to B.
-    """
+    """Return the gradients of `objective` with respect to W and B."""
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta)
     (left,), (right,) = data.row_pass(_gradient_pass, W, B=B, loss=loss, penalties=penalties)

@@ -13,35 +13,12 @@ NEWTON_STEPS = 8
 
 
 def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: float, beta: float) -> Array:
-    """Return the factor by which every entry is multiplied: the minimiser u of the majoriser.
-
-    Parameters
-    ----------
-    factor : array of shape (n, k)
-        The factor w.
-    ratio, power : array
-        The two halves of the gradient of the divergence.
-    l1, l2 : float
-        The penalties.
-    beta : float
-        The divergence.
-
-    Returns
-    -------
-    array of shape (n, k)
-        Nonnegative.
-
-    Notes
-    -----
-    Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of
-    (power + l1) u^a + l2 w u^(a + b) = ratio, a = 1/g, b = 2 - beta between 1 and 2 and 1 below 1, which
-    for Kullback-Leibler is a quadratic equation. From 2 on the penalty joins the denominator: there
-    its majoriser has the same power as the divergence's.
-
-    References
-    ----------
-    .. [1] Fevotte & Idier (2011), Neural Computation 23(9), Section 4.
-    """
+    """Return the factor by which every entry is multiplied: the minimiser u of the majoriser."""
+    # Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of
+    # (power + l1) u^a + l2 w u^(a + b) = ratio, a = 1/g, b = 2 - beta between 1 and 2 and 1 below 1, which
+    # for Kullback-Leibler is a quadratic equation. From 2 on the penalty joins the denominator: there its
+    # majoriser has the same power as the divergence's.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.
     xp = array_namespace(factor)
     cost = power + l1 if l1 else power
     if l2 and beta >= 2:
@@ -72,20 +49,7 @@ def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: fl
 
 
 def stretched(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new (new / old)^momentum: extrapolation that keeps positive entries positive.
-
-    Parameters
-    ----------
-    new, old : array
-        The last two updates.
-    momentum : float
-        How far to go on; 0 returns `new`.
-
-    Returns
-    -------
-    array
-        Zero where `new` is.
-    """
+    """Return new (new / old)^momentum: extrapolation that keeps positive entries positive."""
     if old is None or not momentum:
         return new
     xp = array_namespace(new)

@@ -36,60 +36,28 @@ PARTS, PART_ENTRIES = 4, 1 << 16
 
 @dataclass(frozen=True)
 class Side:
-    """One half of the problem: rows of one factor against the other factor, which is held.
+    """One half of the problem: rows of one factor against the other factor, which is held."""
 
-    Parameters
-    ----------
-    entries : callable
-        Takes `start, stop` and returns these rows of the data (columns, for the right factor).
-    n_rows, n_columns : int
-        Of the data as seen from this side.
-    weights : array of shape (n_columns,) or None
-        Weights of the entries along a row.
-    l1, l2 : float
-        Penalties of this factor.
-    order : array of int or None
-        The components that may change.
-    """
-
+    # Takes `start, stop` and returns these rows of the data (columns, for the right factor).
     entries: Callable[[int, int], Array]
-    n_rows: int
+    n_rows: int  # of the data as seen from this side
     n_columns: int
-    weights: Array | None
-    l1: float
+    weights: Array | None  # weights of the entries along a row
+    l1: float  # penalties of this factor
     l2: float
-    order: IntArray | None = None
+    order: IntArray | None = None  # the components that may change
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Products of pairs of columns of the factor that is held: every row's own Hessian is one product.
+    """Products of pairs of columns of the factor that is held: every row's own Hessian is one product."""
 
-    Parameters
-    ----------
-    products : array of shape (n_columns, k (k + 1) / 2)
-        The products.
-    place : array of int of shape (k * k,)
-        Which of them an entry of a Hessian is.
-    """
-
-    products: Array
-    place: Array
+    products: Array  # the products
+    place: Array  # which of them an entry of a Hessian is
 
     @classmethod
     def of(cls, other: Array) -> Pairs:
-        """Multiply the pairs.
-
-        Parameters
-        ----------
-        other : array of shape (n_columns, k)
-            The factor that is held.
-
-        Returns
-        -------
-        Pairs
-            Of its columns.
-        """
+        """Multiply the pairs."""
         xp = array_namespace(other)
         k = other.shape[1]
         first, second = np.triu_indices(k)
@@ -102,20 +70,7 @@ class Pairs:
         return cls(xp.take(other, first, axis=1) * xp.take(other, second, axis=1), place)
 
     def hessians(self, curvature: Array, l2: float) -> Array:
-        """Return every row's Hessian.
-
-        Parameters
-        ----------
-        curvature : array of shape (n_rows, n_columns)
-            Second derivatives of the divergence.
-        l2 : float
-            Added to the diagonals.
-
-        Returns
-        -------
-        array of shape (n_rows, k, k)
-            Symmetric.
-        """
+        """Return every row's Hessian."""
         xp = array_namespace(curvature)
         k = math.isqrt(self.place.shape[0])
         flat = xp.take(curvature @ self.products, self.place, axis=1)
@@ -124,24 +79,7 @@ class Pairs:
 
 
 def shared_correlations(loss: BetaLoss, other: Array, means: Array, weights: Array | None) -> Array:
-    """Return the correlations of other' diag(means^(beta - 2)) other.
-
-    Parameters
-    ----------
-    loss : BetaLoss
-        The divergence.
-    other : array of shape (n_columns, k)
-        The factor that is held.
-    means : array of shape (n_columns,)
-        Proportional to the mean of the model in every column.
-    weights : array of shape (n_columns,) or None
-        Weights of the columns.
-
-    Returns
-    -------
-    array of shape (k, k)
-        Ones on the diagonal.
-    """
+    """Return the correlations of other' diag(means^(beta - 2)) other."""
     xp = array_namespace(other)
     top = xp.max(means)
     means = xp.clip(means / xp.where(top > 0, top, xp.ones_like(top)), min=1e-6)
@@ -159,37 +97,9 @@ def shared_correlations(loss: BetaLoss, other: Array, means: Array, weights: Arr
 def newton_rows(
     loss: BetaLoss, side: Side, factor: Array, other: Array, correlations: Array, *, want_loss: bool = False
 ) -> tuple[Array, float, Array]:
-    """Move every row of a factor by one guarded Newton step.
-
-    Parameters
-    ----------
-    loss : BetaLoss
-        The divergence.
-    side : Side
-        The data and penalties.
-    factor : array of shape (n_rows, k)
-        The factor that moves; not changed.
-    other : array of shape (n_columns, k)
-        The factor that is held.
-    correlations : array of shape (k, k)
-        See `shared_correlations`.
-    want_loss : bool
-        Whether to return the divergence at the end.
-
-    Returns
-    -------
-    factor : array of shape (n_rows, k)
-        The new rows.
-    loss : float
-        The divergence, with the weights of the columns; 0 where it was not asked for.
-    residuals : array of shape (n_rows,)
-        Unmet optimality at the start of the step; 0 at an optimum.
-
-    Notes
-    -----
-    Four products of the size of the data. A row depends on nothing but itself, the other factor and the
-    correlations.
-    """
+    """Move every row of a factor by one guarded Newton step."""
+    # Four products of the size of the data. A row depends on nothing but itself, the other factor and the
+    # correlations.
     xp = array_namespace(factor)
     numpy = isinstance(factor, np.ndarray)
     rows = block_rows(side.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
@@ -221,36 +131,7 @@ def newton_step(
     want_loss: bool = False,
     exact: Array | None = None,
 ) -> tuple[Array, float, Array]:
-    """Move a block of rows by one guarded Newton step.
-
-    Parameters
-    ----------
-    loss : BetaLoss
-        The divergence.
-    side : Side
-        Weights, penalties and order.
-    x : array of shape (n_rows, n_columns)
-        The data of the rows.
-    factor : array of shape (n_rows, k)
-        The rows; not changed.
-    other, squares : array of shape (n_columns, k)
-        The factor that is held, and its squares.
-    model : array of shape (k, k) or Pairs
-        Correlations that all rows share, or what makes every row's own Hessian.
-    want_loss : bool
-        Whether to return the divergence at the end.
-    exact : array of bool of shape (n_rows,), optional
-        Which rows use true second derivatives; see `kernels.beta.newton_terms`.
-
-    Returns
-    -------
-    factor : array of shape (n_rows, k)
-        The new rows.
-    loss : float
-        The divergence; 0 where it was not asked for.
-    residuals : array of shape (n_rows,)
-        Unmet optimality at the start.
-    """
+    """Move a block of rows by one guarded Newton step."""
     xp = array_namespace(factor)
     v = factor @ other.T
     if loss.offset:

@@ -15,20 +15,7 @@ from nonneg._typing import Array, FloatArray
 
 
 def left_sums(block: Any, B: FloatArray) -> FloatArray:
-    """Return the sum of the rows of B over the observed columns of every row.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The data.
-    B : array of shape (n_columns, k)
-        The right factor.
-
-    Returns
-    -------
-    array of shape (k,) or (n_rows, k)
-        One for all rows where nothing is missing.
-    """
+    """Return the sum of the rows of B over the observed columns of every row."""
     total = B.sum(axis=0)
     if block.observed is None:
         return total
@@ -37,20 +24,7 @@ def left_sums(block: Any, B: FloatArray) -> FloatArray:
 
 
 def right_sums(block: Any, W: FloatArray) -> FloatArray:
-    """Return the weighted sum of the rows of W over the observed rows of every column.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The data.
-    W : array of shape (n_rows, k)
-        The left factor.
-
-    Returns
-    -------
-    array of shape (k,) or (n_columns, k)
-        One for all columns where nothing is missing.
-    """
+    """Return the weighted sum of the rows of W over the observed rows of every column."""
     weighted = block.weighted(W)
     total = weighted.sum(axis=0)
     if block.observed is None:
@@ -75,46 +49,14 @@ def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> Float
 
 
 def divergence(block: Any, W: FloatArray, B: FloatArray, floor: float) -> float:
-    """Return the weighted divergence over the observed entries.
-
-    Parameters
-    ----------
-    block : SparseMatrix
-        The data.
-    W, B : array
-        The factors.
-    floor : float
-        What the model is raised to.
-
-    Returns
-    -------
-    float
-        Accumulated in float64.
-    """
+    """Return the weighted divergence over the observed entries."""
     return _divergence(block, W, left_sums(block, B), _ratio(block.csr, W, B, floor))
 
 
 def left_terms(
     block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
-    """Return what the update of W needs: see `losses.beta.Terms`.
-
-    Parameters
-    ----------
-    block : SparseMatrix
-        The data.
-    W, B : array
-        The factors.
-    floor : float
-        What the model is raised to.
-    want_loss : bool
-        Whether to compute the divergence too.
-
-    Returns
-    -------
-    tuple
-        Ratio, power and loss.
-    """
+    """Return what the update of W needs: see `losses.beta.Terms`."""
     csr = block.csr
     ratio, sums = _ratio(csr, W, B, floor), left_sums(block, B)
     loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
@@ -124,24 +66,7 @@ def left_terms(
 def right_terms(
     block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
-    """Return what the update of B needs: see `losses.beta.Terms`.
-
-    Parameters
-    ----------
-    block : SparseMatrix
-        The data.
-    W, B : array
-        The factors.
-    floor : float
-        What the model is raised to.
-    want_loss : bool
-        Whether to compute the divergence too.
-
-    Returns
-    -------
-    tuple
-        Ratio, power and loss.
-    """
+    """Return what the update of B needs: see `losses.beta.Terms`."""
     turned = block.transposed
     ratio = _ratio(turned, B, W, floor)
     loss = divergence(block, W, B, floor) if want_loss else 0.0

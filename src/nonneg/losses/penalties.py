@@ -17,15 +17,7 @@ from nonneg.exceptions import UnknownNameError
 
 @dataclass(frozen=True)
 class Penalties:
-    """Strengths of the penalties, scaled already.
-
-    Parameters
-    ----------
-    l1_W, l2_W : float
-        Adds `l1_W |w| + l2_W / 2 |w|^2` for every row w of W, times the weight of the row.
-    l1_H, l2_H : float
-        The same for every row of B, without weights.
-    """
+    """Strengths of the penalties, scaled already."""
 
     l1_W: float = 0.0  # noqa: N815
     l2_W: float = 0.0  # noqa: N815
@@ -38,35 +30,11 @@ class Penalties:
         return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
 
     def left(self, W: Array, weights: Array | None = None) -> float:
-        """Return the penalty on the rows of W.
-
-        Parameters
-        ----------
-        W : array of shape (n_rows, k)
-            The left factor, nonnegative.
-        weights : array of shape (n_rows,), optional
-            The row weights.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the penalty on the rows of W."""
         return _value(W, self.l1_W, self.l2_W, weights)
 
     def right(self, B: Array) -> float:
-        """Return the penalty on B.
-
-        Parameters
-        ----------
-        B : array of shape (n_columns, k)
-            The right factor, nonnegative.
-
-        Returns
-        -------
-        float
-            Accumulated in float64.
-        """
+        """Return the penalty on B."""
         return _value(B, self.l1_H, self.l2_H, None)
 
 
@@ -82,22 +50,7 @@ def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:
 
 
 def rescale_pair(W: LeftArray, B: Array, norm: str = "l2") -> tuple[LeftArray, Array]:
-    """Give every column of B norm one and move the scale to W; W B' does not change.
-
-    Parameters
-    ----------
-    W : array of shape (n_rows, k)
-        The left factor; not changed. A dask array stays lazy.
-    B : array of shape (n_columns, k)
-        The right factor; not changed.
-    norm : {"l1", "l2", "max"}
-        Which norm becomes one. A column of zeros stays, and so does its partner.
-
-    Returns
-    -------
-    W, B : array
-        The rescaled pair.
-    """
+    """Give every column of B norm one and move the scale to W; W B' does not change."""
     xp = array_namespace(B)
     if norm == "l1":
         scale: Any = xp.sum(xp.abs(B), axis=0)

@@ -20,42 +20,18 @@ from nonneg.kernels.sparse_columns import SparseColumns, columns_of, near_maxima
 
 @dataclass(frozen=True)
 class RowSparsity:
-    """Value and slope of the smoothed row sparsity at a matrix with few entries.
+    """Value and slope of the smoothed row sparsity at a matrix with few entries."""
 
-    Attributes
-    ----------
-    value : float
-        The sum over the rows.
-    base : array of shape (n_rows,)
-        The slope at entries that are zero.
-    indptr, rows : array
-        The entries near their row's largest, column by column; at others the slope is the base.
-    shares : array
-        The slopes at them: exp(c / mu) over the row's sum.
-    inner : array of shape (n_columns,)
-        Slope times entry, summed over each column.
-    """
-
-    value: float
-    base: FloatArray
+    value: float  # the sum over the rows
+    base: FloatArray  # the slope at entries that are zero
+    # The entries near their row's largest, column by column; at others the slope is the base.
     indptr: IntArray
     rows: IntArray
-    shares: FloatArray
-    inner: FloatArray
+    shares: FloatArray  # the slopes at them: exp(c / mu) over the row's sum
+    inner: FloatArray  # slope times entry, summed over each column
 
     def slope(self, lam: float) -> PenaltySlope:
-        """Return lam times the slope, as the scan takes it.
-
-        Parameters
-        ----------
-        lam : float
-            Weight of the penalty.
-
-        Returns
-        -------
-        PenaltySlope
-            Its base and what is beyond it.
-        """
+        """Return lam times the slope, as the scan takes it."""
         extra = lam * (self.shares - self.base[self.rows])
         return PenaltySlope(lam * self.base, self.indptr, self.rows, extra)
 
@@ -63,32 +39,11 @@ class RowSparsity:
 def row_sparsity(
     columns: SparseColumns, mu: float, *, row_max: Any = None, row_count: IntArray | None = None
 ) -> RowSparsity:
-    """Evaluate the smoothed row sparsity of a matrix and its slope.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        The matrix.
-    mu : float
-        The smoothing, above zero.
-    row_max, row_count : array of shape (n_columns,), optional
-        The largest weight and the number of entries of every row, where they are known.
-
-    Returns
-    -------
-    RowSparsity
-        Value and slope.
-
-    Notes
-    -----
-    The work is linear in the number of entries, and exponentials are taken of those alone that are near the
-    largest of their row.
-
-    References
-    ----------
-    .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF",
-       Lemma 2 and (18).
-    """
+    """Evaluate the smoothed row sparsity of a matrix and its slope."""
+    # The work is linear in the number of entries, and exponentials are taken of those alone that are near the
+    # largest of their row.
+    # Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF", Lemma 2 and
+    # (18).
     from nonneg.kernels.compiled.sparse_columns import entry_slopes, row_slopes
 
     n, total = columns.n_columns, columns.total or 1.0
@@ -105,20 +60,7 @@ def row_sparsity(
 
 
 def smoothed_row_sparsity(C: Any, mu: float) -> float:
-    """Return the sum over the rows of mu log(mean exp(c / mu)).
-
-    Parameters
-    ----------
-    C : array or sparse matrix of shape (n, n)
-        Nonnegative entries.
-    mu : float
-        The smoothing, above zero.
-
-    Returns
-    -------
-    float
-        Between the sum of the row maxima and that less n mu log n.
-    """
+    """Return the sum over the rows of mu log(mean exp(c / mu))."""
     if not mu > 0:
         raise InvalidParameterError(f"mu must be a number above 0, got {mu!r}.")
     return row_sparsity(columns_of(C), mu).value
@@ -126,25 +68,13 @@ def smoothed_row_sparsity(C: Any, mu: float) -> float:
 
 @dataclass(frozen=True)
 class SparsityAlong:
-    """The smoothed row sparsity on a line through a matrix with few entries.
+    """The smoothed row sparsity on a line through a matrix with few entries."""
 
-    Attributes
-    ----------
-    rows : array of int32
-        The rows of the entries that are or become positive, in any order, one a place.
-    entries, directions : array of float64
-        Where the line begins and its direction.
-    n : int
-        Rows and columns of the matrix.
-    mu : float
-        The smoothing.
-    """
-
-    rows: IntArray
-    entries: FloatArray
+    rows: IntArray  # the rows of the entries that are or become positive, in any order, one a place
+    entries: FloatArray  # where the line begins and its direction
     directions: FloatArray
-    n: int
-    mu: float
+    n: int  # rows and columns of the matrix
+    mu: float  # the smoothing
 
     @cached_property
     def _filled(self) -> tuple[IntArray, FloatArray]:
@@ -153,18 +83,7 @@ class SparsityAlong:
         return filled, (self.n - count[filled]).astype(np.float64)
 
     def at(self, size: float) -> tuple[float, float]:
-        """Evaluate value and slope.
-
-        Parameters
-        ----------
-        size : float
-            How far along the line.
-
-        Returns
-        -------
-        value, slope : float
-            Of the sum over the rows.
-        """
+        """Evaluate value and slope."""
         from nonneg.kernels.compiled.sparse_columns import row_sums, row_tops
 
         inverse = 1.0 / max(self.mu, 1e-300)

@@ -12,42 +12,17 @@ from nonneg.kernels.tensor_slope import TensorSlope
 
 @dataclass(frozen=True)
 class TensorRowSparsity:
-    """Value and slope of the smoothed row sparsity, as tensors.
+    """Value and slope of the smoothed row sparsity, as tensors."""
 
-    Attributes
-    ----------
-    value : tensor without dimensions
-        The sum over the rows.
-    base : tensor of shape (n_rows,)
-        The slope at entries that are zero.
-    rows, columns : tensor of int64
-        The entries near their row's largest; at others the slope is the base.
-    shares : tensor
-        The slopes at them.
-    inner : tensor of shape (n_columns,)
-        Slope times entry, summed over each column.
-    """
-
-    value: Array
-    base: Array
-    rows: Array
+    value: Array  # the sum over the rows
+    base: Array  # the slope at entries that are zero
+    rows: Array  # the entries near their row's largest; at others the slope is the base
     columns: Array
-    shares: Array
-    inner: Array
+    shares: Array  # the slopes at them
+    inner: Array  # slope times entry, summed over each column
 
     def slope(self, lam: float) -> TensorSlope:
-        """Return lam times the slope, as the scan takes it.
-
-        Parameters
-        ----------
-        lam : float
-            Weight of the penalty.
-
-        Returns
-        -------
-        TensorSlope
-            Its base and what is beyond it.
-        """
+        """Return lam times the slope, as the scan takes it."""
         extra = lam * (self.shares - self.base[self.rows])
         return TensorSlope(lam * self.base, self.rows, self.columns, extra, len(self.inner))
 
@@ -55,22 +30,7 @@ class TensorRowSparsity:
 def tensor_row_sparsity(
     columns: SparseColumns, mu: float, row_max: Array, row_count: Array
 ) -> TensorRowSparsity:
-    """Evaluate the smoothed row sparsity of a matrix and its slope.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        Of tensors.
-    mu : float
-        The smoothing, above zero.
-    row_max, row_count : tensor of shape (n_columns,)
-        The largest weight and the number of entries of every row.
-
-    Returns
-    -------
-    TensorRowSparsity
-        Value and slope.
-    """
+    """Evaluate the smoothed row sparsity of a matrix and its slope."""
     n, total = columns.n_columns, columns.total or 1.0
     # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
     scale = max(mu * total, 1e-300)

@@ -62,19 +62,7 @@ class Curve(Protocol):
 
 
 class ExponentialCurve:
-    """The points exp(t E) P.
-
-    Parameters
-    ----------
-    E : array of shape (batch, m, m)
-        Skew matrices.
-    P : array of shape (batch, m, p)
-        Columns are orthonormal.
-    reads : bool
-        Whether norms may be read to choose the cheapest way.
-    norm : float, optional
-        A bound of the spectral norms of E, where it is known.
-    """
+    """The points exp(t E) P."""
 
     def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
         self.xp = array_namespace(E)
@@ -87,18 +75,7 @@ class ExponentialCurve:
         self._eigen: Any = None
 
     def at(self, step: Array) -> Array:
-        """Return the points at given steps.
-
-        Parameters
-        ----------
-        step : array of shape (batch,)
-            The values of t.
-
-        Returns
-        -------
-        array of shape (batch, m, p)
-            With orthonormal columns.
-        """
+        """Return the points at given steps."""
         t = step[:, None, None]
         if not self.reads:
             return exponential(t * self.E, reads=False) @ self.P
@@ -118,22 +95,7 @@ class ExponentialCurve:
         return self._by_eigenvectors(t)
 
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
-        """Return the derivative of an objective along the curve.
-
-        Parameters
-        ----------
-        objective : SlopedObjective
-            Whose.
-        point : tuple of array
-            Its point there.
-        step : array of shape (batch,)
-            The values of t.
-
-        Returns
-        -------
-        array of shape (batch,)
-            ``<gradient, E>``, or the same from the velocity of P where that is at hand.
-        """
+        """Return the derivative of an objective along the curve."""
         n_terms = None
         if self.reads and self.P.shape[-1] < self.P.shape[-2]:
             n_terms = self._n_terms(float(self.xp.max(self.xp.abs(step))))
@@ -166,19 +128,7 @@ class ExponentialCurve:
 
 
 class PolarCurve:
-    """R(t) P with R(t) the orthogonal matrix closest to I + t E, its polar factor.
-
-    Parameters
-    ----------
-    E : array of shape (batch, m, m)
-        Skew matrices.
-    P : array of shape (batch, m, p)
-        Columns are orthonormal.
-    reads : bool
-        Whether norms may be read to choose the cheapest way.
-    norm : float, optional
-        A bound of the spectral norms of E, where it is known.
-    """
+    """R(t) P with R(t) the orthogonal matrix closest to I + t E, its polar factor."""
 
     def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
         self.xp = array_namespace(E)
@@ -192,18 +142,7 @@ class PolarCurve:
         self._affordable = TRIDIAGONAL_PRODUCTS if serves(E) else EIGENVECTOR_PRODUCTS
 
     def at(self, step: Array) -> Array:
-        """Return the points at given steps.
-
-        Parameters
-        ----------
-        step : array of shape (batch,)
-            The values of t.
-
-        Returns
-        -------
-        array of shape (batch, m, p)
-            (I + t E) (I - t^2 E^2)^(-1/2) P.
-        """
+        """Return the points at given steps."""
         t = step[:, None, None]
         if not self.reads:
             return polar(t * self.E, reads=False) @ self.P
@@ -219,22 +158,7 @@ class PolarCurve:
         return eigen.combined(scale, None, t)
 
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
-        """Return the derivative of an objective along the curve.
-
-        Parameters
-        ----------
-        objective : SlopedObjective
-            Whose.
-        point : tuple of array
-            Its point there.
-        step : array of shape (batch,)
-            The values of t.
-
-        Returns
-        -------
-        array of shape (batch,)
-            From the velocity E (I - t^2 E^2)^-1 R(t) P.
-        """
+        """Return the derivative of an objective along the curve."""
         t = step[:, None, None]
         if not self.reads:
             velocity = polar_velocity(self.E, polar(t * self.E, reads=False)) @ point[0]

@@ -53,56 +53,18 @@ TAYLOR_WEIGHTS = (
 
 
 def transposed(A: Array) -> Array:
-    """Return matrices with rows and columns exchanged.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, n)
-        The matrices.
-
-    Returns
-    -------
-    array of shape (..., n, m)
-        A view where the namespace has views.
-    """
+    """Return matrices with rows and columns exchanged."""
     return array_namespace(A).matrix_transpose(A)
 
 
 def skew_part(A: Array) -> Array:
-    """Return (A - A') / 2.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, m)
-        The matrices.
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        With exact zeros on the diagonal.
-    """
+    """Return (A - A') / 2."""
     return 0.5 * (A - transposed(A))
 
 
 def exponential(E: Array, *, reads: bool = True) -> Array:
-    """Return exp(E) of skew matrices: rotations.
-
-    Parameters
-    ----------
-    E : array of shape (..., m, m)
-        Skew matrices.
-    reads : bool
-        Whether the norm may be read to choose the number of squarings; otherwise it is fixed.
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        Orthogonal to rounding.
-
-    Notes
-    -----
-    The matrix is halved until its norm is small, and Taylor's polynomial of degree 18 squared as often.
-    """
+    """Return exp(E) of skew matrices: rotations."""
+    # The matrix is halved until its norm is small, and Taylor's polynomial of degree 18 squared as often.
     halvings = FIXED_HALVINGS
     if reads:
         norm = norm_bound(E)
@@ -118,18 +80,7 @@ def exponential(E: Array, *, reads: bool = True) -> Array:
 
 
 def taylor_18(A: Array, square: Array, cube: Array, sixth: Array) -> Array:
-    """Return Taylor's polynomial of degree 18 of exp(A), with two more products.
-
-    Parameters
-    ----------
-    A, square, cube, sixth : array of shape (..., m, m)
-        The matrix and its powers.
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        Exact to rounding for norms up to 1.09.
-    """
+    """Return Taylor's polynomial of degree 18 of exp(A), with two more products."""
     eye = _eye(array_namespace(A), A)
     powers = (eye, A, square, cube, sixth)
 
@@ -146,36 +97,12 @@ def taylor_18(A: Array, square: Array, cube: Array, sixth: Array) -> Array:
 
 
 def negligible(dtype: Any) -> float:
-    """Return what does not matter beside 1.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of entries.
-
-    Returns
-    -------
-    float
-        A tenth of rounding.
-    """
+    """Return what does not matter beside 1."""
     return 1e-17 if "64" in str(dtype) else 1e-8
 
 
 def taylor_terms(norm: float, enough: float) -> int:
-    """Return how many terms of Taylor's series of exp matter.
-
-    Parameters
-    ----------
-    norm : float
-        Of the matrix.
-    enough : float
-        A term so small is left out.
-
-    Returns
-    -------
-    int
-        The power of the last one; 1000 where there are more than 60.
-    """
+    """Return how many terms of Taylor's series of exp matter."""
     term = norm
     for j in range(1, 60):
         term *= norm / (j + 1)
@@ -185,20 +112,7 @@ def taylor_terms(norm: float, enough: float) -> int:
 
 
 def polar(E: Array, *, reads: bool = True) -> Array:
-    """Return the orthogonal matrix closest to I + E, for skew E.
-
-    Parameters
-    ----------
-    E : array of shape (..., m, m)
-        Skew matrices.
-    reads : bool
-        Whether convergence may be read; otherwise the number of steps is fixed.
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        (I + E) (I - E^2)^(-1/2), orthogonal to rounding.
-    """
+    """Return the orthogonal matrix closest to I + E, for skew E."""
     xp = array_namespace(E)
     square = E @ E
     A = _eye(xp, E) + E
@@ -222,20 +136,7 @@ def polar(E: Array, *, reads: bool = True) -> Array:
 
 
 def polar_factor(A: Array, excess: Array) -> Array:
-    """Return the matrices with orthonormal columns closest to given ones, in a fixed number of operations.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, p)
-        Matrices with A'A = I + excess.
-    excess : array of shape (..., p, p)
-        Symmetric, without negative eigenvalues.
-
-    Returns
-    -------
-    array of shape (..., m, p)
-        A (A'A)^(-1/2) to rounding where the norm of the excess is below 10^5.
-    """
+    """Return the matrices with orthonormal columns closest to given ones, in a fixed number of operations."""
     xp = array_namespace(A)
     eye = _eye(xp, excess)
     A = _scaled(xp, A, excess)
@@ -249,110 +150,39 @@ def polar_factor(A: Array, excess: Array) -> Array:
 
 
 def polar_velocity(E: Array, rotation: Array) -> Array:
-    """Return the skew matrix K with d/dt polar(t E) = K polar(t E).
-
-    Parameters
-    ----------
-    E : array of shape (..., m, m)
-        Skew matrices.
-    rotation : array of shape (..., m, m)
-        polar(t E).
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        E (I - t^2 E^2)^-1: the symmetric part of the rotation is the root of the inverse.
-    """
+    """Return the skew matrix K with d/dt polar(t E) = K polar(t E)."""
     root = 0.5 * (rotation + transposed(rotation))
     return (E @ root) @ root
 
 
 def closest_orthogonal(A: Array) -> Array:
-    """Return the orthogonal matrix closest to A, its polar factor.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, m)
-        Any square matrices.
-
-    Returns
-    -------
-    array of shape (..., m, m)
-        U V' of the singular value decomposition.
-    """
+    """Return the orthogonal matrix closest to A, its polar factor."""
     xp = array_namespace(A)
     U, _, Vt = xp.linalg.svd(A, full_matrices=False)
     return U @ Vt
 
 
 def polished(A: Array) -> Array:
-    """Return a matrix whose columns are nearly orthonormal with the square of its error.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, p)
-        Columns are orthonormal up to some rounding.
-
-    Returns
-    -------
-    array of shape (..., m, p)
-        One Newton-Schulz step towards the closest such matrix.
-    """
+    """Return a matrix whose columns are nearly orthonormal with the square of its error."""
     gram = transposed(A) @ A
     return A @ (1.5 * _eye(array_namespace(A), gram) - 0.5 * gram)
 
 
 def orthogonality_error(A: Array) -> Array:
-    """Return the largest entry of ``|A A' - I|``.
-
-    Parameters
-    ----------
-    A : array of shape (..., m, n)
-        The matrices.
-
-    Returns
-    -------
-    array of shape (...)
-        0 where rows are orthonormal.
-    """
+    """Return the largest entry of ``|A A' - I|``."""
     xp = array_namespace(A)
     gram = A @ transposed(A)
     return xp.max(xp.max(xp.abs(gram - _eye(xp, gram)), axis=-1), axis=-1)
 
 
 def random_orthogonal(m: int, rng: Seed = None) -> FloatArray:
-    """Return an orthogonal matrix drawn uniformly.
-
-    Parameters
-    ----------
-    m : int
-        Its size.
-    rng : None, int, Generator, RandomState or SeedSequence
-        The source of random numbers.
-
-    Returns
-    -------
-    array of shape (m, m)
-        The polar factor of a matrix with normal entries.
-    """
+    """Return an orthogonal matrix drawn uniformly."""
     found: FloatArray = closest_orthogonal(generator(rng).standard_normal((m, m)))
     return found
 
 
 def norm_bound(E: Array) -> float:
-    """Bound the spectral norm of the largest of skew matrices.
-
-    Parameters
-    ----------
-    E : array of shape (..., m, m)
-        Skew matrices: their eigenvalues come in pairs.
-
-    Returns
-    -------
-    float
-        The smaller one of the largest row sum and the Frobenius norm over the root of 2; 0 where it is not
-        finite.
-    """
+    """Bound the spectral norm of the largest of skew matrices."""
     xp = array_namespace(E)
     rows = xp.max(xp.sum(xp.abs(E), axis=-1), axis=-1)
     frobenius = xp.sqrt(0.5 * xp.sum(xp.sum(E * E, axis=-1), axis=-1))

@@ -13,25 +13,9 @@ LARGEST_RATIO = 1e8
 
 
 def inverse_root_nodes(largest: float, enough: float) -> tuple[FloatArray, FloatArray]:
-    """Return shifts s and scales c with A^(-1/2) = sum_j c_j (A + s_j I)^-1.
-
-    Parameters
-    ----------
-    largest : float
-        Eigenvalues of A are between 1 and this number, at most 10^8.
-    enough : float
-        The error.
-
-    Returns
-    -------
-    shifts, scales : array of shape (n,)
-        Positive; their number grows with the logarithm of `largest`.
-
-    Notes
-    -----
-    The trapezoidal rule after a change of variables by elliptic functions: method 3 of Hale, Higham &
-    Trefethen (2008), Computing A^alpha, log(A), and related matrix functions by contour integrals.
-    """
+    """Return shifts s and scales c with A^(-1/2) = sum_j c_j (A + s_j I)^-1."""
+    # The trapezoidal rule after a change of variables by elliptic functions: method 3 of Hale, Higham &
+    # Trefethen (2008), Computing A^alpha, log(A), and related matrix functions by contour integrals.
     from scipy.special import ellipj, ellipk, ellipkm1
 
     # A hair above 1, where the elliptic functions are those of the circle.

@@ -16,19 +16,7 @@ ROOM = 8
 
 
 class Powers:
-    """P, E P, E^2 P and so on.
-
-    Parameters
-    ----------
-    E : array of shape (batch, m, m)
-        Skew matrices.
-    P : array of shape (batch, m, p)
-        Columns are orthonormal.
-    norm : float
-        A bound of the spectral norms of E.
-    weight : callable
-        The coefficient of a power in the series; none is larger than those before it.
-    """
+    """P, E P, E^2 P and so on."""
 
     def __init__(self, E: Array, P: Array, norm: float, weight: Callable[[int], float]) -> None:
         self.E, self.P, self.norm, self.weight = E, P, norm, weight
@@ -40,22 +28,7 @@ class Powers:
         self._sizes: list[float] = []
 
     def n_terms(self, longest: float, limit: int, most: float) -> int | None:
-        """Return how many terms of the series matter.
-
-        Parameters
-        ----------
-        longest : float
-            The largest step.
-        limit : int
-            The power of the last term that matters for any P.
-        most : float
-            Products that may be made, in units of products of full size.
-
-        Returns
-        -------
-        int or None
-            The power of the last term; None where it would take too many products.
-        """
+        """Return how many terms of the series matter."""
         m, p = self.P.shape[-2:]
         # Terms that are there already cost nothing.
         if (limit + 1 - len(self._products)) * p > most * m:
@@ -72,37 +45,11 @@ class Powers:
         return limit
 
     def point(self, t: Array, n_terms: int) -> Array:
-        """Return the series.
-
-        Parameters
-        ----------
-        t : array of shape (batch, 1, 1)
-            The steps.
-        n_terms : int
-            The power of the last term.
-
-        Returns
-        -------
-        array of shape (batch, m, p)
-            The sum of the weights times t^j E^j P.
-        """
+        """Return the series."""
         return self._series([self.weight(j) for j in range(n_terms + 1)], t, 0)
 
     def velocity(self, t: Array, n_terms: int) -> Array:
-        """Return the derivative of the series by t.
-
-        Parameters
-        ----------
-        t : array of shape (batch, 1, 1)
-            The steps.
-        n_terms : int
-            The power of the last term.
-
-        Returns
-        -------
-        array of shape (batch, m, p)
-            The sum of j times the weights times t^(j - 1) E^j P.
-        """
+        """Return the derivative of the series by t."""
         return self._series([j * self.weight(j) for j in range(1, n_terms + 1)], t, 1)
 
     def _series(self, weights: list[float], t: Array, first: int) -> Array:

@@ -22,14 +22,14 @@ from nonneg.orthogonal.group import skew_part
 
 
 class RotationObjective(Protocol):
-    """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once.
+    """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once."""
 
-    A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
-    may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
-    curvature, ``local(point)``: something that stands for it in one search, or None; the point that the
-    search takes is made anew; and ``whole_search(search, retraction)``: a function that makes a whole search
-    without being read, ``found(point, direction, value, slope, max_trials) -> SearchOutcome``, or None.
-    """
+    # A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
+    # may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
+    # curvature, ``local(point)``: something that stands for it in one search, or None; the point that the
+    # search takes is made anew; and ``whole_search(search, retraction)``: a function that makes a whole
+    # search without being read, ``found(point, direction, value, slope, max_trials) -> SearchOutcome``, or
+    # None.
 
     def at(self, P: Array) -> Point:
         """Return the point of given matrices."""
@@ -49,38 +49,15 @@ class RotationObjective(Protocol):
 
 @dataclass(frozen=True)
 class RotationStep:
-    """One step of the descent.
+    """One step of the descent."""
 
-    Attributes
-    ----------
-    point : tuple of array
-        Where it led.
-    gradient_norm : array of shape (batch,)
-        Frobenius norm of the skew gradient before the step.
-    search : SearchOutcome
-        Step, value, and whether the search succeeded.
-    """
-
-    point: Point
-    gradient_norm: Array
-    search: SearchOutcome
+    point: Point  # where it led
+    gradient_norm: Array  # frobenius norm of the skew gradient before the step
+    search: SearchOutcome  # step, value, and whether the search succeeded
 
 
 def newton_direction(skew: Array, curvature: Array) -> Array:
-    """Return the skew direction that a diagonal quadratic model prefers.
-
-    Parameters
-    ----------
-    skew : array of shape (batch, m, m)
-        The skew part of the relative gradient.
-    curvature : array of shape (batch, m, m)
-        Symmetric.
-
-    Returns
-    -------
-    array of shape (batch, m, m)
-        ``-skew(G) / curvature``, zero where the curvature is not positive.
-    """
+    """Return the skew direction that a diagonal quadratic model prefers."""
     xp = array_namespace(skew)
     if is_numpy_namespace(xp):
         return np.divide(skew, -curvature, out=np.zeros_like(skew), where=curvature > 0)
@@ -118,30 +95,7 @@ def rotation_step(
     max_trials: int | None = None,
     reads: bool = True,
 ) -> RotationStep:
-    """Make one quasi-Newton step.
-
-    Parameters
-    ----------
-    objective : RotationObjective
-        What is minimised.
-    point : tuple of array
-        Where it begins.
-    value : array of shape (batch,), optional
-        Of the objective there, where it is known.
-    search : {"wolfe", "halving"}
-        The line search.
-    retraction : {"exponential", "polar"}
-        How a skew direction becomes a rotation.
-    max_trials : int, optional
-        At most so many points in the search: its own default if None.
-    reads : bool
-        Whether values may be read in between; otherwise the number of operations is fixed.
-
-    Returns
-    -------
-    RotationStep
-        Where it led; problems without a decrease stay where they are.
-    """
+    """Make one quasi-Newton step."""
     if search not in SEARCHES:
         raise UnknownNameError.of("search", search, SEARCHES)
     if retraction not in CURVES:
@@ -190,22 +144,7 @@ def _direction(
 
 
 def symmetric_curvature(products: Array, less: float, least: float) -> Array:
-    """Return ``products + products' - less`` where it is above a number, else 0.
-
-    Parameters
-    ----------
-    products : array of shape (batch, m, m)
-        Half of the curvature.
-    less : float
-        Taken off.
-    least : float
-        The number.
-
-    Returns
-    -------
-    array of shape (batch, m, m)
-        Symmetric.
-    """
+    """Return ``products + products' - less`` where it is above a number, else 0."""
     xp = array_namespace(products)
     found = products + xp.matrix_transpose(products)
     if less:

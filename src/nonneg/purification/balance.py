@@ -10,24 +10,12 @@ from nonneg._typing import FloatArray
 
 
 class WeightConstants(NamedTuple):
-    """The constants C1, c2 and C2 of assumption (A2), for weights scaled to [0, 1].
+    """The constants C1, c2 and C2 of assumption (A2), for weights scaled to [0, 1]."""
 
-    Attributes
-    ----------
-    C1 : float
-        n times the largest mean of a weight.
-    c2 : float
-        n times the smallest mean square.
-    C2 : float
-        n times the largest mean square.
-    scale : float
-        The largest weight, by which all were divided.
-    """
-
-    C1: float
-    c2: float
-    C2: float
-    scale: float
+    C1: float  # n times the largest mean of a weight
+    c2: float  # n times the smallest mean square
+    C2: float  # n times the largest mean square
+    scale: float  # the largest weight, by which all were divided
 
     @property
     def imbalance(self) -> float:
@@ -35,34 +23,12 @@ class WeightConstants(NamedTuple):
         return self.C2 / self.c2 if self.c2 > 0 else float("inf")
 
     def density(self, n: int) -> float:
-        """Return C1^3 / (c2^2 n), which the theorems want below a constant that they do not give.
-
-        Parameters
-        ----------
-        n : int
-            The number of features.
-
-        Returns
-        -------
-        float
-            s / n for weights 0 and 1 with s of n not zero.
-        """
+        """Return C1^3 / (c2^2 n), which the theorems want below a constant that they do not give."""
         return self.C1**3 / (self.c2**2 * n) if self.c2 > 0 else float("inf")
 
 
 def weight_constants(weights: FloatArray) -> WeightConstants:
-    """Estimate C1, c2 and C2 from decoded weights.
-
-    Parameters
-    ----------
-    weights : array of shape (n_rows, n)
-        Decoded weights of some samples.
-
-    Returns
-    -------
-    WeightConstants
-        Of the weights divided by the largest one.
-    """
+    """Estimate C1, c2 and C2 from decoded weights."""
     n = weights.shape[1]
     scale = float(weights.max(initial=0.0)) or 1.0
     units = weights / scale
@@ -73,18 +39,7 @@ def weight_constants(weights: FloatArray) -> WeightConstants:
 
 
 def balancing_scales(weights: FloatArray) -> FloatArray:
-    """Return the diagonal D for which x / D has equal second moments.
-
-    Parameters
-    ----------
-    weights : array of shape (n_rows, n)
-        Decoded weights of some samples.
-
-    Returns
-    -------
-    array of shape (n,)
-        At most 1; 1 for features without any weight. Features are multiplied by it.
-    """
+    """Return the diagonal D for which x / D has equal second moments."""
     squares = (weights**2).mean(axis=0)
     largest = float(squares.max(initial=0.0))
     return np.where(squares > 0, np.sqrt(squares / (largest or 1.0)), 1.0)

@@ -34,32 +34,7 @@ def certified(
     truth: FloatArray | None,
     beta: float,
 ) -> Certificate:
-    """Return the certificate of a run.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        The answer.
-    decoder : Decoder
-        That of the answer.
-    some : array of shape (n_rows, m)
-        Samples to look at.
-    halves : tuple of Moments or None
-        Of two halves of the samples, decoded.
-    start : StartQuality
-        What the data said about the start.
-    scales : array of shape (n,) or None
-        The diagonal of the balancing.
-    truth : array of shape (n, m) or None
-        True features.
-    beta : float
-        Weight in the potential.
-
-    Returns
-    -------
-    Certificate
-        From the start to the end.
-    """
+    """Return the certificate of a run."""
     n, m = features.shape
     statements = [warm_start_statement(start.level, start.sentence, silent=len(start.silent))]
     values = some @ decoder.inverse.T

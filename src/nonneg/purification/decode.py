@@ -25,37 +25,15 @@ NOISE_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Decoder:
-    """How weights are read off a sample y: x = phi(A^+ y).
+    """How weights are read off a sample y: x = phi(A^+ y)."""
 
-    Attributes
-    ----------
-    inverse : array of shape (n, m)
-        The pseudo-inverse of the features.
-    threshold : array of shape (n,)
-        What a value must exceed to be kept.
-    rule : {"unshifted", "shifted", "linear"}
-        Kept values stay as they are, lose the threshold (the paper's ReLU), or all values are kept.
-    """
-
-    inverse: FloatArray
-    threshold: FloatArray
-    rule: str
+    inverse: FloatArray  # the pseudo-inverse of the features
+    threshold: FloatArray  # what a value must exceed to be kept
+    rule: str  # kept values stay as they are, lose the threshold (the paper's ReLU), or all values are kept
 
 
 def weight_scales(values: FloatArray) -> FloatArray:
-    """Return the size of a typical large weight of each feature.
-
-    Parameters
-    ----------
-    values : array of shape (n_rows, n)
-        A^+ y for some samples.
-
-    Returns
-    -------
-    array of shape (n,)
-        Mean cube over mean square of the positive values: 1 for weights 0 and 1, 0.75 for uniform ones. 0
-        where no value is positive.
-    """
+    """Return the size of a typical large weight of each feature."""
     positive = np.maximum(values, 0.0)
     largest = positive.max(axis=0, initial=0.0)
     units = positive / np.where(largest > 0, largest, 1.0)
@@ -64,21 +42,7 @@ def weight_scales(values: FloatArray) -> FloatArray:
 
 
 def first_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
-    """Return a threshold for each feature from the decoded values of some samples.
-
-    Parameters
-    ----------
-    values : array of shape (n_rows, n)
-        A^+ y.
-    lowest : float
-        The least share of a typical weight that it may be.
-
-    Returns
-    -------
-    array of shape (n,)
-        The median of the values, in units of a typical weight, plus three robust standard deviations, at
-        least `lowest` and at most 0.6, times the unit.
-    """
+    """Return a threshold for each feature from the decoded values of some samples."""
     scales = weight_scales(values)
     units = (values / np.where(scales > 0, scales, 1.0))[:, scales > 0]
     if units.size == 0:
@@ -89,20 +53,7 @@ def first_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
 
 
 def decode(data: DataMatrix, decoder: Decoder) -> LeftArray:
-    """Return the weights of all samples.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples.
-    decoder : Decoder
-        How weights are read off.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, n)
-        Where the data are.
-    """
+    """Return the weights of all samples."""
     (W,), _ = data.row_pass(_block_weights, decoder=decoder)
     return W
 

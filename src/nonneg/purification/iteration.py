@@ -27,15 +27,9 @@ GROWTH, LARGE_CHANGE, SMALLEST_ETA = 1.5, 0.01, 1.0 / 64
 
 @dataclass(frozen=True)
 class FeaturesSettled:
-    """Stop when no feature moved by more than `tol` in two iterations.
+    """Stop when no feature moved by more than `tol` in two iterations."""
 
-    Attributes
-    ----------
-    tol : float
-        Relative change in the l1 norm.
-    """
-
-    tol: float
+    tol: float  # relative change in the l1 norm
 
     def __call__(self, history: History) -> bool:
         changes = history["change"][-2:]
@@ -45,28 +39,7 @@ class FeaturesSettled:
 def updated_features(
     features: FloatArray, moments: Moments, inverse: FloatArray, options: Options, eta: float
 ) -> tuple[FloatArray, float]:
-    """Return the features after one update, and by how much they moved.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        The present ones.
-    moments : Moments
-        Of samples decoded with them.
-    inverse : array of shape (n, m)
-        Their pseudo-inverse.
-    options : Options
-        Which update.
-    eta : float
-        The step size.
-
-    Returns
-    -------
-    features : array of shape (n, m)
-        The new ones.
-    change : float
-        Largest relative change of a feature in the l1 norm.
-    """
+    """Return the features after one update, and by how much they moved."""
     if options.update == "regression":
         target = regression_target(features, moments, inverse)
     else:
@@ -79,26 +52,7 @@ def updated_features(
 
 
 class Iteration:
-    """The step of the loop.
-
-    Parameters
-    ----------
-    samples : Samples
-        Where samples come from.
-    options : Options
-        How.
-    method : str
-        The pseudo-inverse.
-    truth : array of shape (n, m) or None
-        True features, to be compared with.
-    beta : float
-        Weight in the potential.
-    scales : array of shape (n,) or None
-        What the features are multiplied by beside the ones that a user sees.
-    settled : float
-        When no feature moves by more than this share, a threshold that is being lowered goes down to the
-        noise at once: weights may lie below it, and the end must not come before they were seen.
-    """
+    """The step of the loop."""
 
     def __init__(
         self,
@@ -121,18 +75,7 @@ class Iteration:
         self.ended = False
 
     def inverse_of(self, state: PurificationState) -> PseudoInverse:
-        """Return the pseudo-inverse of the present features.
-
-        Parameters
-        ----------
-        state : PurificationState
-            Where the run stands.
-
-        Returns
-        -------
-        PseudoInverse
-            Begun from the last supports.
-        """
+        """Return the pseudo-inverse of the present features."""
         return pseudo_inverse(state.features, self.method, state.supports)
 
     def __call__(self, state: PurificationState) -> tuple[PurificationState, Mapping[str, Any]]:

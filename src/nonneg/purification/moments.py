@@ -17,34 +17,17 @@ from nonneg.purification.decode import Decoder
 
 @dataclass(frozen=True)
 class Moments:
-    """Centred sums over samples y and their weights x; two of them can be added.
+    """Centred sums over samples y and their weights x; two of them can be added."""
 
-    Attributes
-    ----------
-    total : float
-        Number of samples, or sum of their weights.
-    mean_weights : array of shape (n,)
-        Mean of x.
-    mean_sample : array of shape (m,)
-        Mean of y.
-    gram : array of shape (n, n)
-        Sum of (x - mean)(x - mean)'.
-    cross : array of shape (n, m)
-        Sum of (x - mean)(y - mean)'.
-    negative_counts, negative_squares : array of shape (n,)
-        How many values A^+ y are negative, and the sum of their squares: noise, because weights are not.
-    active : array of shape (n,)
-        How many values are kept.
-    """
-
-    total: float
-    mean_weights: FloatArray
-    mean_sample: FloatArray
-    gram: FloatArray
-    cross: FloatArray
+    total: float  # number of samples, or sum of their weights
+    mean_weights: FloatArray  # mean of x
+    mean_sample: FloatArray  # mean of y
+    gram: FloatArray  # sum of (x - mean)(x - mean)'
+    cross: FloatArray  # sum of (x - mean)(y - mean)'
+    # How many values A^+ y are negative, and the sum of their squares: noise, because weights are not.
     negative_counts: FloatArray
     negative_squares: FloatArray
-    active: FloatArray
+    active: FloatArray  # how many values are kept
 
     def __add__(self, other: Moments) -> Moments:
         total = self.total + other.total
@@ -64,18 +47,7 @@ class Moments:
         )
 
     def scaled(self, factor: float) -> Moments:
-        """Return the moments of samples that count less.
-
-        Parameters
-        ----------
-        factor : float
-            By what all sums are multiplied.
-
-        Returns
-        -------
-        Moments
-            With the same means.
-        """
+        """Return the moments of samples that count less."""
         return Moments(
             factor * self.total,
             self.mean_weights,
@@ -100,24 +72,7 @@ class Moments:
 
 
 def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: LeftArray) -> Moments:
-    """Decode all samples and return their moments: one pass, two products with the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples; row weights count.
-    decoder : Decoder
-        How weights are read off.
-    reference : array of shape (n,)
-        Near the mean of the weights, so that sums do not cancel.
-    *shares : left-like array of shape (n_rows, 1)
-        Further row weights.
-
-    Returns
-    -------
-    Moments
-        NumPy arrays, float64.
-    """
+    """Decode all samples and return their moments: one pass, two products with the data."""
     _, (found,) = data.row_pass(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
     return found
 
@@ -173,18 +128,5 @@ def _centred(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Momen
 
 
 def moments_of_rows(samples: FloatArray, decoder: Decoder) -> Moments:
-    """Return the moments of a few dense samples.
-
-    Parameters
-    ----------
-    samples : array of shape (n_rows, m)
-        Float64.
-    decoder : Decoder
-        How weights are read off.
-
-    Returns
-    -------
-    Moments
-        As `moments_of` gives them.
-    """
+    """Return the moments of a few dense samples."""
     return moments_of(as_data_matrix(samples), decoder, np.zeros(len(decoder.threshold)))

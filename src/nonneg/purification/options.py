@@ -52,20 +52,7 @@ class Options:
 def completed_options(
     n: int, *, update: Any, decode: Any, alpha: Any, eta: Any, r: Any, anneal: Any
 ) -> Options:
-    """Check the parameters and fill in those that do not depend on the data.
-
-    Parameters
-    ----------
-    n : int
-        The number of features.
-    update, decode, alpha, eta, r, anneal : Any
-        As `purify` takes them.
-
-    Returns
-    -------
-    Options
-        Complete but for a threshold that is chosen from the data.
-    """
+    """Check the parameters and fill in those that do not depend on the data."""
     checked_name("update", update, UPDATES)
     checked_name("decode", decode, DECODES)
     if decode == "auto":
@@ -119,56 +106,20 @@ def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | Flo
 
 
 def checked_name(name: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse a value that is none of some names.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : Any
-        What was given.
-    known : sequence of str
-        What is allowed.
-    """
+    """Refuse a value that is none of some names."""
     if not isinstance(value, str) or value not in known:
         raise UnknownNameError.of(name, value, known)
 
 
 def checked_flag(name: str, value: Any) -> bool:
-    """Return a parameter that is True or False.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : Any
-        What was given.
-
-    Returns
-    -------
-    bool
-        The same.
-    """
+    """Return a parameter that is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
 
 def checked_tolerance(tol: Any, dtype: Any) -> float:
-    """Return the tolerance, by default one that the precision of the data can meet.
-
-    Parameters
-    ----------
-    tol : float or None
-        What was given.
-    dtype : dtype
-        Of the data.
-
-    Returns
-    -------
-    float
-        1e-10 for float64 data, 1e-5 for float32.
-    """
+    """Return the tolerance, by default one that the precision of the data can meet."""
     if tol is None:
         return 1e-5 if "32" in str(dtype) else 1e-10
     if not is_number(tol) or not tol >= 0:

@@ -18,21 +18,12 @@ DEPENDENT = 1e-10
 
 @dataclass(frozen=True)
 class PseudoInverse:
-    """A matrix with ``inverse @ features.T`` the identity.
+    """A matrix with ``inverse @ features.T`` the identity."""
 
-    Attributes
-    ----------
-    inverse : array of shape (n, m)
-        The paper's A^+ for A = features'.
-    supports : array of int of shape (n, n) or None
-        Where the rows of a linear program's answer may be nonzero: the start of the next one.
-    n_steps : int
-        Exchanges of the simplex method, over all rows.
-    """
-
-    inverse: FloatArray
+    inverse: FloatArray  # the paper's A^+ for A = features'
+    # Where the rows of a linear program's answer may be nonzero: the start of the next one.
     supports: IntArray | None = None
-    n_steps: int = 0
+    n_steps: int = 0  # exchanges of the simplex method, over all rows
 
     @property
     def infinity_norm(self) -> float:
@@ -41,45 +32,12 @@ class PseudoInverse:
 
 
 def program_price(n: int, m: int) -> float:
-    """Return about how many operations the linear programs of one iteration take.
-
-    Parameters
-    ----------
-    n : int
-        Number of features.
-    m : int
-        Their length.
-
-    Returns
-    -------
-    float
-        For a warm start with ten exchanges a row, each 2 n m + 3 n^2, counted eight times because products
-        with vectors run at an eighth of the rate of products with matrices.
-    """
+    """Return about how many operations the linear programs of one iteration take."""
     return 80.0 * n * (2.0 * n * m + 3.0 * n * n)
 
 
 def chosen_method(name: str, n: int, m: int, n_samples: float, update: str) -> str:
-    """Return the pseudo-inverse that "auto" stands for.
-
-    Parameters
-    ----------
-    name : str
-        As the user gave it.
-    n, m : int
-        Number and length of the features.
-    n_samples : float
-        Samples of an iteration.
-    update : {"regression", "covariance"}
-        The update.
-
-    Returns
-    -------
-    str
-        For the paper's update "min-infinity", which is the paper's too, where its price is at most a tenth of
-        the products of an iteration, 4 n m N operations; else "moore-penrose", which has the smaller error
-        under unbiased noise with the regression update.
-    """
+    """Return the pseudo-inverse that "auto" stands for."""
     if not isinstance(name, str) or name not in METHODS:
         raise UnknownNameError.of("pseudo_inverse", name, METHODS)
     if name != "auto":
@@ -91,29 +49,11 @@ def chosen_method(name: str, n: int, m: int, n_samples: float, update: str) -> s
 def pseudo_inverse(
     features: FloatArray, method: str = "moore-penrose", supports: IntArray | None = None
 ) -> PseudoInverse:
-    """Return a left inverse of the transposed features.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        Linearly independent rows.
-    method : {"moore-penrose", "min-infinity", "min-infinity-highs"}
-        The least Frobenius norm; the least infinity norm by this package's simplex method, or by HiGHS.
-    supports : array of int of shape (n, n), optional
-        From an earlier answer for similar features.
-
-    Returns
-    -------
-    PseudoInverse
-        The inverse and where the next linear programs may start.
-
-    Notes
-    -----
-    Moore-Penrose costs one QR factorization. Row i of the other is the linear program
-    ``min ||b||_1  s.t.  b A = e_i``; all share the constraint matrix, the answer of the last iteration is
-    feasible whatever has changed, and rows run on several threads. Where the simplex method gives up, or its
-    dual solution does not prove the row to be best, HiGHS solves it.
-    """
+    """Return a left inverse of the transposed features."""
+    # Moore-Penrose costs one QR factorization. Row i of the other is the linear program ``min ||b||_1 s.t. b
+    # A = e_i``; all share the constraint matrix, the answer of the last iteration is feasible whatever has
+    # changed, and rows run on several threads. Where the simplex method gives up, or its dual solution does
+    # not prove the row to be best, HiGHS solves it.
     A = features.T
     if method == "moore-penrose":
         Q, R = np.linalg.qr(A)
@@ -147,18 +87,7 @@ def _by_highs(A: FloatArray, row: int) -> FloatArray:
 
 
 def dependent_feature(features: FloatArray) -> int | None:
-    """Return a feature that the others combine to, if there is one.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        No row of zeros.
-
-    Returns
-    -------
-    int or None
-        The one with the largest share in the dependence.
-    """
+    """Return a feature that the others combine to, if there is one."""
     units = features / np.linalg.norm(features, axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(units, full_matrices=False)
     return int(np.argmax(np.abs(left[:, -1]))) if values[-1] <= DEPENDENT * values[0] else None

@@ -42,13 +42,7 @@ class Samples(Protocol):
 
 
 class WholeSet:
-    """All samples in every iteration.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples.
-    """
+    """All samples in every iteration."""
 
     def __init__(self, data: DataMatrix) -> None:
         self.data = data
@@ -57,45 +51,16 @@ class WholeSet:
         self.per_iteration = data.counted_rows()
 
     def some(self) -> FloatArray:
-        """Return rows spread evenly over the data.
-
-        Returns
-        -------
-        array
-            At most 4096 rows.
-        """
+        """Return rows spread evenly over the data."""
         return spread_rows(self.data)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Return the moments of all samples.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            How weights are read off.
-        reference : array
-            Near their mean.
-        iteration : int
-            Does not matter.
-
-        Returns
-        -------
-        Moments
-            One pass over the data.
-        """
+        """Return the moments of all samples."""
         return moments_of(self.data, decoder, reference)
 
 
 class FreshRows(WholeSet):
-    """The next rows of the data in every iteration, from the first one again after the last.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples, in an order that tells nothing.
-    n_samples : int
-        Rows an iteration, at most all.
-    """
+    """The next rows of the data in every iteration, from the first one again after the last."""
 
     def __init__(self, data: DataMatrix, n_samples: int) -> None:
         super().__init__(data)
@@ -103,22 +68,7 @@ class FreshRows(WholeSet):
         self.per_iteration = float(self.n_samples)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Return the moments of the rows of an iteration.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            How weights are read off.
-        reference : array
-            Near their mean.
-        iteration : int
-            Counted from 0.
-
-        Returns
-        -------
-        Moments
-            Of as many rows in every iteration.
-        """
+        """Return the moments of the rows of an iteration."""
         n_rows = self.data.shape[0]
         first = iteration * self.n_samples % n_rows
         last = first + self.n_samples
@@ -129,18 +79,7 @@ class FreshRows(WholeSet):
 
 
 class BatchStream:
-    """Batches of samples that are read, used and dropped.
-
-    Parameters
-    ----------
-    batches : iterable or callable
-        An iterator is read once; anything that can be iterated over again, or a function without arguments
-        that returns an iterator, is read from the start in every iteration unless `n_samples` is given.
-    n_samples : int, optional
-        Samples an iteration. For an iterator 10 000, or 200 a feature where that is more, by default.
-    n_features : int
-        How many features are looked for.
-    """
+    """Batches of samples that are read, used and dropped."""
 
     def __init__(self, batches: Any, n_samples: int | None, n_features: int) -> None:
         self._once = isinstance(batches, Iterator)
@@ -166,13 +105,7 @@ class BatchStream:
         return not self._once
 
     def some(self) -> FloatArray:
-        """Return rows of the first batch.
-
-        Returns
-        -------
-        array
-            At most 4096 rows.
-        """
+        """Return rows of the first batch."""
         return self._some
 
     def _next(self) -> DataMatrix | None:
@@ -183,22 +116,7 @@ class BatchStream:
         return None if given is _END else _checked(given, self.n_columns)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Return the moments of the next samples, or of all.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            How weights are read off.
-        reference : array
-            Near their mean.
-        iteration : int
-            Does not matter.
-
-        Returns
-        -------
-        Moments
-            A batch is in memory at a time.
-        """
+        """Return the moments of the next samples, or of all."""
         parts: list[Moments] = []
         n_seen = 0
         anew = False
@@ -231,24 +149,7 @@ class BatchStream:
 
 
 def samples_of(X: Any, n_samples: int | None, n_features: int, sample_weight: Any) -> Samples:
-    """Return the samples behind what a user gave.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, tensor, dask array, or batches of them
-        Two-dimensional data, or an iterable or a callable of such.
-    n_samples : int, optional
-        Fresh samples an iteration; None takes all in every iteration.
-    n_features : int
-        How many features are looked for.
-    sample_weight : array, optional
-        Row weights, for data that are no stream.
-
-    Returns
-    -------
-    Samples
-        The source.
-    """
+    """Return the samples behind what a user gave."""
     if is_stream(X):
         if sample_weight is not None:
             raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
@@ -258,18 +159,7 @@ def samples_of(X: Any, n_samples: int | None, n_features: int, sample_weight: An
 
 
 def is_stream(X: Any) -> bool:
-    """Tell whether X gives batches rather than being a matrix.
-
-    Parameters
-    ----------
-    X : Any
-        What a user gave.
-
-    Returns
-    -------
-    bool
-        True for iterators, callables, and iterables that are neither arrays nor nested sequences of numbers.
-    """
+    """Tell whether X gives batches rather than being a matrix."""
     if isinstance(X, DataMatrix | np.ndarray) or sp.issparse(X) or is_dask(X) or is_array_api_obj(X):
         return False
     if callable(X) or isinstance(X, Iterator):
@@ -292,20 +182,7 @@ def _opened(batches: Any) -> Iterator[Any]:
 
 
 def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
-    """Return rows that are spread evenly over the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The samples.
-    most : int
-        At most so many.
-
-    Returns
-    -------
-    array
-        Float64; the same rows for any chunks. Rows that count more come more often.
-    """
+    """Return rows that are spread evenly over the data."""
     n_rows = data.shape[0]
     if data.weights is None:
         chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))

@@ -22,53 +22,20 @@ from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
 
 @dataclass(frozen=True)
 class PurificationState:
-    """Where a run stands.
+    """Where a run stands."""
 
-    Attributes
-    ----------
-    features : array of shape (n, m)
-        The present features.
-    threshold : array of shape (n,)
-        The present threshold, noise left out.
-    noise : array of shape (n,)
-        Size of the negative values in the last decoding.
-    units : array of shape (n,)
-        Size of a typical weight in the first one.
-    reference : array of shape (n,)
-        Mean of the last decoded weights.
-    eta : float
-        The step size.
-    change : float
-        Largest relative change of a feature in the last iteration.
-    supports : array of int of shape (n, n) or None
-        Where the next linear programs begin.
-    iteration : int
-        Iterations done.
-    """
-
-    features: FloatArray
-    threshold: FloatArray
-    noise: FloatArray
-    units: FloatArray
-    reference: FloatArray
-    eta: float
-    change: float = float("inf")
-    supports: IntArray | None = None
-    iteration: int = 0
+    features: FloatArray  # the present features
+    threshold: FloatArray  # the present threshold, noise left out
+    noise: FloatArray  # size of the negative values in the last decoding
+    units: FloatArray  # size of a typical weight in the first one
+    reference: FloatArray  # mean of the last decoded weights
+    eta: float  # the step size
+    change: float = float("inf")  # largest relative change of a feature in the last iteration
+    supports: IntArray | None = None  # where the next linear programs begin
+    iteration: int = 0  # iterations done
 
     def rescaled(self, factors: FloatArray) -> PurificationState:
-        """Return the same state for features of another size.
-
-        Parameters
-        ----------
-        factors : array of shape (n,)
-            By what the features are multiplied; weights are divided.
-
-        Returns
-        -------
-        PurificationState
-            A new one.
-        """
+        """Return the same state for features of another size."""
         return replace(
             self,
             features=self.features * factors[:, None],
@@ -80,40 +47,13 @@ class PurificationState:
 
 
 def noise_floor(noise: FloatArray, units: FloatArray) -> FloatArray:
-    """Return what a value must exceed to be told from noise.
-
-    Parameters
-    ----------
-    noise : array of shape (n,)
-        Size of the negative values of each feature.
-    units : array of shape (n,)
-        Size of its typical weight.
-
-    Returns
-    -------
-    array of shape (n,)
-        Three times the feature's own noise, and as many units as the noisiest feature needs, up to 0.6: noise
-        that an adversary made may show as negative values in some features and as positive ones in others.
-    """
+    """Return what a value must exceed to be told from noise."""
     worst = float(np.max(noise / np.where(units > 0, units, np.inf), initial=0.0))
     return np.maximum(NOISE_FACTOR * noise, min(NOISE_FACTOR * worst, HIGHEST) * units)
 
 
 def effective_threshold(state: PurificationState, rule: str) -> FloatArray:
-    """Return what a value must exceed now.
-
-    Parameters
-    ----------
-    state : PurificationState
-        Where the run stands.
-    rule : str
-        The rule of the decoding.
-
-    Returns
-    -------
-    array of shape (n,)
-        For unshifted decoding not below the noise.
-    """
+    """Return what a value must exceed now."""
     if rule != "unshifted":
         return state.threshold
     return np.maximum(state.threshold, noise_floor(state.noise, state.units))
@@ -122,24 +62,7 @@ def effective_threshold(state: PurificationState, rule: str) -> FloatArray:
 def first_state(
     samples: FloatArray, features: FloatArray, inverse: PseudoInverse, options: Options
 ) -> PurificationState:
-    """Return the state before the first iteration, with what is chosen from decoded values.
-
-    Parameters
-    ----------
-    samples : array of shape (n_rows, m)
-        Some samples, float64.
-    features : array of shape (n, m)
-        The start.
-    inverse : PseudoInverse
-        Of the start.
-    options : Options
-        A given threshold takes the place of the chosen one.
-
-    Returns
-    -------
-    PurificationState
-        Threshold, noise, units and means.
-    """
+    """Return the state before the first iteration, with what is chosen from decoded values."""
     values = samples @ inverse.inverse.T
     threshold = first_threshold(values, LOWEST if options.anneal == 1 else LOWEST_BEGIN)
     if options.alpha is not None:
@@ -159,23 +82,7 @@ def first_state(
 
 
 def final_decoder(state: PurificationState, options: Options, method: str) -> Decoder:
-    """Return how samples are decoded once the features are found.
-
-    Parameters
-    ----------
-    state : PurificationState
-        Where the run stands.
-    options : Options
-        How it got there.
-    method : str
-        The pseudo-inverse.
-
-    Returns
-    -------
-    Decoder
-        Unshifted decoding has its threshold at the noise: what was lowered from iteration to iteration is
-        there in the end.
-    """
+    """Return how samples are decoded once the features are found."""
     inverse = pseudo_inverse(state.features, method, state.supports).inverse
     unshifted = options.decode == "unshifted"
     threshold = noise_floor(state.noise, state.units) if unshifted else state.threshold

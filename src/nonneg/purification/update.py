@@ -18,23 +18,7 @@ SMALLEST_SHARE = 0.1
 def regression_target(
     features: FloatArray, moments: Moments, inverse: FloatArray | None = None
 ) -> FloatArray:
-    """Return Cov(x, x)^+ Cov(x, y): the features that predict the samples best from their decoded weights.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        The present features.
-    moments : Moments
-        Of samples decoded with them.
-    inverse : array of shape (n, m), optional
-        Their pseudo-inverse: each new feature is scaled so that its own share in the mixing stays one.
-        Otherwise noise in the weights makes all features a little smaller in every iteration, without end.
-
-    Returns
-    -------
-    array of shape (n, m)
-        In directions of the weights that the samples do not show, the features stay as they are.
-    """
+    """Return Cov(x, x)^+ Cov(x, y): the features that predict the samples best from their decoded weights."""
     squares = np.diagonal(moments.gram)
     seen = (moments.active > 0) & (squares > CONSTANT * moments.total * moments.mean_weights**2)
     scale = np.where(seen, np.sqrt(np.where(seen, squares, 1.0)), np.inf)
@@ -52,24 +36,7 @@ def regression_target(
 def covariance_target(
     features: FloatArray, moments: Moments, inverse: FloatArray, r: float | FloatArray | None
 ) -> FloatArray:
-    """Return r E[(y - y')(x - x')'] over independent pairs, which is 2 r Cov(y, x), transposed.
-
-    Parameters
-    ----------
-    features : array of shape (n, m)
-        The present features.
-    moments : Moments
-        Of samples decoded with them.
-    inverse : array of shape (n, m)
-        The pseudo-inverse of the features.
-    r : float, array of shape (n,) or None
-        The paper's scaling factor. None scales each feature so that its own share in the mixing stays one.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Features without any decoded weight stay as they are.
-    """
+    """Return r E[(y - y')(x - x')'] over independent pairs, which is 2 r Cov(y, x), transposed."""
     covariance = moments.cross / max(moments.total, 1.0)
     if r is not None:
         return 2.0 * np.broadcast_to(np.asarray(r, dtype=np.float64), (len(features),))[:, None] * covariance

@@ -24,28 +24,15 @@ SIGNS = ("both", "positive", "negative")
 
 @dataclass(frozen=True)
 class StartQuality:
-    """What the data say about features to start from.
+    """What the data say about features to start from."""
 
-    Attributes
-    ----------
-    level : float
-        Estimate of the paper's l: the larger one of the largest column sum and the largest row sum of the
-        mixing.
-    off_diagonal : array of shape (n, n)
-        Estimate of E: column i holds the shares of other features in feature i.
-    worst : int
-        The feature with the largest share of others.
-    silent : array of int
-        Features that no sample is decoded to.
-    threshold : array of shape (n,)
-        The threshold that was chosen for the decoding.
-    """
-
+    # Estimate of the paper's l: the larger one of the largest column sum and the largest row sum of the
+    # mixing.
     level: float
-    off_diagonal: FloatArray
-    worst: int
-    silent: IntArray
-    threshold: FloatArray
+    off_diagonal: FloatArray  # estimate of E: column i holds the shares of other features in feature i
+    worst: int  # the feature with the largest share of others
+    silent: IntArray  # features that no sample is decoded to
+    threshold: FloatArray  # the threshold that was chosen for the decoding
 
     @property
     def sentence(self) -> str:
@@ -80,20 +67,7 @@ class StartQuality:
 
 
 def start_quality(samples: FloatArray, features: FloatArray) -> StartQuality:
-    """Estimate from samples how much the features hold of each other.
-
-    Parameters
-    ----------
-    samples : array of shape (n_rows, m)
-        Some samples, float64.
-    features : array of shape (n, m)
-        The start.
-
-    Returns
-    -------
-    StartQuality
-        From one update: A^+ times the new features is about I - E.
-    """
+    """Estimate from samples how much the features hold of each other."""
     # The inverse with the least noise in it, whichever one the run will use.
     inverse = pseudo_inverse(features, "moore-penrose").inverse
     values = samples @ inverse.T
@@ -116,20 +90,7 @@ def start_quality(samples: FloatArray, features: FloatArray) -> StartQuality:
 
 
 def checked_features(features: Any, n_columns: int) -> FloatArray:
-    """Return features to start from as a float64 array, or say what is wrong with them.
-
-    Parameters
-    ----------
-    features : array-like of shape (n, m)
-        One feature a row, as the samples are.
-    n_columns : int
-        The length of a sample.
-
-    Returns
-    -------
-    array of shape (n, m)
-        A copy.
-    """
+    """Return features to start from as a float64 array, or say what is wrong with them."""
     if hasattr(features, "detach"):
         features = features.detach().cpu().numpy()
     if sp.issparse(features):
@@ -189,28 +150,7 @@ def perturbed_features(
     outside: float = 0.0,
     rng: Seed = None,
 ) -> FloatArray:
-    """Return A* (Sigma + E) + N with a mixing of given size: a warm start for studies, assumption (A3).
-
-    Parameters
-    ----------
-    true : array-like of shape (n, m)
-        True features in rows.
-    level : float, default 0.1
-        The paper's l: ``||E||_s``, the larger one of the largest column sum and the largest row sum.
-    signs : {"both", "positive", "negative"}
-        The signs of E.
-    diagonal : float, default 0
-        Sigma is drawn from 1 - diagonal to 1 + diagonal.
-    outside : float, default 0
-        The l1 norm of each column of N, which is orthogonal to the true features.
-    rng : None, int or numpy.random.Generator
-        The source of random numbers.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Features in rows.
-    """
+    """Return A* (Sigma + E) + N with a mixing of given size: a warm start for studies, assumption (A3)."""
     if signs not in SIGNS:
         raise UnknownNameError.of("signs", signs, SIGNS)
     if not 0 <= level < np.inf or not 0 <= diagonal < 1 or not 0 <= outside < np.inf:

@@ -25,42 +25,18 @@ ALL_UP_TO = 8
 
 @dataclass(frozen=True)
 class Question:
-    """The data, and among which ranks is asked.
+    """The data, and among which ranks is asked."""
 
-    Attributes
-    ----------
-    data : DataMatrix
-        The data.
-    k_min : int
-        The smallest candidate.
-    k_max : int
-        The largest one, capped at the smaller side minus one.
-    asked : int or None
-        The `k_max` that was asked for.
-    candidates : tuple of int or None
-        The candidates that were asked for.
-    side : int
-        The smaller side; weights count like repeated rows.
-    singular_values : array
-        The k_max + 1 largest.
-    noise : float
-        Below it a singular value is rounding.
-    numerical_rank : int
-        How many stand above it.
-    normalized : bool
-        Whether the points have unit length.
-    """
-
-    data: DataMatrix
-    k_min: int
-    k_max: int
-    asked: int | None
-    candidates: tuple[int, ...] | None
-    side: int
-    singular_values: FloatArray = field(repr=False)
-    noise: float
-    numerical_rank: int
-    normalized: bool
+    data: DataMatrix  # the data
+    k_min: int  # the smallest candidate
+    k_max: int  # the largest one, capped at the smaller side minus one
+    asked: int | None  # the `k_max` that was asked for
+    candidates: tuple[int, ...] | None  # the candidates that were asked for
+    side: int  # the smaller side; weights count like repeated rows
+    singular_values: FloatArray = field(repr=False)  # the k_max + 1 largest
+    noise: float  # below it a singular value is rounding
+    numerical_rank: int  # how many stand above it
+    normalized: bool  # whether the points have unit length
 
     @property
     def last(self) -> int:
@@ -68,34 +44,16 @@ class Question:
         return min(self.k_max, self.numerical_rank)
 
     def within(self) -> list[int]:
-        """Return every candidate of the range.
-
-        Returns
-        -------
-        list of int
-            In ascending order.
-        """
+        """Return every candidate of the range."""
         chosen = range(self.k_min, self.last + 1)
         return list(chosen) if self.candidates is None else [k for k in self.candidates if k in chosen]
 
     def grid(self) -> list[int]:
-        """Return candidates for methods that fit every one of them.
-
-        Returns
-        -------
-        list of int
-            All that were asked for; else every one up to `ALL_UP_TO`, then steps of a quarter.
-        """
+        """Return candidates for methods that fit every one of them."""
         return self.within() if self.candidates is not None else spaced(self.k_min, self.last)
 
     def limit_words(self) -> str:
-        """Say where the range ends, and why.
-
-        Returns
-        -------
-        str
-            Such as "k_max=32 (the default)".
-        """
+        """Say where the range ends, and why."""
         return (
             f"k_max={self.last}"
             + (" (the default)" if self.asked is None else "")
@@ -103,24 +61,7 @@ class Question:
         )
 
     def answer(self, rank: int, reason: str, method: str, **more: Any) -> RankResult:
-        """Build a result.
-
-        Parameters
-        ----------
-        rank : int
-            The estimate.
-        reason : str
-            Why.
-        method : str
-            By which method.
-        **more : Any
-            Further fields of the result.
-
-        Returns
-        -------
-        RankResult
-            With the fields that the question knows.
-        """
+        """Build a result."""
         return RankResult(
             rank=rank,
             scores=more.pop("scores", {}),
@@ -135,18 +76,7 @@ class Question:
         )
 
     def way_out(self, method: str) -> RankResult | None:
-        """Return the answer that needs no method, where there is one.
-
-        Parameters
-        ----------
-        method : str
-            The method that was asked for.
-
-        Returns
-        -------
-        RankResult or None
-            None where there are candidates.
-        """
+        """Return the answer that needs no method, where there is one."""
         k_min, side, rank = self.k_min, self.side, self.numerical_rank
         if not self.singular_values[0] > 0.0:
             return self.answer(1, "X is zero, so that nothing tells ranks apart: 1 by convention.", method)
@@ -180,26 +110,7 @@ def pose(
     normalize: bool = False,
     rng: Seed = None,
 ) -> Question:
-    """Compute the singular values and the limits that follow from them.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k_min, k_max : int
-        The range; see `estimate_rank`.
-    candidates : sequence of int or None
-        Candidates that were asked for.
-    normalize : bool
-        Whether points are scaled to unit length.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For the start of the Lanczos method.
-
-    Returns
-    -------
-    Question
-        What the methods need to know.
-    """
+    """Compute the singular values and the limits that follow from them."""
     k_min, k_max, chosen = _checked(k_min, k_max, candidates)
     view = normalized_rows(data) if normalize else data
     # Weights count like repeated rows, whose further singular values are zero.
@@ -217,18 +128,7 @@ def pose(
 
 
 def spaced(first: int, last: int) -> list[int]:
-    """Return a grid of ranks: all of the small ones, then steps of a quarter.
-
-    Parameters
-    ----------
-    first, last : int
-        The range, both included.
-
-    Returns
-    -------
-    list of int
-        In ascending order.
-    """
+    """Return a grid of ranks: all of the small ones, then steps of a quarter."""
     chosen = [first]
     while chosen[-1] < last:
         k = chosen[-1]
@@ -237,22 +137,7 @@ def spaced(first: int, last: int) -> list[int]:
 
 
 def between(grid: Sequence[int], chosen: int, n_more: int = 6) -> list[int]:
-    """Return further candidates on both sides of a chosen one, up to its neighbours on the grid.
-
-    Parameters
-    ----------
-    grid : sequence of int
-        In ascending order.
-    chosen : int
-        A member of it.
-    n_more : int
-        At most so many.
-
-    Returns
-    -------
-    list of int
-        Evenly spread, none of them on the grid; empty where there are none between.
-    """
+    """Return further candidates on both sides of a chosen one, up to its neighbours on the grid."""
     at = list(grid).index(chosen)
     low = grid[at - 1] if at else chosen
     high = grid[at + 1] if at + 1 < len(grid) else chosen

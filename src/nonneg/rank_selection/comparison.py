@@ -212,20 +212,7 @@ def compare_ranks(
 
 
 def recommend(opinions: Mapping[str, RankResult], *, incomplete: bool = False) -> tuple[int, str]:
-    """Choose among opinions, and say why.
-
-    Parameters
-    ----------
-    opinions : mapping of str to RankResult
-        By method, at least one.
-    incomplete : bool
-        Whether entries are missing, which are zeros to the singular values.
-
-    Returns
-    -------
-    tuple
-        The rank and the reason.
-    """
+    """Choose among opinions, and say why."""
     said = "; ".join(f"{WORDS[name]} says {opinion.rank}" for name, opinion in opinions.items())
     ranks = {name: opinion.rank for name, opinion in opinions.items()}
     if len(opinions) == 1:

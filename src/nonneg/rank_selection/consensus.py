@@ -10,18 +10,7 @@ from nonneg._typing import FloatArray
 
 
 def consensus_matrix(labels: Any) -> FloatArray:
-    """Return the share of runs in which two points have the same label.
-
-    Parameters
-    ----------
-    labels : array of int of shape (n_runs, n_points)
-        The label of each point in each run.
-
-    Returns
-    -------
-    array of shape (n_points, n_points)
-        Between 0 and 1, with ones on the diagonal: quadratic in the number of points.
-    """
+    """Return the share of runs in which two points have the same label."""
     labels = np.asarray(labels)
     total = np.zeros((labels.shape[1], labels.shape[1]))
     for run in labels:
@@ -30,22 +19,8 @@ def consensus_matrix(labels: Any) -> FloatArray:
 
 
 def cophenetic_correlation(consensus: FloatArray) -> float:
-    """Return how well a tree of clusters (average linkage) reproduces 1 - consensus.
-
-    Parameters
-    ----------
-    consensus : array of shape (n_points, n_points)
-        See `consensus_matrix`.
-
-    Returns
-    -------
-    float
-        1 where all runs agree; the correlation of the distances with those in the tree otherwise.
-
-    References
-    ----------
-    .. [1] Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169.
-    """
+    """Return how well a tree of clusters (average linkage) reproduces 1 - consensus."""
+    # Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169.
     # Here, because a fit with a given number of components should not wait for it.
     from scipy.cluster.hierarchy import cophenet, linkage
 
@@ -60,20 +35,6 @@ def cophenetic_correlation(consensus: FloatArray) -> float:
 
 
 def dispersion(consensus: FloatArray) -> float:
-    """Return how far the consensus is from undecided.
-
-    Parameters
-    ----------
-    consensus : array of shape (n_points, n_points)
-        See `consensus_matrix`.
-
-    Returns
-    -------
-    float
-        The mean of 4 (c - 1/2)^2: 1 where all runs agree, 0 where every pair is together in half of them.
-
-    References
-    ----------
-    .. [1] Kim & Park (2007), Bioinformatics 23(12), 1495-1502.
-    """
+    """Return how far the consensus is from undecided."""
+    # Kim & Park (2007), Bioinformatics 23(12), 1495-1502.
     return float(np.mean(4.0 * (consensus - 0.5) ** 2))

@@ -37,28 +37,7 @@ def cross_validation(
     rng: Seed = None,
     verbose: int = 0,
 ) -> RankResult:
-    """Return the smallest candidate that predicts held-out entries as well as the best, up to its error.
-
-    Parameters
-    ----------
-    question : Question
-        The data and the candidates.
-    n_repeats : int, optional
-        The number of folds, at least 2; 5 by default.
-    holdout : {"auto", "entries", "blocks"}
-        What a fold holds out; see `nonneg.estimate_rank`.
-    max_samples : int, optional
-        At most so many points take part.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Draws points, folds and starts.
-    verbose : int
-        1 shows the fits that are done.
-
-    Returns
-    -------
-    RankResult
-        Its curve is the share of the held-out squares that is not explained, smaller is better.
-    """
+    """Return the smallest candidate that predicts held-out entries as well as the best, up to its error."""
     n_folds = N_FOLDS if n_repeats is None else n_repeats
     if not is_count(n_folds, 2):
         raise InvalidParameterError(f"Expected n_repeats of at least 2 folds, got {n_folds!r}.")
@@ -131,50 +110,20 @@ def _possible(grid: list[int], data: LocalMatrix, kind: str, n_folds: int) -> li
 
 @dataclass(frozen=True)
 class Search:
-    """Fits of all folds, which go from candidate to candidate together.
+    """Fits of all folds, which go from candidate to candidate together."""
 
-    Parameters
-    ----------
-    data : LocalMatrix
-        The data.
-    folds : sequence of Holdout
-        What is held out.
-    root : int
-        The seed.
-    ridge : float
-        See `nested_fits`.
-    verbose : int
-        1 shows the candidates that are done.
-    factors : dict or None
-        Gathers the right factors by fold and candidate, from which other candidates can start.
-    """
-
-    data: LocalMatrix
-    folds: Sequence[Holdout]
-    root: int
-    ridge: float
-    verbose: int
+    data: LocalMatrix  # the data
+    folds: Sequence[Holdout]  # what is held out
+    root: int  # the seed
+    ridge: float  # see `nested_fits`
+    verbose: int  # 1 shows the candidates that are done
+    # Gathers the right factors by fold and candidate, from which other candidates can start.
     factors: dict[tuple[int, int], Array] | None = None
 
     def errors(
         self, candidates: list[int], *, start: int | None = None, patience: int | None = None
     ) -> FloatArray:
-        """Return the held-out errors.
-
-        Parameters
-        ----------
-        candidates : list of int
-            In ascending order.
-        start : int, optional
-            The candidate that was fitted before and from which the first one grows.
-        patience : int, optional
-            Ends the search after so many candidates that are all worse than the best.
-
-        Returns
-        -------
-        array of shape (n_folds, n_candidates)
-            Of those that were fitted.
-        """
+        """Return the held-out errors."""
         known = self.factors or {}
         paths = [
             fold.errors(
@@ -212,24 +161,7 @@ def _is_past_the_best(errors: FloatArray, patience: int) -> bool:
 
 
 def smallest_as_good(candidates: Sequence[int], errors: FloatArray) -> tuple[int, int]:
-    """Apply the one-standard-error rule to differences within folds.
-
-    Parameters
-    ----------
-    candidates : sequence of int
-        In ascending order.
-    errors : array of shape (n_folds, n_candidates)
-        The held-out errors.
-
-    Returns
-    -------
-    rank : int
-        The smallest candidate whose error exceeds that of the best by at most one standard error of their
-        difference over the folds. What all candidates of a fold share, such as a part of the data that is
-        hard to predict, is no uncertainty about which of them is better.
-    best : int
-        The candidate with the smallest mean error.
-    """
+    """Apply the one-standard-error rule to differences within folds."""
     best = int(np.argmin(errors.mean(axis=0)))
     excess = errors - errors[:, [best]]
     allowed = excess.std(axis=0, ddof=1) / np.sqrt(len(errors))

@@ -158,25 +158,7 @@ def asked(
     method: str,
     rng: Seed,
 ) -> Question:
-    """Pose the question.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k_min, k_max, candidates, normalize : optional
-        See `estimate_rank`.
-    method : str
-        The method; only the ratio hands the seed on to the singular values, so that they draw nothing from
-        the stream of the others.
-    rng : None, int, Generator, RandomState or SeedSequence
-        The seed.
-
-    Returns
-    -------
-    Question
-        With the singular values.
-    """
+    """Pose the question."""
     seed = rng if method == spectrum.NAME else None
     return pose(data, k_min, k_max, candidates, normalize=normalize, rng=seed)
 

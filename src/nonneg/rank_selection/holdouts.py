@@ -46,19 +46,11 @@ class Holdout(Protocol):
 
 @dataclass(frozen=True)
 class HeldOutEntries:
-    """Single entries, hidden from the solver for data with missing entries.
+    """Single entries, hidden from the solver for data with missing entries."""
 
-    Parameters
-    ----------
-    rows, columns : array of int
-        Their places.
-    weights : array of float
-        How many entries each stands for.
-    """
-
-    rows: IntArray
+    rows: IntArray  # their places
     columns: IntArray
-    weights: FloatArray
+    weights: FloatArray  # how many entries each stands for
 
     def errors(
         self,
@@ -69,28 +61,7 @@ class HeldOutEntries:
         ridge: float,
         start: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
-        """Fit without the entries and predict them.
-
-        Parameters
-        ----------
-        data : LocalMatrix
-            The data.
-        candidates : sequence of int
-            In ascending order.
-        rng : numpy.random.Generator
-            For the starts.
-        ridge : float
-            See `nested_fits`.
-        start : array, optional
-            See `nested_fits`.
-
-        Yields
-        ------
-        error : float
-            The share of the held-out squares that the candidate does not explain.
-        B : array
-            Its right factor.
-        """
+        """Fit without the entries and predict them."""
         truth = _entries(data, self.rows, self.columns)
         total = float(self.weights @ (truth * truth))
         largest = data.extremes()[1]
@@ -105,19 +76,13 @@ class HeldOutEntries:
 
 @dataclass(frozen=True)
 class HeldOutBlock:
-    """The entries where some rows meet some columns (Owen & Perry's bi-cross-validation).
+    """The entries where some rows meet some columns (Owen & Perry's bi-cross-validation)."""
 
-    The other rows and columns are factorized; the held-out rows are encoded by what the other columns say,
-    the held-out columns by what the other rows say, and the product predicts the block. No entry is
-    missing from any of these problems, so that each costs what complete data cost, zeros included.
+    # The other rows and columns are factorized; the held-out rows are encoded by what the other columns say,
+    # the held-out columns by what the other rows say, and the product predicts the block. No entry is missing
+    # from any of these problems, so that each costs what complete data cost, zeros included.
 
-    Parameters
-    ----------
-    rows, columns : array of int
-        In ascending order.
-    """
-
-    rows: IntArray
+    rows: IntArray  # in ascending order
     columns: IntArray
 
     def errors(
@@ -129,28 +94,7 @@ class HeldOutBlock:
         ridge: float,
         start: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
-        """Fit the rest and predict the block.
-
-        Parameters
-        ----------
-        data : LocalMatrix
-            The data, complete.
-        candidates : sequence of int
-            In ascending order.
-        rng : numpy.random.Generator
-            For the starts.
-        ridge : float
-            See `nested_fits`.
-        start : array, optional
-            See `nested_fits`.
-
-        Yields
-        ------
-        error : float
-            The share of the block's squares that the candidate does not explain.
-        B : array
-            Its right factor, of the columns that were not held out.
-        """
+        """Fit the rest and predict the block."""
         other_rows = np.setdiff1d(np.arange(data.shape[0]), self.rows)
         other_columns = np.setdiff1d(np.arange(data.shape[1]), self.columns)
         held = block(data, self.rows, self.columns)
@@ -168,28 +112,7 @@ class HeldOutBlock:
 
 
 def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
-    """Draw disjoint sets of single entries, zeros and others alike.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        The data.
-    n_folds : int
-        How many sets.
-    rng : numpy.random.Generator
-        Draws them.
-
-    Returns
-    -------
-    list of HeldOutEntries
-        A tenth of the observed entries each, at most `MAX_HIDDEN`. Where a sparse matrix has more than that,
-        the nonzeros come first, up to half of the limit, and the weights make up for it.
-
-    Raises
-    ------
-    InvalidDataError
-        If there are too few entries.
-    """
+    """Draw disjoint sets of single entries, zeros and others alike."""
     n_entries = round(data.observed_weight())
     share = min(SHARE, 1.0 / n_folds)
     if share * n_entries < MIN_HIDDEN:
@@ -209,27 +132,7 @@ def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) ->
 
 
 def block_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
-    """Cut rows and columns into as many groups; a fold holds out where a group of each meet.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        The data, complete.
-    n_folds : int
-        How many blocks.
-    rng : numpy.random.Generator
-        Draws the groups.
-
-    Returns
-    -------
-    list of HeldOutBlock
-        One a fold.
-
-    Raises
-    ------
-    InvalidDataError
-        If there are too few rows or columns.
-    """
+    """Cut rows and columns into as many groups; a fold holds out where a group of each meet."""
     n_rows, n_columns = data.shape
     if min(n_rows, n_columns) < 2 * n_folds:
         raise InvalidDataError(

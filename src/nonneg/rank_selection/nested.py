@@ -26,33 +26,7 @@ def nested_fits(
     ridge: float = 0.0,
     start: Array | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Fit every candidate in turn; the first from nndsvda, the others with components added.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        The data; some entries may be missing.
-    candidates : sequence of int
-        In ascending order, at most the smaller side.
-    rng : numpy.random.Generator
-        Draws the points that new components start from.
-    max_iter : int
-        At most so many iterations a fit.
-    tol : float
-        As in `hals`.
-    ridge : float
-        Adds ridge / 2 (||W||^2 + ||B||^2) to the loss: where entries are missing, a component that touches
-        hidden ones alone could be of any size.
-    start : array of shape (n_columns, k), optional
-        The right factor of a smaller fit, from which the first candidate is grown.
-
-    Yields
-    ------
-    k : int
-        The candidate.
-    W, B : array
-        Its factors; X is about W B'.
-    """
+    """Fit every candidate in turn; the first from nndsvda, the others with components added."""
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
     if start is None:
         W, B = find_start("nndsvda")(data, candidates[0], rng=rng)
@@ -67,24 +41,7 @@ def nested_fits(
 
 
 def grown(data: LocalMatrix, W: Array, B: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Add components: what is left of points that are drawn by the size of what is left of them.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        The data.
-    W, B : array
-        Factors of fewer components; not changed.
-    k : int
-        How many components there shall be.
-    rng : numpy.random.Generator
-        Draws the points.
-
-    Returns
-    -------
-    tuple of array
-        Factors of k components with the same product: the new columns of W are zero.
-    """
+    """Add components: what is left of points that are drawn by the size of what is left of them."""
     xp, n_new = data.xp, k - B.shape[1]
     left = _squared_residuals(data, W, B)
     total = float(left.sum())

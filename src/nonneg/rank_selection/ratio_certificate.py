@@ -16,24 +16,8 @@ CONDITION, SPECTRUM, GUARANTEE = "ratio-condition", "cone-spectrum", "ratio-guar
 
 
 def ratio_statements(question: Question, rank: int) -> Certificate:
-    """Hold Lemma 14's spectrum and Theorem 9's condition (92) against the singular values.
-
-    Parameters
-    ----------
-    question : Question
-        The singular values and the data they belong to.
-    rank : int
-        The estimate.
-
-    Returns
-    -------
-    Certificate
-        "ratio-condition", "cone-spectrum" and "ratio-guarantee".
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9 and Lemma 14.
-    """
+    """Hold Lemma 14's spectrum and Theorem 9's condition (92) against the singular values."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9 and Lemma 14.
     data = question.data
     n_samples, n_features = data.counted_rows(), data.shape[1]
     if rank < 2 or rank >= min(len(question.singular_values), n_features):
@@ -120,18 +104,7 @@ def _mean_square(found: RatioCondition) -> float:
 
 
 def implied_angles(found: RatioCondition) -> tuple[float, float] | None:
-    """Return the cones that have the fitted spectrum.
-
-    Parameters
-    ----------
-    found : RatioCondition
-        The levels that were fitted.
-
-    Returns
-    -------
-    tuple of float or None
-        Size angle and angle between axes, in radians; None where no like cones have this spectrum.
-    """
+    """Return the cones that have the fitted spectrum."""
     levels = found.spectrum
     length = _mean_square(found)
     if not (length > 0 and levels.floor > 0):

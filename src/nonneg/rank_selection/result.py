@@ -197,34 +197,12 @@ def _rebuild(kind: type[RankResult], values: dict[str, Any]) -> RankResult:
 
 
 def scores_of(curve: RankCurve) -> dict[int, float]:
-    """Return the means of a curve by candidate.
-
-    Parameters
-    ----------
-    curve : RankCurve
-        Any curve.
-
-    Returns
-    -------
-    dict
-        Candidate to mean.
-    """
+    """Return the means of a curve by candidate."""
     return {k: float(value) for k, value in zip(curve.candidates, curve.mean, strict=True)}
 
 
 def listed(values: Sequence[int]) -> str:
-    """Write candidates for a person.
-
-    Parameters
-    ----------
-    values : sequence of int
-        In ascending order.
-
-    Returns
-    -------
-    str
-        Such as "2 to 9" or "2, 4, 8".
-    """
+    """Write candidates for a person."""
     numbers = [int(value) for value in values]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"

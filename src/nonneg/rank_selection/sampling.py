@@ -18,22 +18,7 @@ from nonneg.exceptions import UnsupportedInputError
 
 
 def sample(data: DataMatrix, max_samples: int | None, rng: np.random.Generator) -> LocalMatrix:
-    """Return at most so many of the points, drawn without replacement, in this process.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    max_samples : int or None
-        None takes all.
-    rng : numpy.random.Generator
-        Draws the points where there are more.
-
-    Returns
-    -------
-    LocalMatrix
-        Sparse data stay sparse; scaled rows are written out for the sample.
-    """
+    """Return at most so many of the points, drawn without replacement, in this process."""
     if data.weights is not None:
         raise UnsupportedInputError(
             "Cross-validation and stability count every sample once, and sample weights were given. Use "
@@ -90,20 +75,7 @@ def _written_out(part: LocalMatrix, scale: Any) -> LocalMatrix:
 
 
 def block(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix:
-    """Return some rows and columns of complete data.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        Dense or sparse, nothing missing.
-    rows, columns : array of int
-        Which ones, in ascending order.
-
-    Returns
-    -------
-    LocalMatrix
-        A copy of the part.
-    """
+    """Return some rows and columns of complete data."""
     if isinstance(data, SparseMatrix):
         return SparseMatrix(data.csr[rows][:, columns].tocsr())
     part = DenseMatrix(_taken(data, rows, 0), data.xp)
@@ -111,20 +83,7 @@ def block(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix:
 
 
 def without(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix:
-    """Return the data with some entries hidden.
-
-    Parameters
-    ----------
-    data : LocalMatrix
-        Dense or sparse.
-    rows, columns : array of int
-        The places of the hidden entries, all different and observed so far.
-
-    Returns
-    -------
-    LocalMatrix
-        A copy in which they are missing.
-    """
+    """Return the data with some entries hidden."""
     ones = np.ones(len(rows), dtype=np.int8)
     hidden = sp.csr_array((ones, (rows, columns)), shape=data.shape)
     before = data.observed

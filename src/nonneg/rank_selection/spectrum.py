@@ -17,25 +17,8 @@ CLEAR = 4.0
 
 
 def singular_value_ratio(question: Question, *, tolerance: float = TOLERANCE) -> RankResult:
-    """Return the last candidate k with a large ratio of the k-th singular value to the next.
-
-    Parameters
-    ----------
-    question : Question
-        The singular values and the candidates.
-    tolerance : float
-        The last candidate is returned whose ratio has at least 1 - tolerance of the largest one's logarithm;
-        with 0, and where no ratio stands out from the others, that of the largest ratio, equation (45).
-
-    Returns
-    -------
-    RankResult
-        Its certificate holds Theorem 9's condition against the spectrum.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (45).
-    """
+    """Return the last candidate k with a large ratio of the k-th singular value to the next."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (45).
     found = question.way_out(NAME)
     if found is not None:
         return found

@@ -36,21 +36,11 @@ CLOSE = 0.003
 
 @dataclass(frozen=True)
 class Restart:
-    """One run from a random start.
+    """One run from a random start."""
 
-    Attributes
-    ----------
-    labels : array of int
-        The strongest component of each point.
-    H : array of shape (k, n_features)
-        The components.
-    loss : float
-        The final loss.
-    """
-
-    labels: IntArray
-    H: FloatArray
-    loss: float
+    labels: IntArray  # the strongest component of each point
+    H: FloatArray  # the components
+    loss: float  # the final loss
 
 
 def stability(
@@ -61,27 +51,7 @@ def stability(
     rng: Seed = None,
     verbose: int = 0,
 ) -> RankResult:
-    """Return the largest candidate for which restarts agree as well as for the best one.
-
-    Parameters
-    ----------
-    question : Question
-        The data and the candidates.
-    n_repeats : int, optional
-        The number of restarts a candidate, at least 3; 10 by default.
-    max_samples : int, optional
-        At most so many points take part.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Draws points and starts.
-    verbose : int
-        1 shows the runs that are done.
-
-    Returns
-    -------
-    RankResult
-        Its curves are the mean cosine of matched components, which decides, and the cophenetic correlation
-        and the dispersion of the consensus matrix, which look at the points instead.
-    """
+    """Return the largest candidate for which restarts agree as well as for the best one."""
     n_restarts = N_RESTARTS if n_repeats is None else n_repeats
     if not is_count(n_restarts, 3):
         raise InvalidParameterError(f"Expected n_repeats of at least 3 restarts, got {n_restarts!r}.")
@@ -155,21 +125,7 @@ def _jackknife(values: list[float]) -> float:
 
 
 def largest_as_stable(curve: RankCurve, n_compared: int) -> int:
-    """Return the largest candidate whose measure is as high as the best one's, up to its standard error.
-
-    Parameters
-    ----------
-    curve : RankCurve
-        Agreements of components.
-    n_compared : int
-        Over how many runs each was averaged.
-
-    Returns
-    -------
-    int
-        Measures that differ by less than `CLOSE`, or by less than the standard error of the best, count as
-        equal.
-    """
+    """Return the largest candidate whose measure is as high as the best one's, up to its standard error."""
     best = int(np.argmax(curve.mean))
     allowed = max(CLOSE, float(curve.spread[best]) / np.sqrt(n_compared))
     return int(curve.candidates[int(np.flatnonzero(curve.mean >= curve.mean[best] - allowed)[-1])])

@@ -17,18 +17,7 @@ _N_SORTED = 30
 
 
 def anchor_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     result = record["result"]
     k = result["n_anchors"]
     subject = "1 sample explains" if k == 1 else f"{wording.number(k)} samples explain"
@@ -38,29 +27,7 @@ def anchor_sentence(record: Mapping[str, Any]) -> str:
 def build_anchor_page(
     record: Mapping[str, Any], values: FloatArray, W: FloatArray, names: Sequence[str] | None = None
 ) -> str:
-    """Write the report of a search for anchors.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-    values : array
-        The measure by which anchors were chosen, of the anchors and then of the best others.
-    W : array of shape (n_samples, n_anchors)
-        The weights.
-    names : sequence of str, optional
-        Names of the samples.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of a search for anchors."""
     result, history = record["result"], record.get("history", {})
     losses = history.get("loss", [])
     order, ordered = np.arange(len(W)), ""

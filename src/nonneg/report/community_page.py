@@ -18,18 +18,7 @@ _MOSTLY = 0.9
 
 
 def community_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     result, data = record["result"], record["data"]
     k = result["n_communities"]
     words = "1 community" if k == 1 else f"{wording.number(k)} communities"
@@ -40,52 +29,19 @@ def community_sentence(record: Mapping[str, Any]) -> str:
 
 
 def mostly_one(memberships: FloatArray) -> int:
-    """Count the nodes that belong to one community above all.
-
-    Parameters
-    ----------
-    memberships : array of shape (n_nodes, k)
-        NaN where there is none.
-
-    Returns
-    -------
-    int
-        Nodes with a share above 0.9.
-    """
+    """Count the nodes that belong to one community above all."""
     return int(np.count_nonzero(np.nan_to_num(memberships, nan=0.0).max(axis=1) > _MOSTLY))
 
 
 def shared_weights(model: Any) -> FloatArray:
-    """Share out the weight of every edge by the memberships of its ends.
-
-    Parameters
-    ----------
-    model : MixedMembership
-        Fitted.
-
-    Returns
-    -------
-    array of shape (k, k)
-        Symmetric; the sum of all entries is that of the adjacency matrix between nodes with a membership.
-    """
+    """Share out the weight of every edge by the memberships of its ends."""
     shares = np.nan_to_num(model.memberships_, nan=0.0)
     flows = shares.T @ (model.graph_.adjacency @ shares)
     return 0.5 * (flows + flows.T)
 
 
 def draw_graph(model: Any) -> str:
-    """Draw the graph of a fit, or what lies around its pure nodes.
-
-    Parameters
-    ----------
-    model : MixedMembership
-        Fitted.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw the graph of a fit, or what lies around its pure nodes."""
     shown = nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_)
     place = {int(node): at for at, node in enumerate(shown)}
     pure = np.asarray([place[int(node)] for node in model.pure_nodes_ if int(node) in place], dtype=np.intp)
@@ -95,25 +51,7 @@ def draw_graph(model: Any) -> str:
 
 
 def build_community_page(record: Mapping[str, Any], model: Any) -> str:
-    """Write the report.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-    model : MixedMembership
-        Fitted.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If jinja2 is not installed.
-    """
+    """Write the report."""
     n = record["data"]["n_nodes"]
     n_drawn = len(nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_))
     flows = shared_weights(model)

@@ -17,24 +17,7 @@ _INK, _FAINT = "#222222", "#cccccc"
 
 
 def curve_panels(panels: Sequence[Mapping[str, Any]], title: str, *, n_columns: int = 2) -> str:
-    """Draw curves in one or several pairs of axes.
-
-    Parameters
-    ----------
-    panels : sequence of mapping
-        Row by row. Each has ``title``, ``x_label``, ``y_label``, ``x_log``, ``y_log`` and ``series``, whose
-        entries have ``label``, ``x``, ``y`` (None leaves a gap), ``spread`` (half the error bars, or None)
-        and ``style`` ("points", "line" or "dashed").
-    title : str
-        What a reader who does not see it is told.
-    n_columns : int, default=2
-        So many panels beside one another.
-
-    Returns
-    -------
-    str
-        A complete SVG file on white.
-    """
+    """Draw curves in one or several pairs of axes."""
     n_columns = max(1, min(n_columns, len(panels)))
     n_rows = -(-len(panels) // n_columns)
     figure = _figure(5.2 * n_columns, 3.6 * n_rows)

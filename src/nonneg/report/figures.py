@@ -25,22 +25,7 @@ _N_NAMES = 30
 
 
 def convergence(values: Sequence[float | None], position: Sequence[float], label: str) -> str:
-    """Draw the loss against iterations or seconds.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        The loss after each iteration; None where it was not measured.
-    position : sequence of float
-        Where each value stands: iterations or seconds.
-    label : str
-        What the position is.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw the loss against iterations or seconds."""
     points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
     x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
     figure, axes = page_figure(5.2, 3.0)
@@ -60,20 +45,7 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
 
 
 def strengths(shares: FloatArray, label: str = "component") -> str:
-    """Draw the share of each component, strongest first.
-
-    Parameters
-    ----------
-    shares : array of shape (n_components,)
-        Shares that add up to 1.
-    label : str
-        What a bar stands for.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw the share of each component, strongest first."""
     order = np.argsort(-shares, kind="stable")
     figure, axes = page_figure(10.4, 2.5)
     axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=ACCENT)
@@ -88,24 +60,7 @@ def strengths(shares: FloatArray, label: str = "component") -> str:
 
 
 def ranked_bars(values: FloatArray, n_chosen: int, label: str, *, order: str = "largest first") -> str:
-    """Draw values as bars, those that were chosen in colour.
-
-    Parameters
-    ----------
-    values : array of shape (n_values,)
-        The chosen ones at the front.
-    n_chosen : int
-        How many were chosen.
-    label : str
-        What the values are.
-    order : str, default="largest first"
-        In which order they stand.
-
-    Returns
-    -------
-    str
-        An SVG element. Behind the chosen ones as many others are shown, and a few more.
-    """
+    """Draw values as bars, those that were chosen in colour."""
     shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
     figure, axes = page_figure(10.4, 2.5)
     places = np.arange(1, len(shown) + 1)
@@ -123,26 +78,7 @@ def ranked_bars(values: FloatArray, n_chosen: int, label: str, *, order: str = "
 def candidate_curve(
     candidates: Sequence[int], mean: Sequence[float], spread: Sequence[float], chosen: int, label: str
 ) -> str:
-    """Draw a measure of every candidate, with its spread, and mark one.
-
-    Parameters
-    ----------
-    candidates : sequence of int
-        Where the values stand.
-    mean : sequence of float
-        The values.
-    spread : sequence of float
-        Half the error bars.
-    chosen : int
-        The candidate to mark.
-    label : str
-        What was measured.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw a measure of every candidate, with its spread, and mark one."""
     x, y, bars = (np.asarray(values, dtype=float) for values in (candidates, mean, spread))
     figure, axes = page_figure(5.2, 3.0)
     if np.any(bars > 0):
@@ -169,28 +105,7 @@ def heat_map(
     line: str = "component",
     largest: float | None = None,
 ) -> str:
-    """Draw a factor with one line a component, each scaled to its own maximum or all to one number.
-
-    Parameters
-    ----------
-    factor : array of shape (n_components, length)
-        H, or the transpose of W.
-    what : str
-        What stands along the long side, such as "feature".
-    names : sequence of str, default=None
-        Names along the long side; written where they are few.
-    ordered : bool, default=False
-        Whether the long side was sorted, so that positions on it mean nothing.
-    line : str, default="component"
-        What a line stands for.
-    largest : float, default=None
-        The number that is drawn darkest in every line; None takes each line's own maximum.
-
-    Returns
-    -------
-    str
-        An SVG element. More than `N_BINS` positions are averaged in groups.
-    """
+    """Draw a factor with one line a component, each scaled to its own maximum or all to one number."""
     n_components, length = factor.shape
     cells = averaged(factor, N_BINS)
     cells = scaled_rows(cells) if largest is None else cells / largest
@@ -223,20 +138,7 @@ def heat_map(
 
 
 def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
-    """Average neighbouring columns, so that at most `n_bins` are left.
-
-    Parameters
-    ----------
-    factor : array of shape (n_rows, length)
-        Any array.
-    n_bins : int
-        The most columns to keep.
-
-    Returns
-    -------
-    array of shape (n_rows, min(length, n_bins))
-        Means of groups whose sizes differ by at most one.
-    """
+    """Average neighbouring columns, so that at most `n_bins` are left."""
     length = factor.shape[1]
     if length <= n_bins:
         return np.asarray(factor, dtype=np.float64)
@@ -246,35 +148,13 @@ def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
 
 
 def scaled_rows(factor: FloatArray) -> FloatArray:
-    """Divide each row by its largest entry.
-
-    Parameters
-    ----------
-    factor : array of shape (n_rows, length)
-        Nonnegative.
-
-    Returns
-    -------
-    array of the same shape
-        Rows with maximum 1; a zero row stays zero.
-    """
+    """Divide each row by its largest entry."""
     largest = factor.max(axis=1, keepdims=True)
     return factor / np.where(largest > 0, largest, 1.0)
 
 
 def page_figure(width: float, height: float) -> tuple[Any, Any]:
-    """Return an empty figure in the colours of the page.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Returns
-    -------
-    tuple
-        The figure and its axes.
-    """
+    """Return an empty figure in the colours of the page."""
     module = import_optional("matplotlib.figure", extra="report", purpose="The report")
     figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
@@ -296,20 +176,7 @@ def _leave_room(axes: Any, y: FloatArray) -> None:
 
 
 def svg_text(figure: Any, title: str) -> str:
-    """Draw a figure that takes the colours of the page it stands on.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Made by `page_figure`.
-    title : str
-        What a reader who does not see it is told.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw a figure that takes the colours of the page it stands on."""
     text = svg_element(figure, title)
     for placeholder, colour in _PAGE_COLOURS.items():
         text = text.replace(placeholder, colour)

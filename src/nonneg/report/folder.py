@@ -13,18 +13,7 @@ from nonneg.exceptions import OutputError
 
 
 def check_output_folder(folder: str | os.PathLike[str]) -> None:
-    """Make sure before a long run that its results can be written.
-
-    Parameters
-    ----------
-    folder : str or path
-        Where results will go; it need not exist.
-
-    Raises
-    ------
-    OutputError
-        If the folder cannot be made or written into. Nothing is left behind.
-    """
+    """Make sure before a long run that its results can be written."""
     place = Path(folder).absolute()
     if place.exists() and not place.is_dir():
         raise OutputError(
@@ -51,26 +40,7 @@ def check_output_folder(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replaced_folder(folder: str | os.PathLike[str], known: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """Write files into a hidden folder, and move them into place when all are complete.
-
-    Parameters
-    ----------
-    folder : str or path
-        Where the files belong. Other files in it are left alone.
-    known : frozenset of str, default=frozenset()
-        Names of results: those that an earlier run left and this one did not write are removed, so that
-        results of two runs never lie side by side.
-
-    Yields
-    ------
-    Path
-        The hidden folder, beside the real one; write into it.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written, such as on a full disk. What was there before is unchanged.
-    """
+    """Write files into a hidden folder, and move them into place when all are complete."""
     place = Path(folder).absolute()
     staging: Path | None = None
     try:

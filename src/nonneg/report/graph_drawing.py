@@ -24,41 +24,14 @@ _NO_COLOUR = "#b9bfc7"
 
 
 def colour(community: int) -> str:
-    """Return the colour of a community.
-
-    Parameters
-    ----------
-    community : int
-        Its number.
-
-    Returns
-    -------
-    str
-        For SVG and CSS; the first ten are chosen, the others lie around the circle of hues.
-    """
+    """Return the colour of a community."""
     if community < len(PALETTE):
         return PALETTE[community]
     return f"hsl({(47 + 137.5 * community) % 360:.0f} 55% 50%)"
 
 
 def nodes_to_draw(adjacency: SparseMatrix, memberships: FloatArray, pure: IntArray) -> IntArray:
-    """Choose the nodes of a picture: all of a small graph, otherwise a part that hangs together.
-
-    Parameters
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        CSR, symmetric.
-    memberships : array of shape (n_nodes, k)
-        NaN where there is none.
-    pure : array of int
-        Nodes that are always there.
-
-    Returns
-    -------
-    array of int
-        Rising, at most `N_DRAWN`: of every community the pure node and, one after another, the node that is
-        tied to one of them and has the largest share of its ties in the community.
-    """
+    """Choose the nodes of a picture: all of a small graph, otherwise a part that hangs together."""
     n, k = memberships.shape
     if n <= N_DRAWN:
         return np.arange(n)
@@ -100,26 +73,7 @@ def graph_picture(
     *,
     title: str = "The graph",
 ) -> str:
-    """Draw a graph of a few hundred nodes.
-
-    Parameters
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        Symmetric.
-    memberships : array of shape (n_nodes, k)
-        The sectors of each pie; grey where there is none.
-    names : sequence of str
-        Of the nodes; shown for the most connected ones, and for all where the pointer rests.
-    pure : array of int
-        Nodes that stand for communities: they have a ring.
-    title : str
-        What a reader who does not see it is told.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw a graph of a few hundred nodes."""
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     places = placed_nodes(adjacency, memberships)
     places = _MARGIN + places * [_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN]
@@ -137,22 +91,7 @@ def graph_picture(
 
 
 def community_picture(flows: FloatArray, sizes: FloatArray, names: Sequence[str]) -> str:
-    """Draw communities as discs, tied as strongly as their nodes are.
-
-    Parameters
-    ----------
-    flows : array of shape (k, k)
-        The weight of the edges between communities, every edge shared out by its ends' memberships.
-    sizes : array of shape (k,)
-        The sum of the memberships.
-    names : sequence of str
-        Of the communities.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw communities as discs, tied as strongly as their nodes are."""
     k = len(sizes)
     width, height = 700.0, 420.0
     angles = 2 * np.pi * np.arange(k) / k - np.pi / 2

@@ -10,26 +10,9 @@ N_STEPS = 160
 
 
 def placed_nodes(adjacency: SparseMatrix, memberships: FloatArray) -> FloatArray:
-    """Place the nodes in a square.
-
-    Parameters
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        Symmetric; a few hundred nodes.
-    memberships : array of shape (n_nodes, n_communities)
-        NaN where there is none. Nodes start at the weighted mean of their communities, which lie on a
-        circle.
-
-    Returns
-    -------
-    array of shape (n_nodes, 2)
-        Between 0 and 1.
-
-    Notes
-    -----
-    Ties pull and all pairs push, with a falling step (Fruchterman & Reingold, 1991); a weak pull to the
-    middle keeps components together. The same graph is always drawn the same.
-    """
+    """Place the nodes in a square."""
+    # Ties pull and all pairs push, with a falling step (Fruchterman & Reingold, 1991); a weak pull to the
+    # middle keeps components together. The same graph is always drawn the same.
     n, k = memberships.shape
     angles = 2 * np.pi * np.arange(k) / k
     corners = np.column_stack([np.cos(angles), np.sin(angles)])

@@ -14,13 +14,7 @@ LIBRARIES = ("nonneg", "numpy", "scipy", "scikit-learn", "numba", "threadpoolctl
 
 
 def processor() -> str:
-    """Return the name of the processor.
-
-    Returns
-    -------
-    str
-        As the system tells it.
-    """
+    """Return the name of the processor."""
     try:
         told = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, timeout=10).stdout
         names = [line.split(":", 1)[1].strip() for line in told.splitlines() if line.startswith("Model name")]
@@ -36,18 +30,7 @@ def processor() -> str:
 
 
 def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
-    """Return what a reader needs to judge a record, as far as it stays the same during a run.
-
-    Parameters
-    ----------
-    libraries : sequence of str
-        Whose versions are told.
-
-    Returns
-    -------
-    dict
-        Plain values: processor, cores, memory, system, Python and versions.
-    """
+    """Return what a reader needs to judge a record, as far as it stays the same during a run."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     versions = {}
     for name in libraries:
@@ -66,13 +49,7 @@ def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
 
 
 def present_facts() -> dict[str, Any]:
-    """Return what changes from record to record.
-
-    Returns
-    -------
-    dict
-        The date, and the load of the machine in the last minute (None where the system does not tell).
-    """
+    """Return what changes from record to record."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,

@@ -24,49 +24,18 @@ _N_SORTED = 30
 
 @dataclass(frozen=True)
 class Fit:
-    """All that the page shows.
+    """All that the page shows."""
 
-    Attributes
-    ----------
-    record : mapping
-        The contents of result.json.
-    W : array of shape (n_samples, n_components)
-        The left factor.
-    H : array of shape (n_components, n_features)
-        The right factor.
-    row_names, column_names : sequence of str or None
-        Names of samples and features.
-    examples : array of shape (n_examples, n_features) or None
-        Rows of the data to set beside what the components make of them.
-    """
-
-    record: Mapping[str, Any]
-    W: FloatArray
-    H: FloatArray
-    row_names: Sequence[str] | None = None
+    record: Mapping[str, Any]  # the contents of result.json
+    W: FloatArray  # the left factor
+    H: FloatArray  # the right factor
+    row_names: Sequence[str] | None = None  # names of samples and features
     column_names: Sequence[str] | None = None
-    examples: FloatArray | None = None
+    examples: FloatArray | None = None  # rows of the data to set beside what the components make of them
 
 
 def build_page(fit: Fit) -> str:
-    """Write the report of a fit.
-
-    Parameters
-    ----------
-    fit : Fit
-        Numbers, factors and names.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped, and the page forbids itself
-        scripts and anything from elsewhere.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of a fit."""
     record = fit.record
     shares = component_strengths(fit.W, fit.H)
     history = record.get("history", {})

@@ -14,26 +14,8 @@ _BLOCK_ENTRIES = 2_000_000
 
 
 def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
-    """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_samples, n_features)
-        The data.
-    W : array of shape (n_samples, n_components)
-        The left factor.
-    H : array of shape (n_components, n_features)
-        The right factor.
-
-    Returns
-    -------
-    float
-        0 for an exact fit; 0 as well where X and W H are both zero.
-
-    Notes
-    -----
-    W H exists one block of rows at a time; for sparse X it does not exist at all.
-    """
+    """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN."""
+    # W H exists one block of rows at a time; for sparse X it does not exist at all.
     squared_norm, squared_error = 0.0, 0.0
     if sparse.issparse(X):
         rows = sparse.csr_array(X)
@@ -54,20 +36,7 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
 
 
 def component_strengths(W: FloatArray, H: FloatArray) -> FloatArray:
-    """Give the share of each component: the norm of its rank-one part over the sum of these norms.
-
-    Parameters
-    ----------
-    W : array of shape (n_samples, n_components)
-        The left factor.
-    H : array of shape (n_components, n_features)
-        The right factor.
-
-    Returns
-    -------
-    array of shape (n_components,)
-        Adds up to 1, or all zero where W H is zero. Moving a scale between W and H changes nothing.
-    """
+    """Give the share of each component: the norm of its rank-one part over the sum of these norms."""
     norms = np.linalg.norm(W.astype(np.float64), axis=0) * np.linalg.norm(H.astype(np.float64), axis=1)
     total = norms.sum()
     return norms / total if total > 0 else norms

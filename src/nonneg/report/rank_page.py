@@ -25,35 +25,13 @@ _METHODS = {
 
 
 def rank_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what is recommended.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what is recommended."""
     k = record["result"]["rank"]
     return f"{wording.number(k)} component{'s' * (k != 1)} {'are' if k != 1 else 'is'} recommended."
 
 
 def rank_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the table with the spread beside each mean.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    list of dict
-        One a candidate: "k", the columns that were measured, as text, and "chosen", who chose it.
-    """
+    """Return the table with the spread beside each mean."""
     result = record["result"]
     chosen: dict[int, list[str]] = {}
     for name, opinion in result["opinions"].items():
@@ -71,18 +49,7 @@ def rank_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def rank_figure(record: Mapping[str, Any]) -> str:
-    """Draw all curves as a file of their own.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        A complete SVG file; empty where there is no curve.
-    """
+    """Draw all curves as a file of their own."""
     panels = [
         {
             "title": f"{_METHODS[name]}: {opinion['rank']}",
@@ -105,23 +72,7 @@ def rank_figure(record: Mapping[str, Any]) -> str:
 
 
 def build_rank_page(record: Mapping[str, Any]) -> str:
-    """Write the report of an estimate of the rank.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of an estimate of the rank."""
     result = record["result"]
     rows = rank_rows(record)
     columns = [name for name in HEADINGS if any(name in row for row in rows)]

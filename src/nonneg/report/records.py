@@ -16,18 +16,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold.
-
-    Parameters
-    ----------
-    value : object
-        Numbers, arrays, enumerations, paths, mappings and sequences of them, or anything with a `str`.
-
-    Returns
-    -------
-    None, bool, int, float, str, list or dict
-        NaN and infinity, which JSON does not know, become None.
-    """
+    """Turn a value into what strict JSON can hold."""
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if isinstance(value, np.generic | np.ndarray):
@@ -44,33 +33,12 @@ def plain(value: Any) -> Any:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Write a value as strict JSON.
-
-    Parameters
-    ----------
-    value : object
-        See `plain`.
-    indent : int, default=None
-        Blanks a level; None writes one line.
-
-    Returns
-    -------
-    str
-        Without a newline at the end.
-    """
+    """Write a value as strict JSON."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
-    """Add one record to a file of JSON lines, which is made where it is missing.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    record : mapping
-        One line.
-    """
+    """Add one record to a file of JSON lines, which is made where it is missing."""
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("a", encoding="utf-8") as stream:
@@ -78,15 +46,7 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a file of JSON lines.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; it changes only once all records are written.
-    records : iterable of mapping
-        One line each.
-    """
+    """Replace a file of JSON lines."""
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     partial = place.with_name(f".{place.name}.partial")
@@ -99,23 +59,7 @@ def write_records(path: str | os.PathLike[str], records: Iterable[Mapping[str, A
 
 
 def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Read a file of JSON lines.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    list of dict
-        In the order of the lines; blank lines are skipped.
-
-    Raises
-    ------
-    FileFormatError
-        If a line is no JSON object.
-    """
+    """Read a file of JSON lines."""
     records = []
     with Path(path).open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, start=1):
@@ -125,23 +69,7 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    dict
-        The object.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is missing or holds something else.
-    """
+    """Read a file that holds one JSON object."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:

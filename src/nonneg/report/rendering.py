@@ -10,42 +10,12 @@ from nonneg._optional import import_optional
 
 
 def drawing(svg: str) -> Any:
-    """Mark a picture as HTML that is not to be escaped.
-
-    Parameters
-    ----------
-    svg : str
-        Made here, never by a user.
-
-    Returns
-    -------
-    markupsafe.Markup
-        The same text.
-    """
+    """Mark a picture as HTML that is not to be escaped."""
     return _jinja2().utils.markupsafe.Markup(svg)
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """Fill a template.
-
-    Parameters
-    ----------
-    template : str
-        Its name, in the folder of templates. It extends ``page.html``, which wants ``title``, ``answer``,
-        ``outcome``, ``tiles``, ``facts`` and ``versions``.
-    context : mapping
-        Its values; all text is escaped but that of `drawing`.
-
-    Returns
-    -------
-    str
-        HTML that forbids itself scripts and anything from elsewhere.
-
-    Raises
-    ------
-    MissingDependencyError
-        If jinja2 is not installed.
-    """
+    """Fill a template."""
     jinja2 = _jinja2()
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),

@@ -18,24 +18,7 @@ def spectrum_lines(
     colours: Sequence[str],
     known: FloatArray | None = None,
 ) -> str:
-    """Draw spectra as lines.
-
-    Parameters
-    ----------
-    spectra : array of shape (n_spectra, n_bands)
-        The spectra.
-    wavelengths : array of shape (n_bands,) or None
-        Where the bands lie; None numbers them.
-    names, colours : sequence of str
-        Of the spectra.
-    known : array of shape (n_spectra, n_bands), optional
-        Drawn dashed beside each, scaled to its brightness; NaN is left out.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw spectra as lines."""
     places = np.arange(spectra.shape[1]) if wavelengths is None else np.asarray(wavelengths)
     order = np.argsort(places, kind="stable")
     places, lines = places[order], np.asarray(spectra, dtype=np.float64)[:, order]
@@ -64,24 +47,7 @@ def spectrum_lines(
 def marked_scene(
     address: str, shape: Sequence[int], pixels: Sequence[Sequence[int]], colours: Sequence[str]
 ) -> str:
-    """Draw a picture of the scene with rings around pixels.
-
-    Parameters
-    ----------
-    address : str
-        Of the picture, which holds it.
-    shape : sequence of int
-        Rows and columns of the scene.
-    pixels : sequence of pairs of int
-        Row and column of each ring.
-    colours : sequence of str
-        Of the rings.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw a picture of the scene with rings around pixels."""
     rows, columns = shape[0], shape[1]
     size = max(rows, columns) / 45
     parts = [

@@ -24,54 +24,20 @@ _LONGEST = 700
 
 @dataclass(frozen=True)
 class ScenePictures:
-    """What the page draws.
+    """What the page draws."""
 
-    Attributes
-    ----------
-    preview : array of uint8 of shape (n_rows, n_columns, 3)
-        The scene in colours.
-    maps : array of shape (n_rows, n_columns, n_endmembers)
-        The abundances; NaN where there are no data.
-    residuals : array of shape (n_rows, n_columns)
-        What the mixtures leave.
-    spectra : array of shape (n_endmembers, n_bands)
-        The endmembers.
-    names : sequence of str
-        Theirs.
-    pure_pixels : array of int of shape (n_endmembers, 2)
-        Row and column of each.
-    wavelengths : array of shape (n_scene_bands,) or None
-        Of all bands of the scene, in nanometres.
-    known_spectra : array of shape (n_endmembers, n_bands) or None
-        What each looks like in a library; NaN for none.
-    bands : array of bool of shape (n_scene_bands,) or None
-        Which bands of the scene the spectra are in; None for all.
-    """
-
-    preview: Any
-    maps: FloatArray
-    residuals: FloatArray
-    spectra: FloatArray
-    names: Sequence[str]
-    pure_pixels: IntArray
-    wavelengths: FloatArray | None = None
-    known_spectra: FloatArray | None = None
-    bands: BoolArray | None = None
+    preview: Any  # the scene in colours
+    maps: FloatArray  # the abundances; NaN where there are no data
+    residuals: FloatArray  # what the mixtures leave
+    spectra: FloatArray  # the endmembers
+    names: Sequence[str]  # theirs
+    pure_pixels: IntArray  # row and column of each
+    wavelengths: FloatArray | None = None  # of all bands of the scene, in nanometres
+    known_spectra: FloatArray | None = None  # what each looks like in a library; NaN for none
+    bands: BoolArray | None = None  # which bands of the scene the spectra are in; None for all
 
     def in_all_bands(self, spectra: FloatArray) -> FloatArray:
-        """Return spectra as they are drawn.
-
-        Parameters
-        ----------
-        spectra : array of shape (n_endmembers, n_bands)
-            In the bands that count.
-
-        Returns
-        -------
-        array of shape (n_endmembers, n_bands) or (n_endmembers, n_scene_bands)
-            With NaN for bands that were left out, so that lines have gaps there and the others keep their
-            numbers.
-        """
+        """Return spectra as they are drawn."""
         if self.bands is None:
             return spectra
         drawn = np.full((len(spectra), len(self.bands)), np.nan)
@@ -79,18 +45,7 @@ class ScenePictures:
         return drawn
 
     def in_range(self, entries: FloatArray) -> FloatArray:
-        """Leave the bands beyond the first and the last one that count out of what is drawn.
-
-        Parameters
-        ----------
-        entries : array of shape (..., n_scene_bands)
-            One for each band of the scene.
-
-        Returns
-        -------
-        array
-            Fewer on the last axis: providers give bad bands any wavelength, zero too.
-        """
+        """Leave the bands beyond the first and the last one that count out of what is drawn."""
         if self.bands is None or self.wavelengths is None:
             return entries
         kept = self.wavelengths[self.bands]
@@ -99,18 +54,7 @@ class ScenePictures:
 
 
 def scene_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     result, library = record["result"], record["library"]
     k = result["n_endmembers"]
     subject = "1 pure spectrum explains" if k == 1 else f"{wording.number(k)} pure spectra explain"
@@ -123,25 +67,7 @@ def scene_sentence(record: Mapping[str, Any]) -> str:
 
 
 def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
-    """Write the report of an unmixed scene.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-    pictures : ScenePictures
-        What is drawn.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of an unmixed scene."""
     colours = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
     step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
     scene = data_address(picture_png(pictures.preview[::step, ::step]))

@@ -15,51 +15,21 @@ from nonneg.report.rendering import drawing, render
 
 @dataclass(frozen=True)
 class SeparationShown:
-    """All that the page shows.
+    """All that the page shows."""
 
-    Attributes
-    ----------
-    record : mapping
-        The contents of result.json.
-    mixture : array of shape (n_samples,)
-        The first take.
-    sources : array of shape (n_sources, n_samples)
-        Its sources.
-    transform : array of shape (frame_length, frame_length)
-        Rows are atoms.
-    components : array of shape (n_components, frame_length)
-        Templates.
-    activations : array of shape (n_frames, n_components)
-        Of the first take.
-    players : sequence of str
-        Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
-    player_note : str
-        What to know about them.
-    """
-
-    record: Mapping[str, Any]
-    mixture: FloatArray
-    sources: FloatArray
-    transform: FloatArray
-    components: FloatArray
-    activations: FloatArray
+    record: Mapping[str, Any]  # the contents of result.json
+    mixture: FloatArray  # the first take
+    sources: FloatArray  # its sources
+    transform: FloatArray  # rows are atoms
+    components: FloatArray  # templates
+    activations: FloatArray  # of the first take
+    # Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
     players: Sequence[str] = ()
-    player_note: str = ""
+    player_note: str = ""  # what to know about them
 
 
 def separation_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     shares = [wording.percent(entry["energy_share"]) for entry in record["sources"]]
     files = record["data"]["files"]
     name = files[0] if len(files) == 1 else f"{len(files)} takes"
@@ -70,23 +40,7 @@ def separation_sentence(record: Mapping[str, Any]) -> str:
 
 
 def build_separation_page(shown: SeparationShown) -> str:
-    """Write the report of a separation.
-
-    Parameters
-    ----------
-    shown : SeparationShown
-        Numbers, signals and factors.
-
-    Returns
-    -------
-    str
-        HTML with styles, pictures and sounds inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of a separation."""
     record = shown.record
     history, rate = record.get("history", {}), record["data"]["rate"]
     losses = history.get("loss", [])

@@ -17,22 +17,7 @@ _N_TIMES, _N_FREQUENCIES = 500, 160
 
 
 def power_spectrogram(signal: FloatArray, rate: float) -> tuple[FloatArray, float]:
-    """Return the power of a signal by time and frequency, small enough for a page.
-
-    Parameters
-    ----------
-    signal : array of shape (n_samples,)
-        The signal.
-    rate : float
-        Samples a second.
-
-    Returns
-    -------
-    power : array of shape (n_frequencies, n_times)
-        Lowest frequency first; cells are means.
-    duration : float
-        Seconds.
-    """
+    """Return the power of a signal by time and frequency, small enough for a page."""
     length = min(1 << int(np.ceil(np.log2(max(rate / 20, 16)))), max(len(signal), 16))
     padded = np.concatenate([np.zeros(length // 2), signal, np.zeros(length)])
     n_frames = 1 + len(signal) // max(length // 4, 1)
@@ -48,26 +33,7 @@ def power_spectrogram(signal: FloatArray, rate: float) -> tuple[FloatArray, floa
 
 
 def spectrogram(power: FloatArray, duration: float, rate: float, loudest: float, title: str) -> str:
-    """Draw a spectrogram.
-
-    Parameters
-    ----------
-    power : array of shape (n_frequencies, n_times)
-        As `power_spectrogram` returns it.
-    duration : float
-        Seconds.
-    rate : float
-        Samples a second.
-    loudest : float
-        The power of the darkest shade: the same for pictures that are compared.
-    title : str
-        What a reader who does not see it is told.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw a spectrogram."""
     figure, (axes,) = _panels(5.2, 2.6, 1, 1)
     loudest = loudest if loudest > 0 else 1.0
     decibels = 10 * np.log10(np.maximum(power / loudest, 10 ** (-DECIBELS / 10)))
@@ -87,24 +53,7 @@ def spectrogram(power: FloatArray, duration: float, rate: float, loudest: float,
 
 
 def atoms(shown: FloatArray, labels: Sequence[str], rate: float, frequencies: FloatArray) -> str:
-    """Draw atoms as waves beside their spectra.
-
-    Parameters
-    ----------
-    shown : array of shape (n_atoms, frame_length)
-        The atoms.
-    labels : sequence of str
-        One for each.
-    rate : float
-        Samples a second.
-    frequencies : array of shape (n_atoms,)
-        Where to mark the spectra.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Draw atoms as waves beside their spectra."""
     n_atoms, length = shown.shape
     figure, panels = _panels(10.4, 0.95 * n_atoms + 0.5, n_atoms, 2)
     time = 1000 * np.arange(length) / rate
@@ -128,23 +77,7 @@ def atoms(shown: FloatArray, labels: Sequence[str], rate: float, frequencies: Fl
 
 
 def activations(W: FloatArray, seconds: float, labels: Sequence[str]) -> str:
-    """Draw how strong each component is over time.
-
-    Parameters
-    ----------
-    W : array of shape (n_frames, n_components)
-        Activations.
-    seconds : float
-        From the first frame to the last.
-    labels : sequence of str
-        One for each component.
-
-    Returns
-    -------
-    str
-        An SVG element. More than a thousand frames are averaged in groups. Heights are decibels, as shades of
-        a spectrogram are: a click may be thousands of times as strong as the note that follows it.
-    """
+    """Draw how strong each component is over time."""
     lines = scaled_rows(averaged(W.T, 1000))
     lines = np.maximum(DECIBELS + 10 * np.log10(np.maximum(lines, np.finfo(float).tiny)), 0.0)
     figure, panels = _panels(10.4, 0.9 * len(lines) + 0.6, len(lines), 1)

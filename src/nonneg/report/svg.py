@@ -14,20 +14,7 @@ _DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|
 
 
 def svg_element(figure: Any, title: str) -> str:
-    """Draw a figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    title : str
-        What a reader who does not see it is told.
-
-    Returns
-    -------
-    str
-        An SVG element, without the head of a file.
-    """
+    """Draw a figure."""
     matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
     backend = import_optional("matplotlib.backends.backend_svg", extra="report", purpose="The report")
     stream = io.StringIO()

@@ -13,24 +13,7 @@ def markdown_table(
     digits: int = 4,
     right: Collection[str] = (),
 ) -> str:
-    """Lay records out as a Markdown table, numbers to the right.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One row each.
-    columns : sequence of str or mapping, default=None
-        Which keys, in which order; a mapping gives each a heading. None takes all, as they first appear.
-    digits : int, default=4
-        Significant digits of a float.
-    right : collection of str, default=()
-        Keys of columns that stand to the right although they hold text.
-
-    Returns
-    -------
-    str
-        Ends with a newline; aligned, so that it reads well as plain text too.
-    """
+    """Lay records out as a Markdown table, numbers to the right."""
     if columns is None:
         columns = list(dict.fromkeys(key for record in records for key in record))
     headings = dict(columns) if isinstance(columns, Mapping) else {key: key for key in columns}
@@ -57,20 +40,7 @@ def markdown_table(
 
 
 def format_cell(value: Any, *, digits: int = 4) -> str:
-    """Write one value for a person.
-
-    Parameters
-    ----------
-    value : object
-        A number, text, None or anything with a `str`.
-    digits : int, default=4
-        Significant digits of a float.
-
-    Returns
-    -------
-    str
-        None as a dash; a bar escaped, since it would end the cell.
-    """
+    """Write one value for a person."""
     if value is None:
         return "-"
     if isinstance(value, float):

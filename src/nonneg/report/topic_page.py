@@ -16,18 +16,7 @@ ALIKE = 10.0
 
 
 def topic_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     data, k = record["data"], record["result"]["n_topics"]
     largest = max(record["topics"], key=lambda entry: entry["share"])
     words = ", ".join(str(word) for word, _ in largest["words"][:3])
@@ -39,23 +28,7 @@ def topic_sentence(record: Mapping[str, Any]) -> str:
 
 
 def build_topic_page(record: Mapping[str, Any]) -> str:
-    """Write the report of a search for topics.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        HTML with styles and pictures inside. All text from users is escaped.
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib or jinja2 is not installed.
-    """
+    """Write the report of a search for topics."""
     topics = record["topics"]
     order = sorted(range(len(topics)), key=lambda at: -topics[at]["share"])
     shares = np.array([entry["share"] for entry in topics])

@@ -15,20 +15,7 @@ _VERDICTS = {"holds": "holds", "fails": "fails", "not verifiable": "open"}
 
 
 def number(value: Any, *, digits: int = 4) -> str:
-    """Write a number for a person.
-
-    Parameters
-    ----------
-    value : object
-        A number, None, or anything with a `str`.
-    digits : int, default=4
-        Significant digits of a float.
-
-    Returns
-    -------
-    str
-        None as a dash; a whole number with thin spaces between thousands.
-    """
+    """Write a number for a person."""
     if value is None:
         return "\N{EN DASH}"
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -39,20 +26,7 @@ def number(value: Any, *, digits: int = 4) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write how many there are of something.
-
-    Parameters
-    ----------
-    count : int
-        The number.
-    noun : str
-        What is counted; its plural ends in s.
-
-    Returns
-    -------
-    str
-        Such as ``1 sample`` or ``2 samples``.
-    """
+    """Write how many there are of something."""
     return f"{number(count)} {noun}{'s' * (count != 1)}"
 
 
@@ -72,39 +46,13 @@ _NAMES = {
 
 
 def fact(name: str, value: Any, *, digits: int = 8) -> tuple[str, str]:
-    """Name a number of the record in words.
-
-    Parameters
-    ----------
-    name : str
-        Its name in result.json.
-    value : object
-        Its value.
-    digits : int, default=8
-        Significant digits of a float.
-
-    Returns
-    -------
-    tuple of str
-        What it is, and the value as text.
-    """
+    """Name a number of the record in words."""
     words = _NAMES.get(name, name.removeprefix("n_").replace("_", " "))
     return words, seconds(value) if name == "seconds" else number(value, digits=digits)
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, with as many digits as its distance from 0 and 100 asks for.
-
-    Parameters
-    ----------
-    share : float
-        1 is all.
-
-    Returns
-    -------
-    str
-        Such as ``95.3%`` or ``99.98%``; never rounded up to all.
-    """
+    """Write a share in percent, with as many digits as its distance from 0 and 100 asks for."""
     for digits in (1, 2, 3, 4):
         text = f"{100 * share:.{digits}f}"
         if share >= 1 or float(text) < 100:
@@ -113,36 +61,14 @@ def percent(share: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a duration.
-
-    Parameters
-    ----------
-    value : float
-        Seconds.
-
-    Returns
-    -------
-    str
-        In milliseconds, seconds or minutes.
-    """
+    """Write a duration."""
     if value < 1:
         return f"{1000 * value:.0f} ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
 
 
 def answer(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say in one sentence what came out."""
     result = record["result"]
     k = result["n_components"]
     subject = "1 component explains" if k == 1 else f"{number(k)} components explain"
@@ -156,18 +82,7 @@ def answer(record: Mapping[str, Any]) -> str:
 
 
 def outcome(record: Mapping[str, Any]) -> str:
-    """Say how the run ended.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        One or two sentences.
-    """
+    """Say how the run ended."""
     result, data = record["result"], record["data"]
     rows, columns = data["shape"]
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
@@ -179,35 +94,13 @@ def outcome(record: Mapping[str, Any]) -> str:
 
 
 def loss_words(record: Mapping[str, Any]) -> str:
-    """Name the loss that was minimised.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    str
-        Such as "squared error".
-    """
+    """Name the loss that was minimised."""
     name = str(record["result"]["loss_name"])
     return LOSS_WORDS.get(name, f"beta divergence ({name})")
 
 
 def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Choose the few numbers that stand on top.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    list of (str, str)
-        What it is, and the number.
-    """
+    """Choose the few numbers that stand on top."""
     result = record["result"]
     return [
         ("components", number(result["n_components"])),
@@ -218,18 +111,7 @@ def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Prepare one statement of the certificate.
-
-    Parameters
-    ----------
-    entry : mapping
-        Its name, sentence, number, threshold, verdict and quantities.
-
-    Returns
-    -------
-    dict
-        The same as text, and the class of the badge.
-    """
+    """Prepare one statement of the certificate."""
     threshold = entry.get("threshold")
     return {
         "name": str(entry["name"]).replace("_", " ").replace("-", " "),
@@ -245,18 +127,7 @@ def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Collect all that someone needs to repeat the run.
-
-    Parameters
-    ----------
-    record : mapping
-        The contents of result.json.
-
-    Returns
-    -------
-    list of (str, list of (str, str))
-        Groups of names and values.
-    """
+    """Collect all that someone needs to repeat the run."""
     data, result = record["data"], record["result"]
     rows, columns = data["shape"]
     about_data = [

@@ -11,18 +11,7 @@ from nonneg.exceptions import InvalidParameterError
 
 
 def check_arguments(values: Mapping[str, Any]) -> None:
-    """Refuse values that no method could use.
-
-    Parameters
-    ----------
-    values : mapping
-        Keywords of `select_anchors` and of the methods, by name; those that are not there are not looked at.
-
-    Raises
-    ------
-    InvalidParameterError
-        The first that is wrong, with what was expected.
-    """
+    """Refuse values that no method could use."""
     for name, value in values.items():
         if name in _CHECKS:
             meant, possible = _CHECKS[name]

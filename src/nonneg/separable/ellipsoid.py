@@ -10,32 +10,11 @@ from nonneg.exceptions import InvalidDataError
 
 
 def smallest_ellipsoid(points: Any, *, tol: float = 1e-6, max_iter: int = 20_000) -> Any:
-    """Return A of the ellipsoid x' A x <= 1 of least volume that holds all points.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, k)
-        The points, which span all k dimensions.
-    tol : float
-        No point lies further out than x' A x = 1 + tol times k.
-    max_iter : int
-        At most so many steps.
-
-    Returns
-    -------
-    array of shape (k, k)
-        Symmetric and positive definite.
-
-    Notes
-    -----
-    The dual is to maximise log det of sum u_i x_i x_i' over the probability simplex (D-optimal design): steps
-    towards the outermost point or away from the innermost one that carries weight, each with the exact step
-    length. A step costs O(n k). The number of points with weight stays small.
-
-    References
-    ----------
-    .. [1] Todd & Yildirim (2007), Discrete Applied Mathematics 155(13).
-    """
+    """Return A of the ellipsoid x' A x <= 1 of least volume that holds all points."""
+    # The dual is to maximise log det of sum u_i x_i x_i' over the probability simplex (D-optimal design):
+    # steps towards the outermost point or away from the innermost one that carries weight, each with the
+    # exact step length. A step costs O(n k). The number of points with weight stays small.
+    # Todd & Yildirim (2007), Discrete Applied Mathematics 155(13).
     points = np.asarray(points, dtype=np.float64)
     n, k = points.shape
     start = _spread_points(points)

@@ -26,40 +26,15 @@ from nonneg.separable.self_dictionary import FrankWolfeIterate, SelfDictionary
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of all columns in the places of their lists.
+    """The entries of all columns in the places of their lists."""
 
-    Attributes
-    ----------
-    used : array of bool of shape (n_points, capacity)
-        Which places hold an entry.
-    values : array of float64 of shape (n_points, capacity)
-        The coefficients; zero elsewhere.
-    shares : array of float64 of shape (n_points, capacity)
-        The slope of the row sparsity there; zero elsewhere.
-    """
-
-    used: Any
-    values: FloatArray
-    shares: FloatArray
+    used: Any  # which places hold an entry
+    values: FloatArray  # the coefficients; zero elsewhere
+    shares: FloatArray  # the slope of the row sparsity there; zero elsewhere
 
     @classmethod
     def of(cls, state: FrankWolfeIterate, sparsity: RowSparsity, mu: float) -> Entries:
-        """Read an iterate.
-
-        Parameters
-        ----------
-        state : FrankWolfeIterate
-            With float weights of total 1.
-        sparsity : RowSparsity
-            There.
-        mu : float
-            The smoothing.
-
-        Returns
-        -------
-        Entries
-            Dense in the places.
-        """
+        """Read an iterate."""
         from nonneg.kernels.sparse_columns import UNDERFLOW
 
         used = np.arange(state.rows.shape[1]) < state.counts[:, None]
@@ -71,38 +46,12 @@ class Entries:
 
 
 def line_search(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return a move of all columns towards their vertices.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        Answered.
-
-    Returns
-    -------
-    Move
-        Along which the objective falls.
-    """
+    """Return a move of all columns towards their vertices."""
     return _searched(problem, state, lambda entries: _towards(state))
 
 
 def away(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return a move of every column towards its vertex or away from its worst point, whichever promises more.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        Answered.
-
-    Returns
-    -------
-    Move
-        Along which the objective falls.
-    """
+    """Step every column toward its vertex or away from its worst point, whichever promises more."""
 
     def directions(entries: Entries) -> Move:
         worst, score, mean, weight = _worst(problem, state, entries)
@@ -122,20 +71,7 @@ def away(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
 
 
 def pairwise(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return a move of weight, in every column, from its worst point to its vertex.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        Answered.
-
-    Returns
-    -------
-    Move
-        Along which the objective falls.
-    """
+    """Return a move of weight, in every column, from its worst point to its vertex."""
 
     def directions(entries: Entries) -> Move:
         worst, _, _, weight = _worst(problem, state, entries)
@@ -153,24 +89,7 @@ def corrected(
     rule: Callable[[SelfDictionary, FrankWolfeIterate], Move],
     n_steps: int,
 ) -> FrankWolfeIterate:
-    """Take further steps in which a column moves among the points it already uses; no scan is needed.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        Where to begin.
-    rule : callable
-        One of `STEP_RULES`.
-    n_steps : int
-        At most so many steps.
-
-    Returns
-    -------
-    FrankWolfeIterate
-        Not answered; of the same iteration.
-    """
+    """Take further steps in which a column moves among the points it already uses; no scan is needed."""
     t, chosen = state.t, state.chosen
     for _ in range(n_steps):
         entries = Entries.of(state, problem.sparsity(state), problem.mu)

@@ -19,39 +19,13 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 def fast_anchor(
     data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL, clean_up: bool = True
 ) -> SelectionResult:
-    """Pick the points that are farthest from the affine span of those before.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; signs are free. The paper's points are rows of word co-occurrences that
-        sum to one.
-    n_anchors : int
-        How many to pick.
-    tie_tol : float
-        Points whose squared distance is within this share of the largest count as tied; the one farthest
-        from the first anchor wins, of equal ones the lowest index.
-    clean_up : bool
-        Whether each pick is replaced, in a second round, by the point farthest from the span of the others:
-        the second half of the paper's algorithm.
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the distances in the first round.
-
-    Notes
-    -----
-    The first anchor is the point farthest from the origin and becomes the origin. One pass over the data an
-    anchor: the last one, a product with as many vectors as there are anchors, also finds the farthest point
-    from the span of the others for every anchor. Only where the second round replaces an anchor, and others
-    are still to be checked, another pass follows. The random projection of the paper is left to the caller
-    (`reduce=`), as is the normalisation.
-
-    References
-    ----------
-    .. [1] Arora et al. (2013), ICML, Algorithm 4.
-    """
+    """Pick the points that are farthest from the affine span of those before."""
+    # The first anchor is the point farthest from the origin and becomes the origin. One pass over the data an
+    # anchor: the last one, a product with as many vectors as there are anchors, also finds the farthest point
+    # from the span of the others for every anchor. Only where the second round replaces an anchor, and others
+    # are still to be checked, another pass follows. The random projection of the paper is left to the caller
+    # (`reduce=`), as is the normalisation.
+    # Arora et al. (2013), ICML, Algorithm 4.
     second = SecondRound(tie_tol)
     rule = _affine_rule(tie_tol, second, n_anchors if clean_up and n_anchors > 1 else None)
     result = pursue(data, n_anchors, rule, method="fast-anchor", relative_floor=relative_floor(data))

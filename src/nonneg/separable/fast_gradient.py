@@ -33,38 +33,18 @@ SPREAD = 0.01
 
 @dataclass(frozen=True)
 class GradientState:
-    """One iterate.
+    """One iterate."""
 
-    Attributes
-    ----------
-    coefficients, ahead : array of shape (n, n)
-        The iterate C and the extrapolated point.
-    fitted, fitted_ahead : array of shape (m, n)
-        X' times both.
-    momentum : float
-        Nesterov's parameter.
-    lam : float
-        The weight of the trace.
-    change : float
-        By which share the weight changes next.
-    direction : int
-        Whether it last fell (1) or grew (-1).
-    objective : float
-        At C.
-    restarted : bool
-        Whether the extrapolation was dropped in the last step.
-    """
-
-    coefficients: Array
+    coefficients: Array  # the iterate C and the extrapolated point
     ahead: Array
-    fitted: Array
+    fitted: Array  # X' times both
     fitted_ahead: Array
-    momentum: float
-    lam: float
-    change: float = 0.1
-    direction: int = 0
-    objective: float = math.inf
-    restarted: bool = False
+    momentum: float  # nesterov's parameter
+    lam: float  # the weight of the trace
+    change: float = 0.1  # by which share the weight changes next
+    direction: int = 0  # whether it last fell (1) or grew (-1)
+    objective: float = math.inf  # at C
+    restarted: bool = False  # whether the extrapolation was dropped in the last step
 
 
 def fast_gradient(

@@ -20,45 +20,18 @@ REFRESH = 1000
 
 @dataclass(frozen=True)
 class Move:
-    """What every column keeps, gains and loses.
+    """What every column keeps, gains and loses."""
 
-    Attributes
-    ----------
-    entering : array of int of shape (n_points,)
-        The points gained.
-    keep, gain : number or array of shape (n_points,)
-        Shares of the old column and of the point gained.
-    leaving : array of int of shape (n_points,) or None
-        The points of which a part is lost; -1 for none.
-    cut : number or array of shape (n_points,)
-        That part.
-    exact : bool
-        Whether it is an open-loop step of all columns, which keeps whole weights whole.
-    """
-
-    entering: IntArray
-    keep: Any
+    entering: IntArray  # the points gained
+    keep: Any  # shares of the old column and of the point gained
     gain: Any
-    leaving: IntArray | None = None
-    cut: Any = 0.0
-    exact: bool = False
+    leaving: IntArray | None = None  # the points of which a part is lost; -1 for none
+    cut: Any = 0.0  # that part
+    exact: bool = False  # whether it is an open-loop step of all columns, which keeps whole weights whole
 
 
 def open_loop(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return the published move: 2 / (t + 2) towards the answer, in all columns that are not skipped.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        Not asked.
-    state : FrankWolfeIterate
-        Answered.
-
-    Returns
-    -------
-    Move
-        The same share in all columns.
-    """
+    """Return the published move: 2 / (t + 2) towards the answer, in all columns that are not skipped."""
     assert state.chosen is not None
     size = open_loop_step(state.t)
     if state.active is None:
@@ -67,27 +40,9 @@ def open_loop(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
 
 
 def advance(problem: SelfDictionary, state: FrankWolfeIterate, move: Move) -> FrankWolfeIterate:
-    """Return the next iterate, not answered yet.
-
-    Parameters
-    ----------
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        Answered; not changed.
-    move : Move
-        The step.
-
-    Returns
-    -------
-    FrankWolfeIterate
-        With t + 1.
-
-    Notes
-    -----
-    An open-loop step of all columns adds t + 1 to one weight a column and makes the total (t+1)(t+2)/2; the
-    weights are whole numbers from a cold start.
-    """
+    """Return the next iterate, not answered yet."""
+    # An open-loop step of all columns adds t + 1 to one weight a column and makes the total (t+1)(t+2)/2; the
+    # weights are whole numbers from a cold start.
     t = state.t
     if move.exact:
         total = (t + 1) * (t + 2) / 2

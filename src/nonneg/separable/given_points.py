@@ -18,27 +18,7 @@ from nonneg.separable.warm_start import checked_anchors, checked_coefficients
 
 
 def init_among(init: Any, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> Any:
-    """Return the start of a convex method in terms of its points.
-
-    Parameters
-    ----------
-    init : None, str, array of int, matrix or SelectionResult
-        Nothing, the name or alias of a greedy method, rows of X, coefficients of all samples, or an earlier
-        result, of which the anchors are taken.
-    points : Prepared
-        What the steps before the search left.
-    data : DataMatrix
-        All of X.
-    n_anchors : int or None
-        How many anchors a named method looks for.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For a named method that draws.
-
-    Returns
-    -------
-    None, array of int or scipy.sparse array
-        Positions among the points, or coefficients of them alone.
-    """
+    """Return the start of a convex method in terms of its points."""
     if init is None:
         return None
     if isinstance(init, str):

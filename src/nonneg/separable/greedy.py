@@ -17,18 +17,7 @@ from nonneg.separable.result import SelectionResult
 
 
 def relative_floor(data: DataMatrix) -> float:
-    """Return the share of the largest squared norm below which a squared residual is rounding.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Its dtype counts.
-
-    Returns
-    -------
-    float
-        The square of some roundings.
-    """
+    """Return the share of the largest squared norm below which a squared residual is rounding."""
     eps = float(np.finfo(np.float32 if "32" in str(data.dtype) else np.float64).eps)
     return (64.0 * eps) ** 2
 
@@ -43,30 +32,7 @@ def pursue(
     facts: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> SelectionResult:
-    """Run the greedy loop with a rule and say what came of it.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    n_anchors : int
-        How many to pick.
-    rule : GreedyRule
-        The scores.
-    method : str
-        The name of the method.
-    squared : bool
-        Whether the rule's scores are squares, of which the roots are reported.
-    facts : mapping, optional
-        Further quantities for the result.
-    **options : Any
-        For `greedy_selection`.
-
-    Returns
-    -------
-    SelectionResult
-        With fewer anchors where nothing was left to pick.
-    """
+    """Run the greedy loop with a rule and say what came of it."""
     history, started = History(), time.perf_counter()
 
     def plain(score: float) -> float:
@@ -98,20 +64,7 @@ class GrowingBasis:
         self.matrix: Array | None = None
 
     def extended(self, xp: Any, row: Array) -> Array | None:
-        """Add a data point and return its new direction.
-
-        Parameters
-        ----------
-        xp : namespace
-            Of the row.
-        row : array of shape (n_features,)
-            The data point.
-
-        Returns
-        -------
-        array of shape (n_features, 1) or None
-            Of length one and orthogonal to the ones before; None where the point lies in their span.
-        """
+        """Add a data point and return its new direction."""
         direction = xp.astype(row, xp.float64)[:, None]
         before = float(xp.linalg.vector_norm(direction))
         if self.matrix is not None:
@@ -133,32 +86,9 @@ def settled(
     tie_tol: float,
     squares_of: Callable[[Array, Array], Array],
 ) -> Array:
-    """Return squared residuals that are known well enough to choose by.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    left : array of shape (n_rows,)
-        Squared residuals that came as a difference of squares, float64.
-    original : array of shape (n_rows,)
-        The squares from which they came.
-    tie_tol : float
-        The share of the largest below which residuals count as tied.
-    squares_of : callable
-        ``squares_of(rows, places)`` returns the squares of the residuals of some rows (float64, dense) of the
-        block, of which the places are given, formed anew.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        The same, with those replaced that might be the block's best and were in doubt.
-
-    Notes
-    -----
-    A difference of squares is off by some roundings of the first of them. Few rows are in doubt until the
-    data are all but explained.
-    """
+    """Return squared residuals that are known well enough to choose by."""
+    # A difference of squares is off by some roundings of the first of them. Few rows are in doubt until the
+    # data are all but explained.
     xp = block.xp
     doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
     lowest = xp.max(left - doubt)

@@ -42,30 +42,7 @@ def merit_statements(
     n_iter: int,
     recovery: bool | None = None,
 ) -> list[Statement]:
-    """Return the statements about an answer.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        The answer, with the gap of all columns.
-    anchors : array of int
-        The points chosen.
-    start : tuple of SparseColumns and int
-        The coefficients it began with, and at which iteration.
-    n_iter : int
-        Iterations done.
-    recovery : bool, optional
-        Whether Lemma 1 and Theorems 2 to 4 are evaluated; by default up to a million mixtures.
-
-    Returns
-    -------
-    list of Statement
-        The gap first.
-    """
+    """Return the statements about an answer."""
     W = to_numpy(data.take_rows(anchors)).astype(np.float64)
     kappa = hull_distance(W)
     longest = float(np.linalg.norm(W, axis=1).max())
@@ -98,30 +75,7 @@ def model_facts(
     kappa: float | None,
     inside: bool,
 ) -> ModelFacts:
-    """Measure the model X = W H + V that belongs to the anchors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    problem : SelfDictionary
-        The problem.
-    state : FrankWolfeIterate
-        The answer.
-    anchors : array of int
-        The points chosen.
-    W : array of shape (k, n_features)
-        These points.
-    kappa : float or None
-        Their smallest distance from the hull of the others.
-    inside : bool
-        Whether the coefficients lie in their rows alone.
-
-    Returns
-    -------
-    ModelFacts
-        The paper's quantities.
-    """
+    """Measure the model X = W H + V that belongs to the anchors."""
     mixtures = anchor_weights(data, W, sum_to_one=True)
     _, (norms,) = data.row_pass(_noise, mixtures, n_out=0, right=data.place(W))
     squares = np.concatenate(norms)

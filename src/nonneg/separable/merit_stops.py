@@ -10,15 +10,9 @@ from nonneg.iteration import History
 
 @dataclass(frozen=True)
 class ResidualBelow:
-    """Stop when the longest residual is short enough, as Theorem 2 asks (eta + 2 delta).
+    """Stop when the longest residual is short enough, as Theorem 2 asks (eta + 2 delta)."""
 
-    Parameters
-    ----------
-    limit : float
-        The length.
-    """
-
-    limit: float
+    limit: float  # the length
     sentence: ClassVar[str] = "no residual is longer than `residual_tol`"
 
     def __call__(self, history: History) -> bool:
@@ -27,15 +21,9 @@ class ResidualBelow:
 
 @dataclass(frozen=True)
 class RelativeChange:
-    """Stop when an iteration changed the objective by at most a share of it.
+    """Stop when an iteration changed the objective by at most a share of it."""
 
-    Parameters
-    ----------
-    tol : float
-        The share.
-    """
-
-    tol: float
+    tol: float  # the share
     sentence: ClassVar[str] = "the objective changed by at most the share `change_tol`"
 
     def __call__(self, history: History) -> bool:
@@ -45,15 +33,9 @@ class RelativeChange:
 
 @dataclass(frozen=True)
 class AnchorsUnchanged:
-    """Stop when the anchors have been the same for some iterations.
+    """Stop when the anchors have been the same for some iterations."""
 
-    Parameters
-    ----------
-    window : int
-        How many iterations in a row brought no other anchor.
-    """
-
-    window: int
+    window: int  # how many iterations in a row brought no other anchor
     sentence: ClassVar[str] = "the anchors were the same for `anchor_window` iterations"
 
     def __call__(self, history: History) -> bool:

@@ -12,28 +12,10 @@ _PAIR_ENTRIES = 1 << 22
 
 
 def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
-    """Choose points such that every other one is within a radius of a chosen one, and no two chosen are.
-
-    Parameters
-    ----------
-    points : array of shape (n, m)
-        The points, of few dimensions, on the host.
-    radius : float
-        The distance within which points count as equal.
-
-    Returns
-    -------
-    chosen : array of int
-        Indices of the representatives, rising. Longer points come first in the choice: corners stay.
-    labels : array of int of shape (n,)
-        The position in `chosen` of each point's representative.
-
-    Notes
-    -----
-    Close points are close along any direction: pairs are looked for among neighbours in the order along the
-    direction of largest spread, so that no table of all pairs exists. The choice among the pairs is made in
-    rounds, in each of which the points that outrank all their undecided neighbours are chosen.
-    """
+    """Choose points such that every other one is within a radius of a chosen one, and no two chosen are."""
+    # Close points are close along any direction: pairs are looked for among neighbours in the order along the
+    # direction of largest spread, so that no table of all pairs exists. The choice among the pairs is made in
+    # rounds, in each of which the points that outrank all their undecided neighbours are chosen.
     points = np.asarray(points, dtype=np.float64)
     first, second = _close_pairs(points, radius)
     n = len(points)

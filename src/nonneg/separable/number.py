@@ -12,22 +12,7 @@ from nonneg.data.spectral import to_numpy
 
 
 def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArray, FloatArray]:
-    """Return the rows with the largest maxima.
-
-    Parameters
-    ----------
-    row_maxima : array of shape (n,)
-        The largest coefficient of every row.
-    n_anchors : int, optional
-        How many; by default up to the largest drop of the sorted maxima, the first of equal ones.
-
-    Returns
-    -------
-    anchors : array of int
-        The rows, largest maximum first, of equal ones the lowest index first.
-    curve : array of shape (n,)
-        The maxima, largest first.
-    """
+    """Return the rows with the largest maxima."""
     maxima = np.asarray(row_maxima, dtype=np.float64)
     order = np.argsort(-maxima, kind="stable")
     curve = maxima[order]
@@ -39,22 +24,7 @@ def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArra
 
 
 def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:
-    """Return the first rows that are different points: the same point is not two anchors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points.
-    rows : array of int
-        Candidates, the best first: of equal points the best stands for all.
-    n_wanted : int
-        How many.
-
-    Returns
-    -------
-    array of int
-        Fewer where the candidates do not suffice.
-    """
+    """Return the first rows that are different points: the same point is not two anchors."""
     seen: set[bytes] = set()
     found: list[int] = []
     for start in range(0, len(rows), n_wanted):

@@ -26,49 +26,20 @@ MOST_POINTS = 100_000
 
 @dataclass(frozen=True)
 class PenaltyWeight:
-    """A weight and what it rests on.
+    """A weight and what it rests on."""
 
-    Attributes
-    ----------
-    lam : float
-        The weight in the paper's objective (18), with the 1/2.
-    anchors : array of int
-        Found by successive projections.
-    residual_norm : float
-        Frobenius norm of the data less their best mixtures of these anchors.
-    """
-
-    lam: float
-    anchors: IntArray
-    residual_norm: float
+    lam: float  # the weight in the paper's objective (18), with the 1/2
+    anchors: IntArray  # found by successive projections
+    residual_norm: float  # frobenius norm of the data less their best mixtures of these anchors
 
 
 def balanced_weight(
     data: DataMatrix, n_anchors: int | None, *, anchors: IntArray | None = None
 ) -> PenaltyWeight:
-    """Return ||X - W H|| / (2 K), with W the K anchors of successive projections and H their best mixtures.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    n_anchors : int or None
-        The number K. None takes `guessed_number`, and the residual of twice as many anchors: it depends
-        little on their number once there are enough.
-    anchors : array of int, optional
-        In place of those of successive projections.
-
-    Returns
-    -------
-    PenaltyWeight
-        0 where the anchors explain all points.
-
-    Notes
-    -----
-    The authors' code sets twice this weight in an objective without the 1/2, which is the same problem. The
-    row sparsity of the mixtures is close to K, so that this is the paper's ``||X - X C0|| / Phi(C0)`` up to
-    the factor. Above 100 000 points the norm is estimated from so many of them.
-    """
+    """Return ||X - W H|| / (2 K), with W the K anchors of SPA and H the best weights."""
+    # The authors' code sets twice this weight in an objective without the 1/2, which is the same problem. The
+    # row sparsity of the mixtures is close to K, so that this is the paper's ``||X - X C0|| / Phi(C0)`` up to
+    # the factor. Above 100 000 points the norm is estimated from so many of them.
     k = guessed_number(data) if n_anchors is None else n_anchors
     if anchors is None:
         anchors = spa(data, min(2 * k, *data.shape) if n_anchors is None else k).anchors
@@ -85,18 +56,7 @@ def balanced_weight(
 
 
 def guessed_number(data: DataMatrix) -> int:
-    """Guess how many anchors there are, well enough for a weight and for where to look for them.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    int
-        How many picks of successive projections have a residual above half of the second one; at least 1.
-    """
+    """Guess how many anchors there are, well enough for a weight and for where to look for them."""
     most, picks = min(data.shape), FIRST_PICKS
     while True:
         scores = np.asarray(spa(data, min(picks, most)).scores)

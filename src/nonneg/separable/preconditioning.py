@@ -22,34 +22,10 @@ PRECONDITIONERS = ("ellipsoid", "whitening", "spa")
 def preconditioned_spa(
     data: DataMatrix, n_anchors: int, *, preconditioner: str = "ellipsoid", tie_tol: float = TIE_TOL
 ) -> SelectionResult:
-    """Reduce the points to their leading directions, precondition them, and run `spa`.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; signs are free.
-    n_anchors : int
-        How many to pick.
-    preconditioner : {"ellipsoid", "whitening", "spa"}
-        The map: the one that turns the smallest ellipsoid about the points and the origin into a ball (Gillis
-        & Vavasis), the inverse singular values (whitening), or the inverse of the anchors that `spa` finds.
-    tie_tol : float
-        As in `spa`.
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the norms of the residuals after the map. The fact "condition" is that of the map.
-
-    Notes
-    -----
-    The ellipsoid needs the reduced points, n_samples by n_anchors, in this process.
-
-    References
-    ----------
-    .. [1] Gillis & Vavasis (2015), SIAM J. Optimization 25(1).
-    .. [2] Gillis & Ma (2015), SIAM J. Imaging Sciences 8(2), for "whitening" and "spa".
-    """
+    """Reduce the points to their leading directions, precondition them, and run `spa`."""
+    # The ellipsoid needs the reduced points, n_samples by n_anchors, in this process.
+    # Gillis & Vavasis (2015), SIAM J. Optimization 25(1). Gillis & Ma (2015), SIAM J. Imaging Sciences 8(2),
+    # for "whitening" and "spa".
     if preconditioner not in PRECONDITIONERS:
         raise UnknownNameError.of("preconditioner", preconditioner, PRECONDITIONERS)
     k = n_anchors

@@ -19,37 +19,14 @@ from nonneg.separable.spa import squared_row_norms
 
 @dataclass(frozen=True)
 class Prepared:
-    """Points ready for a method, and where they came from.
+    """Points ready for a method, and where they came from."""
 
-    Attributes
-    ----------
-    data : DataMatrix
-        The points.
-    kept : array of int or None
-        The row of X that each point is; None where all are there.
-    facts : dict
-        What each step did, by name.
-    """
-
-    data: DataMatrix
-    kept: IntArray | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    data: DataMatrix  # the points
+    kept: IntArray | None = None  # the row of X that each point is; None where all are there
+    facts: dict[str, Any] = field(default_factory=dict)  # what each step did, by name
 
     def with_rows(self, rows: IntArray, **facts: Any) -> Prepared:
-        """Return the same with some of the points.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their positions among the present ones, rising.
-        **facts : Any
-            What was done.
-
-        Returns
-        -------
-        Prepared
-            All points are kept without a copy.
-        """
+        """Return the same with some of the points."""
         if len(rows) == self.data.shape[0]:
             return Prepared(self.data, self.kept, self.facts | facts)
         kept = rows if self.kept is None else self.kept[rows]
@@ -65,29 +42,7 @@ def prepared(
     centered: bool = False,
     merge: float | None = None,
 ) -> Prepared:
-    """Run the steps that were asked for, in this order.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    energy : float, optional
-        Keep the longest points that together hold this share of the squared norm.
-    normalize : {"l1"}, optional
-        Divide every point by its l1 norm; points of zeros are left out.
-    reduce : int, optional
-        Project the points onto so many leading directions.
-    centered : bool
-        Whether the mean is taken off before the projection (PCA); otherwise the directions are those of the
-        SVD.
-    merge : float, optional
-        Of points that are within this share of the largest norm of one another, keep one.
-
-    Returns
-    -------
-    Prepared
-        The points.
-    """
+    """Run the steps that were asked for, in this order."""
     points = Prepared(data)
     if energy is not None:
         points = keep_energy(points, energy)
@@ -101,20 +56,7 @@ def prepared(
 
 
 def keep_energy(points: Prepared, share: float) -> Prepared:
-    """Keep the longest points that together hold a share of the squared norm.
-
-    Parameters
-    ----------
-    points : Prepared
-        The points.
-    share : float
-        Above 0 and at most 1; 0.99 for community detection.
-
-    Returns
-    -------
-    Prepared
-        In the order of X.
-    """
+    """Keep the longest points that together hold a share of the squared norm."""
     if not 0 < share <= 1:
         raise InvalidParameterError(f"energy must be above 0 and at most 1, for example 0.99. Got {share!r}.")
     squares = _squares(points.data)
@@ -126,20 +68,7 @@ def keep_energy(points: Prepared, share: float) -> Prepared:
 
 
 def normalize_points(points: Prepared, norm: str) -> Prepared:
-    """Divide every point by its l1 norm.
-
-    Parameters
-    ----------
-    points : Prepared
-        The points.
-    norm : {"l1"}
-        Which norm becomes 1.
-
-    Returns
-    -------
-    Prepared
-        Without the points of zeros, which no division brings onto the simplex.
-    """
+    """Divide every point by its l1 norm."""
     if norm != "l1":
         raise InvalidParameterError(f"normalize must be None or 'l1', got {norm!r}.")
     filled = np.flatnonzero(_squares(points.data) > 0)
@@ -151,22 +80,7 @@ def normalize_points(points: Prepared, norm: str) -> Prepared:
 
 
 def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = False) -> Prepared:
-    """Project the points onto their leading directions.
-
-    Parameters
-    ----------
-    points : Prepared
-        The points.
-    n_dimensions : int
-        How many directions; at least as many as there are anchors, in the topic experiments twice as many.
-    centered : bool
-        Whether the mean is taken off first. Convex combinations survive it, cones do not.
-
-    Returns
-    -------
-    Prepared
-        Dense points of signed coordinates.
-    """
+    """Project the points onto their leading directions."""
     largest = min(points.data.shape)
     if not isinstance(n_dimensions, int | np.integer) or not 1 <= n_dimensions <= largest:
         raise InvalidParameterError(
@@ -180,20 +94,7 @@ def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = Fa
 
 
 def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
-    """Keep one of the points that are all but equal.
-
-    Parameters
-    ----------
-    points : Prepared
-        The points, in this process.
-    share : float
-        Points within this share of the largest norm of one another count as equal; above 0.
-
-    Returns
-    -------
-    Prepared
-        The longest point of every group.
-    """
+    """Keep one of the points that are all but equal."""
     if not share > 0:
         raise InvalidParameterError(f"merge must be above 0, for example 0.001. Got {share!r}.")
     host = gathered(points.data)
@@ -204,18 +105,7 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
 
 
 def gathered(data: DataMatrix) -> Any:
-    """Return all points as one dense array of float64 on the host.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        Of few columns.
-
-    Returns
-    -------
-    array of shape (n_samples, n_features)
-        A copy.
-    """
+    """Return all points as one dense array of float64 on the host."""
     _, (parts,) = data.row_pass(_dense_block, n_out=0)
     return np.concatenate(parts, axis=0)
 

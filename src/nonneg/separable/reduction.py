@@ -12,18 +12,7 @@ from nonneg.data.spectral import leading_vectors, to_numpy
 
 
 def mean_row(data: DataMatrix) -> Any:
-    """Return the mean of the data points.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    array of shape (n_features,)
-        Float64, on the host.
-    """
+    """Return the mean of the data points."""
     _, (total,) = data.row_pass(_sum_rows, n_out=0)
     return to_numpy(total)[:, 0] / data.shape[0]
 
@@ -40,24 +29,7 @@ def _device(block: LocalMatrix) -> Any:
 
 
 def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = None) -> DataMatrix:
-    """Return the points (x - offset) basis as a matrix of their own.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    basis : array of shape (n_features, k)
-        On the host.
-    offset : array of shape (n_features,), optional
-        Taken off every point.
-    scale : array of shape (k,), optional
-        Factors of the new coordinates.
-
-    Returns
-    -------
-    DataMatrix
-        Of k columns, dense, in the dtype of the data.
-    """
+    """Return the points (x - offset) basis as a matrix of their own."""
     basis = np.asarray(basis, dtype=np.float64)
     if scale is not None:
         basis = basis * scale
@@ -72,30 +44,10 @@ def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[
 
 
 def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:
-    """Return the leading directions of the points.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        How many.
-    centered : bool
-        Whether the mean is taken off first (PCA); otherwise the right singular vectors of the data.
-
-    Returns
-    -------
-    directions : array of shape (n_features, k)
-        Orthonormal (float64, on the host).
-    mean : array of shape (n_features,) or None
-        What was taken off.
-
-    Notes
-    -----
-    The centred data are never formed. Where the features are few the covariance is decomposed; elsewhere
-    the leading directions are looked for in the span of k + 1 leading singular vectors and the mean, within
-    which they lie wherever the data have no more than k + 1 dimensions.
-    """
+    """Return the leading directions of the points."""
+    # The centred data are never formed. Where the features are few the covariance is decomposed; elsewhere
+    # the leading directions are looked for in the span of k + 1 leading singular vectors and the mean, within
+    # which they lie wherever the data have no more than k + 1 dimensions.
     if not centered:
         return leading_vectors(data, k), None
     mean = mean_row(data)

@@ -134,44 +134,12 @@ METHODS: dict[str, Method] = {
 
 
 def find_method(name: str) -> Method:
-    """Return the method of a name or alias.
-
-    Parameters
-    ----------
-    name : str
-        What the user typed.
-
-    Returns
-    -------
-    Method
-        The entry of the registry.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the near names are said.
-    """
+    """Return the method of a name or alias."""
     return METHODS[method_name(name)]
 
 
 def method_name(name: str) -> str:
-    """Return the registry's name of a method, given that or an alias.
-
-    Parameters
-    ----------
-    name : str
-        What the user typed.
-
-    Returns
-    -------
-    str
-        A key of `METHODS`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the near names are said.
-    """
+    """Return the registry's name of a method, given that or an alias."""
     if isinstance(name, str):
         if name in METHODS:
             return name

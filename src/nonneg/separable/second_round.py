@@ -21,13 +21,7 @@ from nonneg.separable.spa import squared_row_norms
 
 
 class SecondRound:
-    """Checks the anchors of a run, one after another.
-
-    Parameters
-    ----------
-    tie_tol : float
-        Points whose squared distance is within this share of the largest count as tied.
-    """
+    """Checks the anchors of a run, one after another."""
 
     def __init__(self, tie_tol: float) -> None:
         self.tie_tol = tie_tol
@@ -35,30 +29,11 @@ class SecondRound:
         self.reports: list[Any] = []
 
     def listen(self, reports: list[Any]) -> None:
-        """Take what the blocks found in the last pass.
-
-        Parameters
-        ----------
-        reports : list
-            Of `farthest_in_turn`, of all blocks.
-        """
+        """Take what the blocks found in the last pass."""
         self.reports = reports
 
     def prepared(self, rows: list[Array], first: int = 0) -> dict[str, Any]:
-        """Return what a pass needs to know.
-
-        Parameters
-        ----------
-        rows : list of arrays of shape (n_features,)
-            The anchors, at least two, float64.
-        first : int
-            The first anchor that is still to be checked.
-
-        Returns
-        -------
-        dict
-            The keywords of `farthest_in_turn`.
-        """
+        """Return what a pass needs to know."""
         self.rows = list(rows)
         xp = array_namespace(rows[0])
         anchors = xp.stack(rows, axis=0)
@@ -75,22 +50,7 @@ class SecondRound:
         }
 
     def checked(self, data: DataMatrix, anchors: IntArray) -> tuple[IntArray, int]:
-        """Replace each anchor in turn by the point farthest from the span of the others.
-
-        Parameters
-        ----------
-        data : DataMatrix
-            The data, one point a row.
-        anchors : array of int
-            The anchors of the first round.
-
-        Returns
-        -------
-        anchors : array of int
-            After the second.
-        n_passes : int
-            Passes over the data beside the one whose reports have been heard.
-        """
+        """Replace each anchor in turn by the point farthest from the span of the others."""
         anchors = np.array(anchors)
         n_passes = 0
         for turn in range(len(anchors)):
@@ -148,30 +108,7 @@ def farthest_in_turn(
     offsets: Array,
     tie_tol: float,
 ) -> list[dict[int, list[Candidate]]]:
-    """Return, for every anchor, the rows of a block among which the farthest from the others' span is.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    first : int
-        The first anchor to look at.
-    anchors : array of shape (n_anchors, n_features)
-        All of them, float64.
-    basis : array of shape (n_features, n_anchors - 1)
-        Orthonormal, of what they span, seen from the first one.
-    normals : array of shape (n_anchors - 1, n_anchors)
-        For each anchor the unit normal of the span of the others, in the basis.
-    offsets : array of shape (n_anchors,)
-        The product of each normal with the points of that span.
-    tie_tol : float
-        Squared distances within this share of the largest are ties.
-
-    Returns
-    -------
-    list of one dict
-        By the anchor's place, as `best_candidate` takes them.
-    """
+    """Return, for every anchor, the rows of a block among which the farthest from the others' span is."""
     xp = block.xp
     origin = anchors[0, :]
     # The points from which ties are measured: the first of the others.

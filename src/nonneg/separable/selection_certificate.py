@@ -15,20 +15,7 @@ from nonneg.separable.result import SelectionResult
 
 
 def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResult:
-    """Add to the certificate what the method itself has not stated.
-
-    Parameters
-    ----------
-    found : SelectionResult
-        With anchors as rows of `points`.
-    points : DataMatrix
-        The points that the method saw.
-
-    Returns
-    -------
-    SelectionResult
-        With the statements "anchor-margin" or "points-left" and "conditioning".
-    """
+    """Add to the certificate what the method itself has not stated."""
     more: list[Statement] = []
     if found.row_maxima is not None and "anchor-margin" not in found.certificate:
         more.append(margin_statement(found.row_maxima, found.anchors))
@@ -40,19 +27,7 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
 
 
 def span_statement(anchors: FloatArray) -> Statement:
-    """State how far every anchor is from the others, without a least-squares problem for each.
-
-    Parameters
-    ----------
-    anchors : array of shape (k, n_features)
-        One anchor a row.
-
-    Returns
-    -------
-    Statement
-        Holds if the distance from the affine span of the others, a lower bound of that from their hull, is
-        above rounding.
-    """
+    """State how far every anchor is from the others, without a least-squares problem for each."""
     longest = float(np.max(np.linalg.norm(anchors, axis=1)))
     distance = span_distance(anchors)
     sentence = (
@@ -66,18 +41,7 @@ def span_statement(anchors: FloatArray) -> Statement:
 
 
 def span_distance(points: FloatArray) -> float:
-    """Return the smallest distance of a point from the affine span of the others.
-
-    Parameters
-    ----------
-    points : array of shape (k, n_features)
-        One point a row.
-
-    Returns
-    -------
-    float
-        The length of the point where there is one; 0 where one lies in the span of the others.
-    """
+    """Return the smallest distance of a point from the affine span of the others."""
     points = np.asarray(points, dtype=np.float64)
     k, m = points.shape
     if k == 1:
@@ -94,22 +58,7 @@ def span_distance(points: FloatArray) -> float:
 
 
 def left_statement(first: float, last: float, left: float) -> Statement:
-    """State what the picks of a greedy method leave unexplained.
-
-    Parameters
-    ----------
-    first : float
-        The score of the first pick: the largest distance before there were any.
-    last : float
-        The score of the last pick.
-    left : float
-        The largest distance of a point from what the picks explain.
-
-    Returns
-    -------
-    Statement
-        Holds if no point is left above rounding: then the data are separable with these anchors.
-    """
+    """State what the picks of a greedy method leave unexplained."""
     share = left / first if first > 0 else 0.0
     sentence = (
         f"The point that the anchors explain worst is {left:.4g} away, {share:.3g} times the largest "

@@ -27,52 +27,28 @@ from nonneg.losses.tensor_row_sparsity import tensor_row_sparsity
 
 @dataclass(frozen=True)
 class FrankWolfeIterate:
-    """Coefficients, residuals and what the oracle said of them; flat, so that it can be saved.
+    """Coefficients, residuals and what the oracle said of them; flat, so that it can be saved."""
 
-    The lists and what is known of rows and columns are NumPy arrays, or PyTorch tensors on the GPU where the
-    points are, for open-loop steps of all columns (`placed`).
+    # The lists and what is known of rows and columns are NumPy arrays, or PyTorch tensors on the GPU where
+    # the points are, for open-loop steps of all columns (`placed`).
 
-    Attributes
-    ----------
-    rows, weights, counts, total : array, array, array, float
-        The coefficients, as in `SparseColumns`.
-    row_max, row_count : array of shape (n_points,)
-        The largest weight and the number of entries of every row.
-    residual : array of float64 of shape (n_points, n_features)
-        One row a column of XC - X, where the points are.
-    t : int
-        The iteration, from which an open-loop step is made.
-    chosen : array of int64 of shape (n_points,) or None
-        The oracle's answer: the vertex of every column. None before it was asked.
-    column_gaps : array of float64 of shape (n_points,) or None
-        The part of each column in the gap.
-    active : array of bool of shape (n_points,) or None
-        Columns that still move, where some are skipped.
-    gap : float
-        Their sum: the objective is at most so much above its minimum. NaN where columns were skipped.
-    loss : float
-        The objective.
-    largest_residual : float
-        The longest residual.
-    anchors : array of int or None
-        The rows with the largest maxima, where they are watched.
-    """
-
-    rows: IntArray
+    rows: IntArray  # the coefficients, as in `SparseColumns`
     weights: Any
     counts: IntArray
     total: float
-    row_max: Any
+    row_max: Any  # the largest weight and the number of entries of every row
     row_count: IntArray
-    residual: Array
-    t: int = 0
+    residual: Array  # one row a column of XC - X, where the points are
+    t: int = 0  # the iteration, from which an open-loop step is made
+    # The oracle's answer: the vertex of every column. None before it was asked.
     chosen: IntArray | None = None
-    column_gaps: FloatArray | None = None
-    active: Any = None
+    column_gaps: FloatArray | None = None  # the part of each column in the gap
+    active: Any = None  # columns that still move, where some are skipped
+    # Their sum: the objective is at most so much above its minimum. NaN where columns were skipped.
     gap: float = float("nan")
-    loss: float = float("nan")
-    largest_residual: float = float("nan")
-    anchors: IntArray | None = None
+    loss: float = float("nan")  # the objective
+    largest_residual: float = float("nan")  # the longest residual
+    anchors: IntArray | None = None  # the rows with the largest maxima, where they are watched
 
     @property
     def columns(self) -> SparseColumns:
@@ -97,18 +73,7 @@ class FrankWolfeIterate:
         return replace(self, **{name: to_numpy(of) for name, of in lists.items() if of is not None})
 
     def changed(self, **fields: Any) -> FrankWolfeIterate:
-        """Return the iterate with some fields replaced.
-
-        Parameters
-        ----------
-        **fields : Any
-            New values by name.
-
-        Returns
-        -------
-        FrankWolfeIterate
-            Another one. `dataclasses.replace` sets field after field, in a hundredth of a small iteration.
-        """
+        """Return the iterate with some fields replaced."""
         new = object.__new__(FrankWolfeIterate)
         new.__dict__.update(self.__dict__, **fields)
         return new
@@ -121,71 +86,25 @@ class FrankWolfeIterate:
 
 @dataclass(frozen=True)
 class SelfDictionary:
-    """The problem at given data, weight and smoothing.
+    """The problem at given data, weight and smoothing."""
 
-    Attributes
-    ----------
-    dictionary : Dictionary
-        The data points.
-    lam : float
-        Weight of the row sparsity.
-    mu : float
-        Its smoothing.
-    gap_tol : float
-        The gap that is good enough; columns whose part is below their share of it may be skipped.
-    skip : bool
-        Whether they are.
-    """
-
-    dictionary: Dictionary
-    lam: float
-    mu: float
+    dictionary: Dictionary  # the data points
+    lam: float  # weight of the row sparsity
+    mu: float  # its smoothing
+    # The gap that is good enough; columns whose part is below their share of it may be skipped.
     gap_tol: float = 0.0
-    skip: bool = False
+    skip: bool = False  # whether they are
 
     @classmethod
     def of(cls, data: LocalMatrix, lam: float, mu: float, **options: Any) -> SelfDictionary:
-        """Return the problem of a local matrix.
-
-        Parameters
-        ----------
-        data : LocalMatrix
-            The data, one point a row.
-        lam, mu : float
-            Weight and smoothing of the row sparsity.
-        **options : Any
-            Further attributes.
-
-        Returns
-        -------
-        SelfDictionary
-            Dense and sparse host data and host tensors are not copied.
-        """
+        """Return the problem of a local matrix."""
         points = data.csr if data.kind == "sparse" else data.array  # type: ignore[attr-defined]
         return cls(dictionary_of(points), lam, mu, **options)
 
     def start(
         self, columns: SparseColumns, t: int = 0, residual: Array | None = None, *, placed: bool = False
     ) -> FrankWolfeIterate:
-        """Return the first iterate.
-
-        Parameters
-        ----------
-        columns : SparseColumns
-            The coefficients.
-        t : int
-            The iteration to begin with.
-        residual : array of float64 of shape (n_points, n_features), optional
-            Their residuals, where they are known.
-        placed : bool
-            Whether the lists are to be tensors where the points are: PyTorch's, for open-loop steps alone,
-            without `skip`.
-
-        Returns
-        -------
-        FrankWolfeIterate
-            Not answered yet.
-        """
+        """Return the first iterate."""
         row_max, row_count = row_facts(columns)
         if residual is None:
             residual = residuals_of(self.dictionary, columns)
@@ -205,35 +124,11 @@ class SelfDictionary:
         )
 
     def sparsity(self, state: FrankWolfeIterate) -> RowSparsity:
-        """Evaluate the row sparsity at an iterate.
-
-        Parameters
-        ----------
-        state : FrankWolfeIterate
-            Where.
-
-        Returns
-        -------
-        RowSparsity
-            Value and slope.
-        """
+        """Evaluate the row sparsity at an iterate."""
         return row_sparsity(state.columns, self.mu, row_max=state.row_max, row_count=state.row_count)
 
     def answer(self, state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
-        """Ask for the best vertex of every column, and measure gap and objective.
-
-        Parameters
-        ----------
-        state : FrankWolfeIterate
-            Where.
-
-        Returns
-        -------
-        state : FrankWolfeIterate
-            Answered.
-        measures : mapping
-            "loss", "gap", "largest_residual" and "entries" at this iterate.
-        """
+        """Ask for the best vertex of every column, and measure gap and objective."""
         if state.placed:
             return self._answer_there(state)
         sparsity = self.sparsity(state)
@@ -284,18 +179,7 @@ class SelfDictionary:
         return replace(state, chosen=chosen, column_gaps=gaps, **found), measures
 
     def complete(self, state: FrankWolfeIterate) -> FrankWolfeIterate:
-        """Return the iterate with the gap of all columns, where some were skipped.
-
-        Parameters
-        ----------
-        state : FrankWolfeIterate
-            Answered.
-
-        Returns
-        -------
-        FrankWolfeIterate
-            With a gap that bounds the distance from the optimum.
-        """
+        """Return the iterate with the gap of all columns, where some were skipped."""
         if not math.isnan(state.gap):
             return state
         return self.answer(replace(state, chosen=None))[0]

@@ -16,31 +16,11 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms
 
 
 def snpa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
-    """Pick the points farthest from the convex hull of the picks and the origin, one after another.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; signs are free.
-    n_anchors : int
-        How many to pick; may exceed the rank of the data, where the hull has more corners.
-    tie_tol : float
-        As in `spa`.
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the norms of the residuals.
-
-    Notes
-    -----
-    One pass over the data an anchor, one product with a vector; then every point's weights, nonnegative with
-    a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a simplex).
-
-    References
-    ----------
-    .. [1] Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
-    """
+    """Pick the points farthest from the convex hull of the picks and the origin, one after another."""
+    # One pass over the data an anchor, one product with a vector; then every point's weights, nonnegative
+    # with a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a
+    # simplex).
+    # Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
     return pursue(data, n_anchors, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data))
 
 

@@ -16,53 +16,19 @@ TIE_TOL = 1e-6
 
 
 def spa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
-    """Pick the points with the longest residual, one after another.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; signs are free.
-    n_anchors : int
-        How many to pick.
-    tie_tol : float
-        Points whose squared residual is within this share of the largest count as tied; the one with the
-        largest norm wins, of equal ones the lowest index. 0 leaves ties to residuals that are equal.
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the norms of the residuals. Fewer anchors than asked where the picked ones span the
-        data.
-
-    Notes
-    -----
-    One pass over the data an anchor, one product with a vector. The squared norms are updated in float64 by
-    ``||r||^2 - (x'q)^2`` with q of length one. Where that difference has lost the digits that the choice
-    needs, the candidates' residuals are formed anew.
-
-    References
-    ----------
-    .. [1] Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2).
-    .. [2] Gillis & Vavasis (2014), IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
-    """
+    """Pick the points with the longest residual, one after another."""
+    # One pass over the data an anchor, one product with a vector. The squared norms are updated in float64 by
+    # ``||r||^2 - (x'q)^2`` with q of length one. Where that difference has lost the digits that the choice
+    # needs, the candidates' residuals are formed anew.
+    # Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014),
+    # IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
     return pursue(
         data, n_anchors, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
     )
 
 
 def projection_rule(tie_tol: float) -> GreedyRule:
-    """Return the rule of successive projections.
-
-    Parameters
-    ----------
-    tie_tol : float
-        See `spa`.
-
-    Returns
-    -------
-    GreedyRule
-        For one run.
-    """
+    """Return the rule of successive projections."""
     basis = GrowingBasis()
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
@@ -73,18 +39,7 @@ def projection_rule(tie_tol: float) -> GreedyRule:
 
 
 def squared_row_norms(block: LocalMatrix) -> Array:
-    """Return the squared norms of a block's rows, in float64.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        Accumulated in float64.
-    """
+    """Return the squared norms of a block's rows, in float64."""
     xp = block.xp
     if block.kind == "sparse":
         squares = block.csr.copy()  # type: ignore[attr-defined]
@@ -125,20 +80,7 @@ def _projected(
 
 
 def squares_outside(rows: Array, basis: Array) -> Array:
-    """Return the squared distances of points from a subspace.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features)
-        The points, float64.
-    basis : array of shape (n_features, k)
-        Orthonormal.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        Formed from the residuals themselves.
-    """
+    """Return the squared distances of points from a subspace."""
     for _ in range(2):
         rows = rows - (rows @ basis) @ basis.T
     return array_namespace(rows).sum(rows * rows, axis=1)

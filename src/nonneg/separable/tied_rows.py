@@ -20,35 +20,10 @@ SAME_DISTANCE, NO_DISTANCE = 1e-6, 1e-7
 def untied_rows(
     data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int, ties: str
 ) -> tuple[IntArray, int]:
-    """Return the rows with the largest maxima, different points, with a rule for the last places.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The points.
-    rows : array of int
-        Candidates, the largest maximum first, of equal ones the lowest index.
-    maxima : array
-        The maxima of these rows.
-    n_wanted : int
-        How many.
-    ties : {"farthest", "first"}
-        Which of the rows with equal maxima take the last places: one after another the point farthest from
-        the mixtures of those already taken, or the lowest index.
-
-    Returns
-    -------
-    rows : array of int
-        In the order of the candidates; fewer where they do not suffice.
-    n_tied : int
-        How many rows competed for the last places; 0 where there was no tie.
-
-    Notes
-    -----
-    The open-loop weights are whole numbers: points that are represented by themselves from the same iteration
-    on have the same maximum to the last digit, and on word correlations the last anchors lie in such a tie
-    more often than not. Twins, which the lowest index may take together, are no distance apart.
-    """
+    """Return the rows with the largest maxima, different points, with a rule for the last places."""
+    # The open-loop weights are whole numbers: points that are represented by themselves from the same
+    # iteration on have the same maximum to the last digit, and on word correlations the last anchors lie in
+    # such a tie more often than not. Twins, which the lowest index may take together, are no distance apart.
     found: IntArray = np.empty(0, dtype=np.intp)
     start = n_tied = 0
     while start < len(rows) and len(found) < n_wanted:

@@ -19,34 +19,9 @@ from nonneg.separable.result import SelectionResult
 
 
 def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed = None) -> SelectionResult:
-    """Pick extreme points along random directions orthogonal to the picks.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; signs are free.
-    n_anchors : int
-        How many to pick.
-    snr : float, optional
-        The signal-to-noise ratio in dB; estimated from the data by default. Above 15 dB plus that of the
-        number of anchors the points are projected onto the leading singular vectors and scaled onto a plane,
-        below it onto the principal components.
-    rng : None, int, Generator, RandomState or SeedSequence
-        The directions.
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the absolute products with the random directions.
-
-    Notes
-    -----
-    One pass over the reduced points an anchor.
-
-    References
-    ----------
-    .. [1] Nascimento & Dias (2005), IEEE Trans. Geosci. Remote Sens. 43(4), Algorithm 1.
-    """
+    """Pick extreme points along random directions orthogonal to the picks."""
+    # One pass over the reduced points an anchor.
+    # Nascimento & Dias (2005), IEEE Trans. Geosci. Remote Sens. 43(4), Algorithm 1.
     k = n_anchors
     draws = generator(rng)
     estimate = _signal_to_noise(data, k) if snr is None else float(snr)

@@ -25,37 +25,14 @@ LONGEST_EXACT = 60_000
 
 @dataclass(frozen=True)
 class Start:
-    """Coefficients to start from.
+    """Coefficients to start from."""
 
-    Attributes
-    ----------
-    coefficients : scipy.sparse array of shape (n_points, n_points) or None
-        The paper's C; None is a cold start.
-    anchors : array of int or None
-        The points they were made of.
-    """
-
-    coefficients: Any = None
-    anchors: IntArray | None = None
+    coefficients: Any = None  # the paper's C; None is a cold start
+    anchors: IntArray | None = None  # the points they were made of
 
 
 def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
-    """Read what a user gave as `init`.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    init : None, str, array of int, matrix or SelectionResult
-        Nothing, the name of a method that finds anchors, anchors, or the coefficients themselves.
-    n_anchors : int or None
-        How many anchors a named method looks for.
-
-    Returns
-    -------
-    Start
-        Columns sum to one.
-    """
+    """Read what a user gave as `init`."""
     if init is None:
         return Start()
     if isinstance(init, str):
@@ -78,26 +55,10 @@ def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
 
 
 def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
-    """Return the coefficients that write every point as its best mixture of some of them.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    anchors : array of int
-        Rows of the data.
-
-    Returns
-    -------
-    Start
-        Zero in all other rows. An anchor, and a point equal to one, is that anchor with weight one.
-
-    Notes
-    -----
-    Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
-    error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
-    differ from there on.
-    """
+    """Return the coefficients that write every point as its best mixture of some of them."""
+    # Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
+    # error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
+    # differ from there on.
     corners = to_numpy(data.take_rows(anchors))
     mixtures = to_numpy(_home(anchor_weights(data, corners, sum_to_one=True)))
     mixtures = mixtures.astype(np.float64) / mixtures.sum(axis=1, keepdims=True, dtype=np.float64)
@@ -128,25 +89,7 @@ def _home(array: Any) -> Any:
 
 
 def checked_anchors(init: Any, n_points: int) -> IntArray:
-    """Return anchors that a user named, or refuse them.
-
-    Parameters
-    ----------
-    init : array-like of int
-        The indices.
-    n_points : int
-        How many points there are.
-
-    Returns
-    -------
-    array of int
-        Every point at most once.
-
-    Raises
-    ------
-    InvalidParameterError
-        If these are no indices of points, or one is there twice.
-    """
+    """Return anchors that a user named, or refuse them."""
     anchors = np.asarray(init)
     if anchors.ndim != 1 or anchors.size == 0 or anchors.dtype.kind not in "iu":
         raise InvalidParameterError(
@@ -163,29 +106,7 @@ def checked_anchors(init: Any, n_points: int) -> IntArray:
 
 
 def checked_coefficients(init: Any, n_points: int, kept: IntArray | None = None) -> Any:
-    """Return coefficients that a user gave, or refuse them.
-
-    Parameters
-    ----------
-    init : matrix
-        The paper's C, one column a point.
-    n_points : int
-        How many points there are.
-    kept : array of int, optional
-        The points that are looked at; by default all.
-
-    Returns
-    -------
-    scipy.sparse array
-        The rows and columns of these points.
-
-    Raises
-    ------
-    ShapeError
-        If the shape is not that of all points.
-    InvalidParameterError
-        If an entry is negative or not finite, or a column does not sum to one.
-    """
+    """Return coefficients that a user gave, or refuse them."""
     if tuple(init.shape) != (n_points, n_points):
         raise ShapeError(
             f"Coefficients to start from must be {n_points} x {n_points}, one column a point; got "
@@ -209,23 +130,7 @@ def checked_coefficients(init: Any, n_points: int, kept: IntArray | None = None)
 
 
 def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
-    """Return the iteration t from which a warm start goes on.
-
-    Parameters
-    ----------
-    rule : {"paper", "authors"} or int
-        "paper" is 1 / RMSE rounded, with RMSE the root of ||X - XC||_F^2 / N; "authors" has the spectral
-        norm in place of Frobenius' and drops the fraction, as their code does. A number is taken as it is.
-    residual : array of shape (n_points, n_features)
-        The rows of (XC - X)'.
-    xp : namespace
-        Of the residual, where that is no NumPy array.
-
-    Returns
-    -------
-    int
-        At least 1: with 0 the first step would forget the start. Both rules depend on the unit of the data.
-    """
+    """Return the iteration t from which a warm start goes on."""
     n = residual.shape[0]
     # The residuals of tensors on the host are NumPy's.
     xp = np if isinstance(residual, np.ndarray) else xp
@@ -246,22 +151,7 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
 
 
 def start_columns(start: Start, n_points: int, *, exact: bool) -> SparseColumns:
-    """Return the first coefficients as lists.
-
-    Parameters
-    ----------
-    start : Start
-        The coefficients.
-    n_points : int
-        The number of points.
-    exact : bool
-        Whether weights from a cold start are to be whole numbers.
-
-    Returns
-    -------
-    SparseColumns
-        With float weights of total 1 where coefficients were given.
-    """
+    """Return the first coefficients as lists."""
     if start.coefficients is None:
         return no_entries(n_points, exact=exact)
     return columns_of(start.coefficients)
@@ -269,40 +159,17 @@ def start_columns(start: Start, n_points: int, *, exact: bool) -> SparseColumns:
 
 @dataclass(frozen=True)
 class StartCondition:
-    """Whether Proposition 1's condition (23) holds of a start.
+    """Whether Proposition 1's condition (23) holds of a start."""
 
-    Attributes
-    ----------
-    holds : bool
-        Whether some row of an anchor has two entries whose difference, times t(t+1)/2, is not whole.
-    row : int or None
-        Such a row.
-    xi : float or None
-        The smallest distance of such a difference from a whole number, over the rows of the anchors.
-    """
-
+    # Whether some row of an anchor has two entries whose difference, times t(t+1)/2, is not whole.
     holds: bool
-    row: int | None
+    row: int | None  # such a row
+    # The smallest distance of such a difference from a whole number, over the rows of the anchors.
     xi: float | None
 
 
 def start_condition(columns: SparseColumns, t: int, anchors: IntArray) -> StartCondition:
-    """Check (23) of Proposition 1: then the rows stay different from constants for all iterations.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        The start.
-    t : int
-        The iteration from which it goes on, at least 1.
-    anchors : array of int
-        The rows to look at; the proposition speaks of the true anchors.
-
-    Returns
-    -------
-    StartCondition
-        Differences within 1e-9 of a whole number count as whole.
-    """
+    """Check (23) of Proposition 1: then the rows stay different from constants for all iterations."""
     rows = columns.as_csc().tocsr()
     scale, n = t * (t + 1) / 2, columns.n_columns
     found, xi = None, None

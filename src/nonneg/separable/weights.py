@@ -15,22 +15,7 @@ SUM_TOL = 1e-6
 
 
 def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> LeftArray:
-    """Return the weights W >= 0 that bring W H closest to the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row.
-    components : array of shape (k, n_features)
-        The anchors H, in any namespace.
-    sum_to_one : bool
-        Whether the weights of a point sum to one; otherwise they are only nonnegative.
-
-    Returns
-    -------
-    left-like array of shape (n_samples, k)
-        Held where the data are. Each row solves its own problem and depends on no other.
-    """
+    """Return the weights W >= 0 that bring W H closest to the data."""
     host = to_numpy(components)
     if not sum_to_one:
         (weights,), _ = data.row_pass(_nonnegative, right=data.place(host.T))
@@ -58,18 +43,7 @@ def _on_simplex(
 
 
 def rows_sum_to_one(data: DataMatrix) -> bool:
-    """Tell whether the entries of every point sum to one.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-
-    Returns
-    -------
-    bool
-        True if all sums are within 1e-6 of one.
-    """
+    """Tell whether the entries of every point sum to one."""
     _, (worst,) = data.row_pass(_worst_sum, n_out=0)
     return max(worst) <= SUM_TOL
 

@@ -40,44 +40,18 @@ FORESEEN_FROM = 1 << 16
 
 
 def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
-    """Pick extreme rays of the cone of the data, one after another.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point a row; points need not sum to one. Nonnegative, or their projections (points on
-        the far side of the plane across the mean are no candidates).
-    n_anchors : int
-        How many to pick.
-    variant : {"max", "rand"}
-        Which point's residual gives the direction: the longest one, or that of a point drawn at random among
-        those that are not explained.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For "rand".
-
-    Returns
-    -------
-    SelectionResult
-        The scores are the norms of the residuals that gave the directions.
-
-    Notes
-    -----
-    With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the point
-    x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are negative). The
-    fits are exact, in Gram form. The paper's third variant ("dist") compares all pairs of points, and is left
-    out for that reason.
-
-    One pass over the data an anchor, and two to begin with. The pass that updates the fits after a pick also
-    looks for the next ray, along the residual of the point that will be the worst explained one: of the
-    points that the pass before found hardest to explain with that pick, the worst. Where another point turns
-    out worse, or the variant's draws all fail, a further pass looks along its residual, so that guesses cost
-    time but never change a pick. Small data in this process are not guessed about, since a second pass is
-    quicker there. `n_passes` of the result counts all of them.
-
-    References
-    ----------
-    .. [1] Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max" and "rand".
-    """
+    """Pick extreme rays of the cone of the data, one after another."""
+    # With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the
+    # point x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are
+    # negative). The fits are exact, in Gram form. The paper's third variant ("dist") compares all pairs of
+    # points, and is left out for that reason.
+    # One pass over the data an anchor, and two to begin with. The pass that updates the fits after a pick
+    # also looks for the next ray, along the residual of the point that will be the worst explained one: of
+    # the points that the pass before found hardest to explain with that pick, the worst. Where another point
+    # turns out worse, or the variant's draws all fail, a further pass looks along its residual, so that
+    # guesses cost time but never change a pick. Small data in this process are not guessed about, since a
+    # second pass is quicker there. `n_passes` of the result counts all of them.
+    # Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max" and "rand".
     if variant not in VARIANTS:
         raise UnknownNameError.of("variant", variant, VARIANTS)
     hunt = _Hunt(data, n_anchors, generator(rng) if variant == "rand" else None)

@@ -22,62 +22,27 @@ SAMPLE = 4096
 
 @dataclass(frozen=True)
 class Search:
-    """Where a pass looks for the next ray.
+    """Where a pass looks for the next ray."""
 
-    Attributes
-    ----------
-    directions : array of shape (n_features, n_directions)
-        Residuals of the points that are expected to be the worst explained ones, the likeliest first.
-    heights : array of shape (n_features,)
-        The plane in which rays are compared.
-    slopes : array of shape (n_rays,)
-        The products of the picked rays with the first direction.
-    n_rows : int
-        How many data points of a block are brought home for the next such guess.
-    """
-
+    # Residuals of the points that are expected to be the worst explained ones, the likeliest first.
     directions: Array
-    heights: Any
-    slopes: Array
-    n_rows: int
+    heights: Any  # the plane in which rays are compared
+    slopes: Array  # the products of the picked rays with the first direction
+    n_rows: int  # how many data points of a block are brought home for the next such guess
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a block found.
+    """What a block found."""
 
-    Attributes
-    ----------
-    size : int
-        Its number of rows.
-    rays : list of lists
-        For every direction the block's extreme ray, as `best_candidate` takes it.
-    places : list of int
-        Rows that may be the worst explained ones after the next pick.
-    rows : array
-        These rows.
-    """
-
-    size: int
-    rays: list[list[Candidate]]
-    places: list[int]
-    rows: Array
+    size: int  # its number of rows
+    rays: list[list[Candidate]]  # for every direction the block's extreme ray, as `best_candidate` takes it
+    places: list[int]  # rows that may be the worst explained ones after the next pick
+    rows: Array  # these rows
 
 
 def begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array, list[float]]:
-    """Return what is kept beside a block, the scores, and the block's smallest entry.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-
-    Returns
-    -------
-    tuple
-        Kept: squared norms, squared residuals, products with the picks, weights; the latter two without a
-        column.
-    """
+    """Return what is kept beside a block, the scores, and the block's smallest entry."""
     xp = block.xp
     squares = squared_row_norms(block)
     nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
@@ -94,24 +59,7 @@ def advance(
     rays: Array,
     search: Search | None,
 ) -> tuple[tuple[Array, ...], Array, list[Report]]:
-    """Take a new ray into account and look for the next one.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    original, left, products, weights : array
-        What is kept.
-    rays : array of shape (n_rays, n_features)
-        The picks, float64, the new one last.
-    search : Search or None
-        Where to look; None after the last pick.
-
-    Returns
-    -------
-    tuple
-        What is kept, the squared residuals, and what was found.
-    """
+    """Take a new ray into account and look for the next one."""
     xp = block.xp
     k = rays.shape[0]
     # One product with the data: the new ray, then what the search asks for.
@@ -174,42 +122,12 @@ def _fitted(
 def look(
     block: LocalMatrix, original: Array, left: Array, products: Array, weights: Array, *, search: Search
 ) -> tuple[tuple[()], tuple[list[Report]]]:
-    """Look for the next ray only: for a direction that was not foreseen.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    original, left, products, weights : array
-        What is kept.
-    search : Search
-        Where to look.
-
-    Returns
-    -------
-    tuple
-        For `row_pass`.
-    """
+    """Look for the next ray only: for a direction that was not foreseen."""
     return (), ([_report(block, left[:, 0], weights, block.times(_columns(block, search)), search)],)
 
 
 def residuals(rows: Array, rays: Array, gram: Array) -> Array:
-    """Return what nonnegative combinations of the rays leave of data points.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features)
-        The points, float64.
-    rays : array of shape (n_rays, n_features)
-        The picks, float64.
-    gram : array of shape (n_rays, n_rays)
-        Their products.
-
-    Returns
-    -------
-    array of shape (n_rows, n_features)
-        Formed from the points themselves.
-    """
+    """Return what nonnegative combinations of the rays leave of data points."""
     return rows - nonnegative_least_squares(SharedGram(gram), rows @ rays.T) @ rays
 
 

@@ -33,50 +33,21 @@ GROWTH, CEILING_GROWTH, DECAY, MAX_RESTARTS = 1.05, 1.01, 1.5, 4
 
 @dataclass(frozen=True)
 class AlternatingState:
-    """The accepted pair, and what extrapolation remembers.
+    """The accepted pair, and what extrapolation remembers."""
 
-    Parameters
-    ----------
-    W, B : array
-        The accepted factors; X is about W B'.
-    W_plain, B_plain : array or None
-        The last factors before extrapolation.
-    B_next : array or None
-        The extrapolated right factor with which the next iteration begins.
-    loss : float
-        Of the accepted pair.
-    momentum, ceiling : float
-        Share of the last change that is added again, and its present limit.
-    restarts : int
-        Rejected extrapolations in a row.
-    """
-
-    W: LeftArray
+    W: LeftArray  # the accepted factors; X is about W B'
     B: Array
-    W_plain: LeftArray | None = None
+    W_plain: LeftArray | None = None  # the last factors before extrapolation
     B_plain: Array | None = None
-    B_next: Array | None = None
-    loss: float = float("inf")
-    momentum: float = 0.5
+    B_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    loss: float = float("inf")  # of the accepted pair
+    momentum: float = 0.5  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
-    restarts: int = 0
+    restarts: int = 0  # rejected extrapolations in a row
 
 
 def extrapolated(new: Array, old: Array, momentum: float) -> Array:
-    """Return max(new + momentum (new - old), 0).
-
-    Parameters
-    ----------
-    new, old : array
-        The last two iterates.
-    momentum : float
-        How far to go on.
-
-    Returns
-    -------
-    array
-        Nonnegative.
-    """
+    """Return max(new + momentum (new - old), 0)."""
     xp = array_namespace(new)
     out = new - old
     out *= momentum
@@ -85,18 +56,7 @@ def extrapolated(new: Array, old: Array, momentum: float) -> Array:
 
 
 def dot(left: Array, right: Array) -> float:
-    """Return the sum of the products of the entries, accumulated in float64.
-
-    Parameters
-    ----------
-    left, right : array
-        Of one shape.
-
-    Returns
-    -------
-    float
-        The sum.
-    """
+    """Return the sum of the products of the entries, accumulated in float64."""
     xp = array_namespace(left)
     if isinstance(left, np.ndarray) and left.dtype == np.float64:
         return float(np.vdot(left, right))
@@ -104,18 +64,7 @@ def dot(left: Array, right: Array) -> float:
 
 
 def rounding(cross: Array) -> Any:
-    """Return what rounding alone adds to the violation, so that an optimum has none.
-
-    Parameters
-    ----------
-    cross : array
-        The products with the data.
-
-    Returns
-    -------
-    0-d array
-        A few units in the last place of each slope.
-    """
+    """Return what rounding alone adds to the violation, so that an optimum has none."""
     xp = array_namespace(cross)
     return 8 * float(xp.finfo(cross.dtype).eps) * xp.sum(xp.abs(cross))
 
@@ -131,32 +80,7 @@ def left_half(
     penalties: Penalties,
     momentum: float,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Update the rows of a block and return what the other half needs.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        Rows of the data.
-    W, W_plain : array
-        Their rows of the left factor, and of the one before extrapolation.
-    B : array
-        The right factor.
-    gram : Gram or None
-        Its Gram matrix; None where each row has its own.
-    update : callable
-        The inner update.
-    penalties : Penalties
-        L1 and L2.
-    momentum : float
-        0 extrapolates nothing.
-
-    Returns
-    -------
-    rows : tuple of array
-        The new rows, and their extrapolation where there is momentum.
-    sums : tuple
-        Violation, Gram matrix, cross products and penalty, for the right half.
-    """
+    """Update the rows of a block and return what the other half needs."""
     system = (block.left_gram(B) if gram is None else gram).plus_ridge(penalties.l2_W)
     cross = block.times(B)
     if penalties.l1_W:
@@ -181,25 +105,13 @@ def left_half(
 
 @dataclass(frozen=True)
 class AlternatingProblem:
-    """Data, updates and penalties: all that a step needs beside its state.
+    """Data, updates and penalties: all that a step needs beside its state."""
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    left_update, right_update : callable
-        The inner updates of W and of B.
-    penalties : Penalties
-        L1 and L2.
-    squared_norm : float
-        Of the data.
-    """
-
-    data: DataMatrix
-    left_update: Update
+    data: DataMatrix  # the data
+    left_update: Update  # the inner updates of W and of B
     right_update: Update
-    penalties: Penalties
-    squared_norm: float
+    penalties: Penalties  # L1 and L2
+    squared_norm: float  # of the data
 
     @property
     def slack(self) -> float:
@@ -208,22 +120,7 @@ class AlternatingProblem:
         return small * 0.5 * self.squared_norm
 
     def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
-        """Do one iteration.
-
-        Parameters
-        ----------
-        state : AlternatingState
-            Where it begins.
-        momentum : float
-            0 makes it a plain step from the accepted pair.
-
-        Returns
-        -------
-        state : AlternatingState
-            The new pair, whatever its loss.
-        violation : float
-            Of the optimality conditions, met on the way.
-        """
+        """Do one iteration."""
         B = state.B_next if momentum and state.B_next is not None else state.B
         lefts = (state.W, state.W_plain) if momentum else (state.W,)
         shared_gram = None if self.data.has_missing else kernels.SharedGram(B.T @ B)
@@ -256,20 +153,7 @@ class AlternatingProblem:
         return state, max(float(violation), 0.0) + max(float(violation_B), 0.0)
 
     def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
-        """Do one iteration that does not raise the loss.
-
-        Parameters
-        ----------
-        state : AlternatingState
-            The accepted pair.
-
-        Returns
-        -------
-        state : AlternatingState
-            The next accepted pair.
-        measures : dict
-            Loss and violation.
-        """
+        """Do one iteration that does not raise the loss."""
         before = state
         # The first step has nothing to extrapolate from.
         momentum = state.momentum if state.W_plain is not None else 0.0
@@ -303,28 +187,7 @@ def alternate(
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Run[AlternatingState]:
-    """Run the engine.
-
-    Parameters
-    ----------
-    problem : AlternatingProblem
-        What to solve.
-    W, B : array
-        The start; not changed.
-    momentum : float
-        The first extrapolation; 0 turns it off for the whole run.
-    max_iter : int
-        At most so many iterations.
-    stop : callable
-        The stopping rule.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-    """
+    """Run the engine."""
     state = AlternatingState(W, B, momentum=momentum)
     with single_threaded_blas():
         return iterate(

@@ -30,46 +30,10 @@ def anls(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W B'||^2 + penalties, one factor exactly at a time.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X.
-    W, B : array
-        The start; not changed.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        Always 2; here so that all solvers take the same arguments.
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        Stop when the sum of the absolute projected gradients, met during an iteration, has fallen to
-        this share of its first value.
-    free : array of int, optional
-        The components of B that may change; all by default.
-    momentum : float
-        The first extrapolation between iterations; 0 for none, which is the published method.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-    **options : Any
-        Ignored.
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    An iteration costs two products with the data and O(k^3) a row and exchange of supports. It pays
-    on tall, narrow data, where the products are cheap and coordinate descent crawls.
-
-    References
-    ----------
-    .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 2.
-    """
+    """Minimise 0.5 ||X - W B'||^2 + penalties, one factor exactly at a time."""
+    # An iteration costs two products with the data and O(k^3) a row and exchange of supports. It pays on
+    # tall, narrow data, where the products are cheap and coordinate descent crawls.
+    # Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 2.
     k = B.shape[1]
     free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
     problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties, data.squared_norm())

@@ -43,34 +43,7 @@ def encode_beta(
     start: LeftArray | None = None,
     offset: float = 0.0,
 ) -> LeftArray:
-    """Minimise the penalised divergence of every row over W >= 0, with B fixed.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X; missing entries for the Kullback-Leibler divergence.
-    B : array of shape (n_columns, k)
-        The right factor, H transposed.
-    beta : float
-        The divergence.
-    penalties : Penalties
-        Those of W count.
-    tol : float, optional
-        A row stops when its residual (unmet optimality, relative) is at most this. By default 1e-9, 1e-5
-        in single precision.
-    max_iter : int
-        At most so many steps of a row.
-    start : left-like array, optional
-        The rows to start from; by default equal components with the best scale for the row.
-    offset : float
-        Added to data and model.
-
-    Returns
-    -------
-    left-like array of shape (n_rows, k)
-        The rows. For 1 <= beta <= 2 the problems are convex and the rows minimise them to tolerance;
-        elsewhere they are points from which no step descends any more.
-    """
+    """Minimise the penalised divergence of every row over W >= 0, with B fixed."""
     single = "32" in str(data.dtype)
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta, offset)
@@ -193,11 +166,9 @@ class _Rows:
     max_iter: int
 
     def step(self, number: int, x: Array, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
-        """Move all rows.
-
-        Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
-        where they did not help waits until it is ten times nearer.
-        """
+        """Move all rows."""
+        # Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
+        # where they did not help waits until it is ten times nearer.
         xp = array_namespace(x, factor)
         shared = number < SHARED_STEPS or self.own is None
         guarded = not self.loss.convex and not shared

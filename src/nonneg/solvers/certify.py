@@ -23,26 +23,7 @@ from nonneg.solvers.registry import loss_name
 def certify(
     data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, free: IntArray | None
 ) -> list[Statement]:
-    """Return the statements that every fit carries.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    W, B : array
-        The factors.
-    beta : float
-        The loss.
-    penalties : Penalties
-        L1 and L2.
-    free : array of int or None
-        The components of B that could change.
-
-    Returns
-    -------
-    list of Statement
-        The normalised KKT residual.
-    """
+    """Return the statements that every fit carries."""
     frozen: Any = None
     if free is not None:
         held = np.ones(B.shape[1], dtype=bool)

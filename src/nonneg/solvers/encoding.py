@@ -25,36 +25,9 @@ def encode(
     tol: float = 0.0,
     max_iter: int | None = None,
 ) -> tuple[LeftArray, float | None]:
-    """Minimise the penalised loss of every row over W >= 0, with B fixed.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X.
-    B : array of shape (n_columns, k)
-        The right factor, H transposed.
-    beta : float
-        The loss.
-    penalties : Penalties
-        Those of W count.
-    tol : float
-        For losses other than Frobenius: see `encode_beta`; 0 takes the tightest sensible one.
-    max_iter : int, optional
-        For losses other than Frobenius: at most so many sweeps.
-
-    Returns
-    -------
-    W : left-like array of shape (n_rows, k)
-        The minimisers. A row depends on nothing but itself.
-    loss : float or None
-        The sum over rows of loss and left penalty; None where it does not come for free.
-
-    Notes
-    -----
-    For the Frobenius loss the rows are exact minimisers (block pivoting). For 1 <= beta <= 2 the
-    problem is convex and solved to tolerance; otherwise it is descended from a start that the row
-    alone determines.
-    """
+    """Minimise the penalised loss of every row over W >= 0, with B fixed."""
+    # For the Frobenius loss the rows are exact minimisers (block pivoting). For 1 <= beta <= 2 the problem is
+    # convex and solved to tolerance; otherwise it is descended from a start that the row alone determines.
     if beta == 2.0:
         gram = None if data.has_missing else kernels.SharedGram(B.T @ B)
         (W,), (loss,) = data.row_pass(_encode_rows, B=B, gram=gram, penalties=penalties)

@@ -184,22 +184,7 @@ def _objective(
 
 
 def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
-    """Return the number of components, or say what is wrong with it.
-
-    Parameters
-    ----------
-    n_components : int
-        What the user asked for.
-    shape : tuple of int
-        Of the data.
-    who : str
-        Named in messages.
-
-    Returns
-    -------
-    int
-        At least 1, at most the larger side.
-    """
+    """Return the number of components, or say what is wrong with it."""
     whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
     if not whole or n_components < 1:
         raise InvalidParameterError(
@@ -216,24 +201,7 @@ def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
 
 
 def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_ratio: float) -> Penalties:
-    """Scale scikit-learn's penalty parameters to the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    alpha_W : float
-        Multiplied by the number of features.
-    alpha_H : float or "same"
-        Multiplied by the sum of the sample weights, the number of samples without them.
-    l1_ratio : float
-        Share of L1; the rest is L2.
-
-    Returns
-    -------
-    Penalties
-        Absolute.
-    """
+    """Scale scikit-learn's penalty parameters to the data."""
     right = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
     left = float(alpha_W) * data.shape[1]
     return Penalties(left * l1_ratio, left * (1 - l1_ratio), right * l1_ratio, right * (1 - l1_ratio))
@@ -249,28 +217,7 @@ def starting_factors(
     rng: np.random.Generator,
     free: IntArray | None = None,
 ) -> tuple[LeftArray, Array]:
-    """Return the factors to start from.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        The number of components.
-    init : str or None
-        The start; None follows the rule in `factorize`.
-    W, H : array or None
-        Given factors.
-    rng : Generator
-        For starts that draw.
-    free : array of int, optional
-        The components that may change, where some rows of H stay as given.
-
-    Returns
-    -------
-    tuple
-        W and B = H'.
-    """
+    """Return the factors to start from."""
     given = W is not None or H is not None
     if init is None:
         init = "custom" if given else default_start(data.shape, k)

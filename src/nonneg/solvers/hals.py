@@ -25,20 +25,7 @@ MOMENTUM = 0.5
 
 
 def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
-    """Return how many passes over the rows of W and of B pay for one product with the data.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        The number of components.
-
-    Returns
-    -------
-    tuple of int
-        For W and for B, between 1 and `MAX_PASSES`.
-    """
+    """Return how many passes over the rows of W and of B pay for one product with the data."""
     n_rows, n_columns = data.counted_rows(), data.shape[1]
     # Counted the same way for every holder, so that all of them take the same steps; and with the
     # weights, so that a weight of two gives the steps of a row given twice.
@@ -81,49 +68,11 @@ def hals(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W B'||^2 + penalties by coordinate descent on columns of the factors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X.
-    W, B : array
-        The start; not changed.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        Always 2; here so that all solvers take the same arguments.
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        Stop when the sum of the absolute projected gradients, met during an iteration, has fallen to
-        this share of its first value (scikit-learn's rule for coordinate descent).
-    free : array of int, optional
-        The components of B that may change; all by default.
-    variant : {"extrapolated", "accelerated", "plain"}
-        One inner pass; several; several with extrapolation between iterations.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-    **options : Any
-        `passes=(int, int)` overrides the number of inner passes, `shrink` their stop, `shuffle` a
-        generator that permutes the components once.
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2
-    each. Rows stop on their own, so that no row depends on the chunk it is in.
-
-    References
-    ----------
-    .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
-    .. [2] Gillis & Glineur (2012), Neural Computation 24(4).
-    .. [3] Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
-    """
+    """Minimise 0.5 ||X - W B'||^2 + penalties by coordinate descent on columns of the factors."""
+    # An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2 each. Rows
+    # stop on their own, so that no row depends on the chunk it is in.
+    # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
+    # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
     k = B.shape[1]
     passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
     shrink = options.get("shrink", SHRINK)

@@ -26,64 +26,24 @@ SWEEPS, SHRINK = 2, 0.1
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Nonzeros by rows and by columns, penalties and sweeps.
+    """Nonzeros by rows and by columns, penalties and sweeps."""
 
-    Parameters
-    ----------
-    rows, columns : tuple of array
-        The nonzeros in CSR, and those of the transpose, times the row weights.
-    weights : array or None
-        The row weights.
-    constant : float
-        Weighted sum of x log x - x.
-    penalties : Penalties
-        L1 and L2.
-    order : array of int or None
-        The components of B that may change.
-    sweeps : int
-        At most so many sweeps over a row at a visit.
-    """
-
-    rows: Any
+    rows: Any  # the nonzeros in CSR, and those of the transpose, times the row weights
     columns: Any
-    weights: Array | None
-    constant: float
-    penalties: Penalties
-    order: IntArray | None
-    sweeps: int
+    weights: Array | None  # the row weights
+    constant: float  # weighted sum of x log x - x
+    penalties: Penalties  # L1 and L2
+    order: IntArray | None  # the components of B that may change
+    sweeps: int  # at most so many sweeps over a row at a visit
 
     def left(self, W: FloatArray, B: FloatArray) -> FloatArray:
-        """Improve W.
-
-        Parameters
-        ----------
-        W, B : array
-            The factors; not changed.
-
-        Returns
-        -------
-        array
-            The new W.
-        """
+        """Improve W."""
         l1, l2 = self.penalties.l1_W, self.penalties.l2_W
         sums = B.sum(axis=0)
         return kl_passes(self.rows, W, B, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
 
     def right(self, W: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
-        """Improve B and evaluate the pair.
-
-        Parameters
-        ----------
-        W, B : array
-            The factors; not changed.
-
-        Returns
-        -------
-        B : array
-            The new B.
-        loss : float
-            Of W and the new B, penalties included.
-        """
+        """Improve B and evaluate the pair."""
         penalties = self.penalties
         sums = W.sum(axis=0) if self.weights is None else self.weights @ W
         new, logs, _ = kl_passes(
@@ -117,45 +77,12 @@ def kl_coordinate_descent(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[DescentState]:
-    """Minimise the Kullback-Leibler divergence plus penalties, one entry of a factor at a time.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X, sparse or dense NumPy; of dense data a list of the nonzeros is made.
-    W, B : array
-        The start; not changed. Zeros may become positive.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        Always 1; here so that all solvers take the same arguments.
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        Stop when 10 iterations took less than this share of the first error off the error.
-    free : array of int, optional
-        The components of B that may change; all by default.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-    **options : Any
-        `sweeps` over a row at a visit, `extrapolate` (on by default).
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    A sweep costs about 8 nnz k operations; the model is never formed beside the nonzeros. With t the
-    entry and g its slope, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t)
-    where g > 0: neither passes the root, so that no step raises the loss and none is evaluated.
-
-    References
-    ----------
-    .. [1] Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence).
-    .. [2] Hien & Gillis (2021), J. Sci. Comput. 87(3), Section 3.
-    """
+    """Minimise the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
+    # A sweep costs about 8 nnz k operations; the model is never formed beside the nonzeros. With t the entry
+    # and g its slope, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where g >
+    # 0: neither passes the root, so that no step raises the loss and none is evaluated.
+    # Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence). Hien & Gillis
+    # (2021), J. Sci. Comput. 87(3), Section 3.
     csr: Any = data.csr if data.kind == "sparse" else sp.csr_array(data.array)  # type: ignore[attr-defined]
     turned: Any = data.transposed if data.kind == "sparse" else sp.csr_array(csr.T.tocsr())  # type: ignore[attr-defined]
     weights = data.weights

@@ -14,36 +14,11 @@ from nonneg.solvers.multiplicative import MultiplicativeState, multiplicative
 def majorization_equalization(
     data: DataMatrix, W: LeftArray, B: Array, *, penalties: Penalties, beta: float = 0.0, **options: Any
 ) -> Run[MultiplicativeState]:
-    """Minimise a divergence with beta below 1 by steps to the far side of the majoriser's valley.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X, positive.
-    W, B : array
-        The start, without zeros that should change; not changed.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        The divergence; 0 is Itakura-Saito.
-    **options : Any
-        As in `multiplicative`; `extrapolate` is on by default, `offset` raises data and model.
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    The step equals the majoriser at its end with that at its beginning, which for Itakura-Saito is the
-    multiplicative update with exponent 1 instead of 1/2. A step that raises the loss is replaced by the
-    one with exponent 1/2 from the last accepted pair.
-
-    References
-    ----------
-    .. [1] Fevotte & Idier (2011), Neural Computation 23(9), Section 4.3.
-    """
+    """Minimise a divergence with beta below 1 by steps to the far side of the majoriser's valley."""
+    # The step equals the majoriser at its end with that at its beginning, which for Itakura-Saito is the
+    # multiplicative update with exponent 1 instead of 1/2. A step that raises the loss is replaced by the one
+    # with exponent 1/2 from the last accepted pair.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.3.
     return multiplicative(
         data, W, B, penalties=penalties, beta=beta, **({"extrapolate": True, "boost": 2.0 - beta} | options)
     )

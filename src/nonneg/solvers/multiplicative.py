@@ -29,73 +29,30 @@ MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.1, 1.01, 2.0
 
 @dataclass(frozen=True)
 class MultiplicativeState:
-    """The accepted pair, and the rows and sums that are half an iteration ahead.
+    """The accepted pair, and the rows and sums that are half an iteration ahead."""
 
-    Parameters
-    ----------
-    W, B : array
-        The accepted factors; X is about W B'.
-    loss : float
-        Of the accepted pair, penalties included.
-    W_plain : array or None
-        The update of W, which is certain to lower the loss.
-    W_next : array or None
-        The same, extrapolated; None where it is `W_plain`.
-    ratio, power : array or None
-        The sums for the update of B at (W_next, B).
-    B_plain : array or None
-        The last update of B before it was extrapolated.
-    momentum, ceiling : float
-        Share of the last change that is added again, and its present limit.
-    """
-
-    W: LeftArray
+    W: LeftArray  # the accepted factors; X is about W B'
     B: Array
-    loss: float = float("inf")
-    W_plain: LeftArray | None = None
-    W_next: LeftArray | None = None
-    ratio: Array | None = None
+    loss: float = float("inf")  # of the accepted pair, penalties included
+    W_plain: LeftArray | None = None  # the update of W, which is certain to lower the loss
+    W_next: LeftArray | None = None  # the same, extrapolated; None where it is `W_plain`
+    ratio: Array | None = None  # the sums for the update of B at (W_next, B)
     power: Array | None = None
-    B_plain: Array | None = None
-    momentum: float = 0.0
+    B_plain: Array | None = None  # the last update of B before it was extrapolated
+    momentum: float = 0.0  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a factor is updated: the loss, and the exponent of the step that is tried first.
+    """How a factor is updated: the loss, and the exponent of the step that is tried first."""
 
-    Parameters
-    ----------
-    loss : BetaLoss
-        What is minimised.
-    penalties : Penalties
-        L1 and L2.
-    boost : float
-        The exponent of the update is that of guaranteed descent times this.
-    """
-
-    loss: BetaLoss
-    penalties: Penalties
-    boost: float = 1.0
+    loss: BetaLoss  # what is minimised
+    penalties: Penalties  # L1 and L2
+    boost: float = 1.0  # the exponent of the update is that of guaranteed descent times this
 
     def update(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
-        """Return the updated factor.
-
-        Parameters
-        ----------
-        factor : array of shape (n, k)
-            The factor; not changed.
-        ratio, power : array
-            The two halves of the gradient.
-        l1, l2 : float
-            Its penalties.
-
-        Returns
-        -------
-        array of shape (n, k)
-            Nonnegative; zeros stay.
-        """
+        """Return the updated factor."""
         step = update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
         if self.boost != 1.0:
             step = step**self.boost
@@ -126,66 +83,22 @@ def _sums(block: LocalMatrix, W: Array, *, B: Array, rule: Rule) -> tuple[tuple[
 
 @dataclass(frozen=True)
 class MultiplicativeProblem:
-    """Data, rules and the components that may change: all that a step needs beside its state.
+    """Data, rules and the components that may change: all that a step needs beside its state."""
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    rule : Rule
-        The update that is tried.
-    safe : Rule
-        The update that never raises the loss.
-    free : array of bool or None
-        Which components of B may change.
-    extrapolate : bool
-        Whether steps are extrapolated.
-    """
-
-    data: DataMatrix
-    rule: Rule
-    safe: Rule
-    free: Array | None
-    extrapolate: bool
+    data: DataMatrix  # the data
+    rule: Rule  # the update that is tried
+    safe: Rule  # the update that never raises the loss
+    free: Array | None  # which components of B may change
+    extrapolate: bool  # whether steps are extrapolated
 
     def update_right(self, rule: Rule, B: Array, ratio: Array, power: Array) -> Array:
-        """Return the update of B; frozen components stay.
-
-        Parameters
-        ----------
-        rule : Rule
-            How.
-        B : array
-            The right factor; not changed.
-        ratio, power : array
-            The two halves of its gradient.
-
-        Returns
-        -------
-        array
-            The new right factor.
-        """
+        """Return the update of B; frozen components stay."""
         penalties = rule.penalties
         new = rule.update(B, ratio, power, penalties.l1_H, penalties.l2_H)
         return new if self.free is None else array_namespace(B).where(self.free, new, B)
 
     def look(self, state: MultiplicativeState, W: LeftArray, B: Array, **changes: Any) -> MultiplicativeState:
-        """Pass over the data at (W, B) and return the state that has this pair accepted.
-
-        Parameters
-        ----------
-        state : MultiplicativeState
-            Whose memory is kept.
-        W, B : array
-            The pair.
-        **changes : Any
-            Fields that change beside.
-
-        Returns
-        -------
-        MultiplicativeState
-            With the loss of the pair.
-        """
+        """Pass over the data at (W, B) and return the state that has this pair accepted."""
         state = replace(state, W=W, B=B, **changes)
         momentum = state.momentum if state.W_plain is not None else 0.0
         lefts = (W, state.W_plain) if momentum else (W,)
@@ -203,20 +116,7 @@ class MultiplicativeProblem:
         )
 
     def step(self, state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
-        """Do one iteration that does not raise the loss.
-
-        Parameters
-        ----------
-        state : MultiplicativeState
-            The accepted pair.
-
-        Returns
-        -------
-        state : MultiplicativeState
-            The next accepted pair.
-        measures : dict
-            Its loss.
-        """
+        """Do one iteration that does not raise the loss."""
         if state.ratio is None:
             state = self.look(state, state.W, state.B)
         new = self.update_right(self.rule, state.B, state.ratio, state.power)
@@ -234,18 +134,7 @@ class MultiplicativeProblem:
         return after, {"loss": after.loss}
 
     def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
-        """Do the plain iteration from the accepted pair, whose descent is guaranteed.
-
-        Parameters
-        ----------
-        state : MultiplicativeState
-            The accepted pair.
-
-        Returns
-        -------
-        MultiplicativeState
-            The next accepted pair; the same one where rounding alone is left to gain.
-        """
+        """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
         slower = state.momentum / DECAY
         (W,), _ = self.data.row_pass(_plain_rows, state.W, B=state.B, rule=self.safe)
         _, (ratio, power) = self.data.row_pass(_sums, W, n_out=0, B=state.B, rule=self.safe)
@@ -276,45 +165,11 @@ def multiplicative(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[MultiplicativeState]:
-    """Minimise a beta divergence plus penalties by multiplicative updates.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X.
-    W, B : array
-        The start, without zeros that should change; not changed.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        The divergence; the data must be positive where it is 0 or below.
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        Stop when 10 iterations took less than this share of the first error off the error.
-    free : array of int, optional
-        The components of B that may change; all by default.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-    **options : Any
-        `extrapolate` (on by default), `boost` (exponent of the step that is tried, over
-        that of guaranteed descent) and `offset` (added to data and model).
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    An iteration is one pass with four products of the size of the data (two more for beta other than 1
-    and 2); a rejected extrapolation costs two passes more.
-
-    References
-    ----------
-    .. [1] Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4.
-    .. [2] Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3 (extrapolation with restarts).
-    """
+    """Minimise a beta divergence plus penalties by multiplicative updates."""
+    # An iteration is one pass with four products of the size of the data (two more for beta other than 1 and
+    # 2); a rejected extrapolation costs two passes more.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4. Ang & Gillis (2019), Neural
+    # Computation 31(2), Algorithm 3 (extrapolation with restarts).
     loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
     safe = Rule(loss, penalties)
     mask = None

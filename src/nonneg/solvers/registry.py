@@ -190,18 +190,7 @@ COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
 
 
 def beta_of(loss: str | float) -> float:
-    """Return the beta of a loss given by name or number.
-
-    Parameters
-    ----------
-    loss : str or float
-        A name in `LOSSES`, or beta itself.
-
-    Returns
-    -------
-    float
-        2 for Frobenius, 1 for Kullback-Leibler, 0 for Itakura-Saito.
-    """
+    """Return the beta of a loss given by name or number."""
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise UnknownNameError.of("loss", loss, LOSSES)
@@ -216,43 +205,13 @@ def beta_of(loss: str | float) -> float:
 
 
 def loss_name(beta: float) -> str:
-    """Return the name of a loss, for people.
-
-    Parameters
-    ----------
-    beta : float
-        The loss.
-
-    Returns
-    -------
-    str
-        A name, or "beta-divergence (beta=...)".
-    """
+    """Return the name of a loss, for people."""
     names = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
     return names.get(beta, f"beta-divergence (beta={beta:g})")
 
 
 def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing: bool) -> str:
-    """Choose a solver by loss, shape and holder.
-
-    Parameters
-    ----------
-    kind : str
-        The holder.
-    shape : tuple of int
-        Rows and columns.
-    k : int
-        The number of components.
-    beta : float
-        The loss.
-    missing : bool
-        Whether entries are missing.
-
-    Returns
-    -------
-    str
-        A name in `SOLVERS`.
-    """
+    """Choose a solver by loss, shape and holder."""
     if beta == 1.0 and kind == "sparse" and not missing:
         return "kl-cd"
     # Newton steps where the entries are at hand. Chunks and missing entries take the simple updates, and
@@ -271,28 +230,7 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
 
 
 def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta: float, missing: bool) -> str:
-    """Return the solver to run, or say why the chosen one cannot.
-
-    Parameters
-    ----------
-    name : str
-        What the user typed: "auto", a name in `SOLVERS`, or scikit-learn's "cd".
-    kind : str
-        The holder.
-    shape : tuple of int
-        Rows and columns.
-    k : int
-        The number of components.
-    beta : float
-        The loss.
-    missing : bool
-        Whether entries are missing.
-
-    Returns
-    -------
-    str
-        A name in `SOLVERS`.
-    """
+    """Return the solver to run, or say why the chosen one cannot."""
     if name == "auto":
         name = automatic(kind, shape, k, beta, missing=missing)
     elif name == "cd":

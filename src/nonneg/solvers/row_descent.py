@@ -22,69 +22,32 @@ LOWEST_SHARE = 0.1
 
 @dataclass(frozen=True)
 class DescentState:
-    """The accepted pair, and what extrapolation remembers.
+    """The accepted pair, and what extrapolation remembers."""
 
-    Parameters
-    ----------
-    W, B : array
-        The accepted factors; X is about W B'.
-    loss : float
-        Of the accepted pair, penalties included.
-    W_plain, B_plain : array or None
-        The last factors before extrapolation.
-    B_next : array or None
-        The extrapolated right factor with which the next iteration begins.
-    momentum, ceiling : float
-        Share of the last change that is added again, and its present limit.
-    """
-
-    W: Array
+    W: Array  # the accepted factors; X is about W B'
     B: Array
-    loss: float = float("inf")
-    W_plain: Array | None = None
+    loss: float = float("inf")  # of the accepted pair, penalties included
+    W_plain: Array | None = None  # the last factors before extrapolation
     B_plain: Array | None = None
-    B_next: Array | None = None
-    momentum: float = 0.0
+    B_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    momentum: float = 0.0  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
 
 
 @dataclass(frozen=True)
 class RowDescent:
-    """The two halves of an iteration.
+    """The two halves of an iteration."""
 
-    Parameters
-    ----------
-    left : callable
-        Takes W and B and returns a better W.
-    right : callable
-        Takes W and B and returns a better B with the loss of the pair; components that are frozen stay.
-    safe : callable or None
-        Takes W and B and returns a pair whose loss is certainly not higher, with its loss. None where
-        `left` and `right` are such themselves.
-    extrapolate : bool
-        Whether iterations are extrapolated.
-    """
-
-    left: Callable[[Array, Array], Array]
+    left: Callable[[Array, Array], Array]  # takes W and B and returns a better W
+    # Takes W and B and returns a better B with the loss of the pair; components that are frozen stay.
     right: Callable[[Array, Array], tuple[Array, float]]
+    # Takes W and B and returns a pair whose loss is certainly not higher, with its loss. None where `left`
+    # and `right` are such themselves.
     safe: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
-    extrapolate: bool = True
+    extrapolate: bool = True  # whether iterations are extrapolated
 
     def advance(self, state: DescentState, momentum: float) -> DescentState:
-        """Improve W, then B.
-
-        Parameters
-        ----------
-        state : DescentState
-            Where it begins.
-        momentum : float
-            0 makes it a plain step from the accepted pair.
-
-        Returns
-        -------
-        DescentState
-            The new pair, whatever its loss.
-        """
+        """Improve W, then B."""
         B = state.B_next if momentum and state.B_next is not None else state.B
         new_W = self.left(state.W, B)
         W = extrapolated(new_W, state.W_plain, momentum)
@@ -93,20 +56,7 @@ class RowDescent:
         return replace(state, W=W, B=new_B, loss=loss, W_plain=new_W, B_plain=new_B, B_next=B_next)
 
     def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
-        """Do one iteration that does not raise the loss.
-
-        Parameters
-        ----------
-        state : DescentState
-            The accepted pair.
-
-        Returns
-        -------
-        state : DescentState
-            The next accepted pair.
-        measures : dict
-            Its loss.
-        """
+        """Do one iteration that does not raise the loss."""
         momentum = state.momentum
         after = self.advance(state, momentum)
         if momentum and not after.loss <= state.loss:
@@ -126,20 +76,7 @@ class RowDescent:
 
 
 def extrapolated(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new + momentum (new - old), held above a share of `new`.
-
-    Parameters
-    ----------
-    new, old : array
-        The last two iterates.
-    momentum : float
-        How far to go on; 0 returns `new`.
-
-    Returns
-    -------
-    array
-        Where `new` equals `old`, the same.
-    """
+    """Return new + momentum (new - old), held above a share of `new`."""
     if not momentum or old is None:
         return new
     out = new + momentum * (new - old)

@@ -22,79 +22,30 @@ from nonneg.solvers.row_descent import DescentState, RowDescent
 
 @dataclass(frozen=True)
 class NewtonSteps:
-    """Both sides of the data, and the loss.
+    """Both sides of the data, and the loss."""
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, dense.
-    loss : BetaLoss
-        The divergence.
-    penalties : Penalties
-        L1 and L2.
-    rows, columns : Side
-        The rows of W against B, and of B against W.
-    """
-
-    data: DataMatrix
-    loss: BetaLoss
-    penalties: Penalties
-    rows: Side
+    data: DataMatrix  # the data, dense
+    loss: BetaLoss  # the divergence
+    penalties: Penalties  # L1 and L2
+    rows: Side  # the rows of W against B, and of B against W
     columns: Side
 
     def left(self, W: Array, B: Array) -> Array:
-        """Move the rows of W.
-
-        Parameters
-        ----------
-        W, B : array
-            The factors; not changed.
-
-        Returns
-        -------
-        array
-            The new W.
-        """
+        """Move the rows of W."""
         xp, weights = self.data.xp, self.data.weights
         total = xp.sum(W if weights is None else W * weights[:, None], axis=0)
         shared = shared_correlations(self.loss, B, B @ total, None)
         return newton_rows(self.loss, self.rows, W, B, shared)[0]
 
     def right(self, W: Array, B: Array) -> tuple[Array, float]:
-        """Move the rows of B and evaluate the pair.
-
-        Parameters
-        ----------
-        W, B : array
-            The factors; not changed.
-
-        Returns
-        -------
-        B : array
-            The new B.
-        loss : float
-            Of W and the new B, penalties included.
-        """
+        """Move the rows of B and evaluate the pair."""
         weights = self.data.weights
         shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(B, axis=0), weights)
         new, value, _ = newton_rows(self.loss, self.columns, B, W, shared, want_loss=True)
         return new, value + self.penalties.left(W, weights) + self.penalties.right(new)
 
     def safe(self, W: Array, B: Array) -> tuple[Array, Array, float]:
-        """Do one multiplicative iteration, whose descent is guaranteed.
-
-        Parameters
-        ----------
-        W, B : array
-            The factors; not changed.
-
-        Returns
-        -------
-        W, B : array
-            The new pair.
-        loss : float
-            Its loss, penalties included.
-        """
+        """Do one multiplicative iteration, whose descent is guaranteed."""
         run = multiplicative(
             self.data,
             W,
@@ -125,40 +76,10 @@ def scaled_newton(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[DescentState]:
-    """Minimise a beta divergence plus penalties of dense data by Newton steps on rows of both factors.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data X, dense: NumPy, PyTorch or another array; all entries observed.
-    W, B : array
-        The start; not changed. Zeros may become positive.
-    penalties : Penalties
-        L1 and L2, already scaled.
-    beta : float
-        The divergence; the data must be positive where it is 0 or below.
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        Stop when 10 iterations took less than this share of the first error off the error.
-    free : array of int, optional
-        The components of B that may change; all by default.
-    callback, progress, checkpoint : optional
-        As in `iterate`.
-    **options : Any
-        `extrapolate` (on by default); `offset` is added to data and model.
-
-    Returns
-    -------
-    Run
-        Its state has the factors `W` and `B`.
-
-    Notes
-    -----
-    An iteration costs eight products of the size of the data, twice a multiplicative one, and did the
-    work of 6 to 50 of them on the sets where it was raced. Rows search along their own lines, so that the
-    loss falls; if it should not, a multiplicative iteration takes the place of the step.
-    """
+    """Minimise a beta divergence plus penalties of dense data by Newton steps on rows of both factors."""
+    # An iteration costs eight products of the size of the data, twice a multiplicative one, and did the work
+    # of 6 to 50 of them on the sets where it was raced. Rows search along their own lines, so that the loss
+    # falls; if it should not, a multiplicative iteration takes the place of the step.
     loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
     entries: Any = data.array  # type: ignore[attr-defined]
     n_rows, n_columns = data.shape

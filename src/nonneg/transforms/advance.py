@@ -29,28 +29,10 @@ PORTABLE: dict[str, Callable[[Any, Any, TransformOptions], tuple[Any, Measures]]
 
 
 def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
-    """Return the function that advances a batch.
-
-    Parameters
-    ----------
-    method : {"tl", "jd", "factors"}
-        TL-NMF, joint diagonalization, or updates of factors alone.
-    data : FrameCovariances, or array of shape (1, n_frames, m)
-        The data; the variances for "factors".
-    options : TransformOptions
-        How an iteration is made.
-
-    Returns
-    -------
-    callable
-        Takes a state, returns the next one and its measures.
-
-    Notes
-    -----
-    On NumPy the runs of a batch are advanced one by one, on the pool's threads, small ones by compiled
-    kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation,
-    recorded and replayed on NVIDIA GPUs.
-    """
+    """Return the function that advances a batch."""
+    # On NumPy the runs of a batch are advanced one by one, on the pool's threads, small ones by compiled
+    # kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation,
+    # recorded and replayed on NVIDIA GPUs.
     compiled: Advance | None = compiled_advance(method, data, options)
     if compiled is not None:
         return compiled

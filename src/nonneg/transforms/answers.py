@@ -23,22 +23,7 @@ from nonneg.transforms.working import Frames, whole_transform
 
 
 def best_transform(batches: list[Batch], data: Frames, options: TransformOptions) -> TransformResult:
-    """Build the result of TL-NMF from the best of all starts.
-
-    Parameters
-    ----------
-    batches : list of Batch
-        The first from random or given starts.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        Of TL-NMF.
-
-    Returns
-    -------
-    TransformResult
-        With its certificate.
-    """
+    """Build the result of TL-NMF from the best of all starts."""
     which = _best_batch(batches)
     batch = batches[which]
     state, at = batch.run.state, batch.place
@@ -63,26 +48,7 @@ def best_two_stage(
     options: TransformOptions,
     loop: LoopOptions,
 ) -> TransformResult:
-    """Build the result of JD+NMF, or of a joint diagonalization, from the best of all starts.
-
-    Parameters
-    ----------
-    batches : list of Batch
-        Joint diagonalizations, the first from random or given starts.
-    factor_starts : TransformState or None
-        Starts of the second stage; None for none.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        Of both stages.
-    loop : LoopOptions
-        When the second stage stops.
-
-    Returns
-    -------
-    TransformResult
-        With its certificate.
-    """
+    """Build the result of JD+NMF, or of a joint diagonalization, from the best of all starts."""
     which = _best_batch(batches)
     batch = batches[which]
     transform = whole_transform(batch.run.state.transform[batch.place, ...], data)
@@ -121,26 +87,7 @@ def fitted_factors(
     options: TransformOptions,
     loop: LoopOptions,
 ) -> Batch:
-    """Factor the variances of one transform from every start.
-
-    Parameters
-    ----------
-    transform : array of shape (m, m)
-        The transform.
-    starts : TransformState
-        Their factors are the starts.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        Of the updates.
-    loop : LoopOptions
-        When to stop.
-
-    Returns
-    -------
-    Batch
-        The ends.
-    """
+    """Factor the variances of one transform from every start."""
     V = _covariances(data).variances(transform)[None, ...]
     state = FactorState(starts.activations, starts.components, np.arange(starts.batch))
     return ended(loop.run("factors", state, V, options, "factors"), state.batch)

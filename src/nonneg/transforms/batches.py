@@ -98,21 +98,11 @@ class LoopOptions:
 
 @dataclass(frozen=True)
 class Batch:
-    """The end of a batch of starts.
+    """The end of a batch of starts."""
 
-    Attributes
-    ----------
-    run : Run
-        Of the loop.
-    n_lanes : int
-        How many starts there were.
-    losses : array of shape (n_lanes,)
-        What was minimised, at the end of each start.
-    """
-
-    run: Run[Any]
-    n_lanes: int
-    losses: FloatArray
+    run: Run[Any]  # of the loop
+    n_lanes: int  # how many starts there were
+    losses: FloatArray  # what was minimised, at the end of each start
 
     @property
     def best(self) -> int:
@@ -141,18 +131,5 @@ class Batch:
 
 
 def ended(run: Run[Any], n_lanes: int) -> Batch:
-    """Sum up a batch.
-
-    Parameters
-    ----------
-    run : Run
-        Of the loop.
-    n_lanes : int
-        Starts at its beginning.
-
-    Returns
-    -------
-    Batch
-        With the last losses.
-    """
+    """Sum up a batch."""
     return Batch(run, n_lanes, last_values(run.history, "loss", n_lanes)[0])

@@ -39,31 +39,7 @@ def certified(
     method: str,
     history: History,
 ) -> Certificate:
-    """Return the certificate of an answer; its numbers are computed anew from the answer alone.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    transform : array of shape (m, m)
-        The answer.
-    activations : array of shape (n_frames, k) or None
-        The answer; None for a joint diagonalization.
-    components : array of shape (k, m) or None
-        The answer.
-    options : TransformOptions
-        What was minimised.
-    method : str
-        "tl" or "jd".
-    history : History
-        Of the run.
-
-    Returns
-    -------
-    Certificate
-        Orthogonality, stationarity, descent, decomposition, factored covariances, and for JD+NMF its distance
-        from TL-NMF.
-    """
+    """Return the certificate of an answer; its numbers are computed anew from the answer alone."""
     batch = transform[None, ...]
     X = transformed_frames(data, batch)
     V = variances(X, data)
@@ -93,20 +69,7 @@ def certified(
 
 
 def orthogonality_statement(error: float, *, single: bool) -> Statement:
-    """Say how orthogonal the transform is.
-
-    Parameters
-    ----------
-    error : float
-        Largest entry of ``|Phi Phi' - I|``.
-    single : bool
-        Whether entries are of single precision.
-
-    Returns
-    -------
-    Statement
-        Holds up to 1e-12, in single precision up to 1e-4.
-    """
+    """Say how orthogonal the transform is."""
     threshold = 1e-4 if single else 1e-12
     verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
     sentence = f"The transform is orthogonal: no entry of Phi Phi' - I is larger than {error:.2g}."
@@ -136,20 +99,7 @@ def _gradient_statement(
 
 
 def descent_statement(history: History, *, single: bool) -> Statement:
-    """Say whether what was minimised ever rose.
-
-    Parameters
-    ----------
-    history : History
-        Of one start.
-    single : bool
-        Whether entries are of single precision.
-
-    Returns
-    -------
-    Statement
-        Holds up to rounding.
-    """
+    """Say whether what was minimised ever rose."""
     losses = np.asarray(history.loss, dtype=np.float64)
     threshold = 1e-4 if single else 1e-10
     if len(losses) < 2:
@@ -165,20 +115,7 @@ def descent_statement(history: History, *, single: bool) -> Statement:
 
 
 def decomposition_statement(C: float, L: float, part: float, *, single: bool) -> Statement:
-    """Say whether C = L + I.
-
-    Parameters
-    ----------
-    C, L, part : float
-        The three, each from its own definition.
-    single : bool
-        Whether entries are of single precision.
-
-    Returns
-    -------
-    Statement
-        Holds up to 1e-10 of the largest.
-    """
+    """Say whether C = L + I."""
     threshold = 1e-3 if single else 1e-10
     error = abs(C - L - part) / max(abs(C), abs(L), abs(part), 1e-300)
     verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
@@ -187,18 +124,7 @@ def decomposition_statement(C: float, L: float, part: float, *, single: bool) ->
 
 
 def gap_statement(part: float) -> Statement:
-    """Say how far JD+NMF can be from TL-NMF.
-
-    Parameters
-    ----------
-    part : float
-        I of the two-stage answer.
-
-    Returns
-    -------
-    Statement
-        Not verifiable: it rests on a global minimum.
-    """
+    """Say how far JD+NMF can be from TL-NMF."""
     sentence = (
         f"If this transform minimises L globally, which cannot be verified, then C here is at most "
         f"{part:.6g} (the "
@@ -208,20 +134,7 @@ def gap_statement(part: float) -> Statement:
 
 
 def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
-    """Compare I of a two-stage answer with Theorem 4's bound, where that says anything.
-
-    Parameters
-    ----------
-    part : float
-        I of the answer.
-    data : FrameCovariances
-        The data.
-
-    Returns
-    -------
-    list of Statement
-        None where the bound is infinite, which takes some ten times as many realizations as samples a frame.
-    """
+    """Compare I of a two-stage answer with Theorem 4's bound, where that says anything."""
     S, n, m = data.n_realizations, data.n_frames, data.frame_length
     if S is None:
         return []
@@ -240,20 +153,7 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
 
 
 def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
-    """Say what was lost by factoring the covariances to their rank.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    Statement
-        The number is the measured error of the variances; the sentence bounds the effect on L.
-    """
+    """Say what was lost by factoring the covariances to their rank."""
     single = "32" in str(data.virtual.dtype)
     threshold = 1e-4 if single else 1e-12
     lost = float(data.dropped.sum())

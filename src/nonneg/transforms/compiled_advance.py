@@ -16,23 +16,7 @@ from nonneg.transforms.two_stage import FactorState
 
 
 def compiled_advance(method: str, data: Any, options: TransformOptions) -> Any:
-    """Return a function that advances a batch by compiled kernels, where they serve.
-
-    Parameters
-    ----------
-    method : {"tl", "jd", "factors"}
-        TL-NMF, joint diagonalization, or updates of factors alone.
-    data : FrameCovariances, or array of shape (1, n_frames, m)
-        The data; the variances for "factors".
-    options : TransformOptions
-        How an iteration is made.
-
-    Returns
-    -------
-    callable or None
-        Takes a state, returns the next one and its measures. None where the problem is large, in another type
-        or place than float64 in NumPy, or made in another way than the paper's.
-    """
+    """Return a function that advances a batch by compiled kernels, where they serve."""
     held = data[:1, ...] if method == "factors" else data.virtual
     paper_way = {
         "tl": options.search == "wolfe" and options.retraction == "exponential",

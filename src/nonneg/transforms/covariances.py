@@ -187,15 +187,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
 
 
 def check_eps0(data: FrameCovariances, eps0: float) -> None:
-    """Refuse an objective that is not bounded from below.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    eps0 : float
-        Added to the variances.
-    """
+    """Refuse an objective that is not bounded from below."""
     if eps0 > 0:
         return
     squares = to_numpy(array_namespace(data.virtual).sum(data.virtual * data.virtual, axis=2))

@@ -41,21 +41,7 @@ ARRAYS = ("transform", "frames", "activations", "components")
 
 
 class DeviceAdvance:
-    """Advances a batch on a device.
-
-    Parameters
-    ----------
-    step : callable
-        The array code of a method.
-    data : FrameCovariances or array
-        The data.
-    options : TransformOptions
-        How an iteration is made.
-    searches : bool
-        Whether the method searches along lines, by one operation after the other.
-    stays : bool
-        Whether a run whose search failed would fail again: nothing else moves it.
-    """
+    """Advances a batch on a device."""
 
     def __init__(
         self, step: Step, data: Any, options: TransformOptions, *, searches: bool, stays: bool
@@ -71,20 +57,7 @@ class DeviceAdvance:
         self._failed: set[int] = set()
 
     def __call__(self, state: Any) -> tuple[Any, Values]:
-        """Make an iteration.
-
-        Parameters
-        ----------
-        state : TransformState or FactorState
-            Where the batch stands.
-
-        Returns
-        -------
-        state : TransformState or FactorState
-            The next one.
-        measures : dict
-            Arrays of shape (batch,), at home.
-        """
+        """Make an iteration."""
         if state.n_done % RENEWAL == 0:
             self._failed = set()
         most = len(self.trials) - 1
@@ -129,22 +102,7 @@ class DeviceAdvance:
         return found
 
     def quick_step(self, state: Any, level: int | None = None) -> tuple[Any, Values]:
-        """Make an iteration with a fixed number of trials.
-
-        Parameters
-        ----------
-        state : TransformState or FactorState
-            Where the batch stands.
-        level : int, optional
-            Which of the numbers of trials; the present one by default.
-
-        Returns
-        -------
-        state : TransformState or FactorState
-            The next one.
-        measures : dict
-            `searched` is 0 for runs whose search has not ended.
-        """
+        """Make an iteration with a fixed number of trials."""
         level = self.level if level is None else level
         options = self._options[level]
         held = state.activations if state.activations is not None else state.transform

@@ -10,34 +10,9 @@ from nonneg._typing import Array
 def update_factors(
     V: Array, activations: Array, components: Array, eps0: float, n_updates: int, *, l1: float = 0.0
 ) -> tuple[Array, Array]:
-    """Decrease I(V | activations components) by multiplicative steps with exponent 1.
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances; a batch of one serves all.
-    activations : array of shape (batch, n_frames, k)
-        Updated first. The paper's H, transposed.
-    components : array of shape (batch, k, m)
-        With l1 norms of one; the paper's W, transposed.
-    eps0 : float
-        Added to variances and model.
-    n_updates : int
-        How many updates of both.
-    l1 : float
-        Weight of the sum of activations times norms of components: that of the activations once these are
-        one.
-
-    Returns
-    -------
-    activations, components : array
-        New ones; components have l1 norms of one, and their product is as if it had not been scaled.
-
-    Notes
-    -----
-    A step goes to where the majoriser is as high as at its beginning, so that the divergence never rises; the
-    penalty is part of the majoriser's linear term.
-    """
+    """Decrease I(V | activations components) by multiplicative steps with exponent 1."""
+    # A step goes to where the majoriser is as high as at its beginning, so that the divergence never rises;
+    # the penalty is part of the majoriser's linear term.
     xp = array_namespace(V)
     if n_updates < 1:
         return activations, components

@@ -18,24 +18,7 @@ from nonneg.transforms.transform_learning import Measures
 def advance_joint_diagonalization(
     state: TransformState, data: Any, options: TransformOptions
 ) -> tuple[TransformState, Measures]:
-    """Make `n_rotation_updates` rotations that decrease L, with every run of a batch.
-
-    Parameters
-    ----------
-    state : TransformState
-        Where the runs stand; not changed.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        How the iteration is made.
-
-    Returns
-    -------
-    state : TransformState
-        Factors, where there are some, stay as they are.
-    measures : mapping
-        `loss`, `L`, `gradient`, `step` and `searched`, arrays of shape (batch,).
-    """
+    """Make `n_rotation_updates` rotations that decrease L, with every run of a batch."""
     xp = array_namespace(state.frames)
     n = data.n_frames
     X, transform = state.frames, state.transform

@@ -12,20 +12,7 @@ from nonneg.kernels import frame_rows, triton_transforms
 
 
 def variances(X: Array, data: Any) -> Array:
-    """Return the sums of squares over virtual realizations.
-
-    Parameters
-    ----------
-    X : array of shape (batch, n_rows, m)
-        Transformed virtual realizations.
-    data : FrameCovariances, WorkingFrames or int
-        Which rows belong to a frame; a number of frames means those of `FrameCovariances.rows`.
-
-    Returns
-    -------
-    array of shape (batch, n_frames, m)
-        The paper's V, transposed.
-    """
+    """Return the sums of squares over virtual realizations."""
     n_frames = data if isinstance(data, int) else data.n_frames
     if X.shape[1] == n_frames:
         return X * X
@@ -42,24 +29,7 @@ def variances(X: Array, data: Any) -> Array:
 
 
 def weighted_rows(X: Array, weights: Array, factor: float, data: Any) -> Array:
-    """Multiply the rows of every frame by its weights.
-
-    Parameters
-    ----------
-    X : array of shape (batch, n_rows, m)
-        Transformed virtual realizations.
-    weights : array of shape (batch, n_frames, m)
-        One a variance.
-    factor : float
-        Times all.
-    data : FrameCovariances or WorkingFrames
-        Which rows belong to a frame.
-
-    Returns
-    -------
-    array of shape (batch, n_rows, m)
-        The products.
-    """
+    """Multiply the rows of every frame by its weights."""
     starts = getattr(data, "starts", None)
     if starts is not None and frame_rows.serves(X) and frame_rows.serves(weights):
         return frame_rows.weighted_rows(X, weights, factor, starts, data.counts)
@@ -74,18 +44,7 @@ def weighted_rows(X: Array, weights: Array, factor: float, data: Any) -> Array:
 
 
 def inner_products(A: Array, B: Array) -> Array:
-    """Return the sums of products of two batches of matrices.
-
-    Parameters
-    ----------
-    A, B : array of shape (batch, n, m)
-        Of the same shape.
-
-    Returns
-    -------
-    array of shape (batch,)
-        One sum a run.
-    """
+    """Return the sums of products of two batches of matrices."""
     if frame_rows.serves(A) and frame_rows.serves(B):
         # Without an array of the products.
         return np.asarray([np.vdot(A, B)])
@@ -93,38 +52,12 @@ def inner_products(A: Array, B: Array) -> Array:
 
 
 def likelihood(V: Array, eps0: float) -> Array:
-    """Return L, the criterion of joint diagonalization (13).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    eps0 : float
-        Added to them.
-
-    Returns
-    -------
-    array of shape (batch,)
-        ``M N + sum log(V + eps0)``.
-    """
+    """Return L, the criterion of joint diagonalization (13)."""
     return V.shape[1] * V.shape[2] + sum_of_logs(V, eps0)
 
 
 def sum_of_logs(V: Array, eps0: float) -> Array:
-    """Return the sum of log(V + eps0).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    eps0 : float
-        Added to them.
-
-    Returns
-    -------
-    array of shape (batch,)
-        One sum a run.
-    """
+    """Return the sum of log(V + eps0)."""
     if frame_rows.serves(V):
         return frame_rows.sum_of_logs(V, eps0)
     xp = array_namespace(V)
@@ -132,43 +65,13 @@ def sum_of_logs(V: Array, eps0: float) -> Array:
 
 
 def divergence(V: Array, inverse: Array, eps0: float) -> Array:
-    """Return I, the Itakura-Saito divergence (14).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    array of shape (batch,)
-        Not negative.
-    """
+    """Return I, the Itakura-Saito divergence (14)."""
     xp = array_namespace(V)
     ratio = (V + eps0) * inverse
     return xp.sum(ratio - xp.log(ratio) - 1.0, axis=(1, 2))
 
 
 def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
-    """Return C, from its own definition (4).
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    eps0 : float
-        Added to the variances.
-
-    Returns
-    -------
-    array of shape (batch,)
-        L + I up to rounding.
-    """
+    """Return C, from its own definition (4)."""
     xp = array_namespace(V)
     return xp.sum((V + eps0) * inverse - xp.log(inverse), axis=(1, 2))

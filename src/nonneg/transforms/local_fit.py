@@ -27,27 +27,14 @@ LARGEST_WEIGHT = 1e25
 
 @dataclass(frozen=True)
 class LocalFit:
-    """C as a function of the transform near one, as far as a search needs it; points are (P, A P, C).
+    """C as a function of the transform near one, as far as a search needs it; points are (P, A P, C)."""
 
-    Attributes
-    ----------
-    data : WorkingFrames
-        The frames.
-    weights : array of float32 of shape (1, n_frames, m)
-        2 / (W H + eps0), for rows whose largest entry is 1.
-    transform, forces : array of shape (1, m, p)
-        P0 and A P0.
-    first : array of shape (1,)
-        C there.
-    known : list of tuple
-        Orthonormal directions and A times them, of former trials.
-    """
-
-    data: Any
-    weights: FloatArray
-    transform: FloatArray
+    data: Any  # the frames
+    weights: FloatArray  # 2 / (W H + eps0), for rows whose largest entry is 1
+    transform: FloatArray  # P0 and A P0
     forces: FloatArray
-    first: FloatArray
+    first: FloatArray  # C there
+    # Orthonormal directions and A times them, of former trials.
     known: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     @property
@@ -56,18 +43,7 @@ class LocalFit:
         return self.transform, self.forces, self.first
 
     def at(self, P: FloatArray) -> Point:
-        """Return the point of a transform.
-
-        Parameters
-        ----------
-        P : array of shape (1, m, p)
-            Rows are atoms, in the coordinates of the frames.
-
-        Returns
-        -------
-        tuple of array
-            P, A P and C.
-        """
+        """Return the point of a transform."""
         change = P - self.transform
         rest, bent, turned = change, np.zeros_like(P), np.zeros_like(P)
         # Twice: the directions of former trials are nearly those of this one.
@@ -90,18 +66,7 @@ class LocalFit:
         return P, self.forces + bent, self.first + (linear + 0.5 * np.vdot(change, bent))
 
     def image(self, direction: FloatArray) -> FloatArray:
-        """Return A times a direction, from single precision.
-
-        Parameters
-        ----------
-        direction : array of shape (1, m, p)
-            Any.
-
-        Returns
-        -------
-        array of shape (1, m, p)
-            The product.
-        """
+        """Return A times a direction, from single precision."""
         rows = self.data.single_rows
         X = rows @ direction[0].astype(np.float32).T
         weighted = frame_rows.weighted_rows(
@@ -111,87 +76,26 @@ class LocalFit:
         return found
 
     def bound(self, change: FloatArray) -> float:
-        """Bound <D, A D> / 2.
-
-        Parameters
-        ----------
-        change : array of shape (1, m, p)
-            D.
-
-        Returns
-        -------
-        float
-            With the trace of the part of A that belongs to an atom in place of its norm.
-        """
+        """Bound <D, A D> / 2."""
         traces = self.data.single_sizes @ self.weights[0]
         return float(0.5 * (traces @ np.einsum("ab,ab->a", change[0], change[0])))
 
     def value(self, point: Point) -> FloatArray:
-        """Return C up to what does not depend on the transform.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, A P and C.
-
-        Returns
-        -------
-        array of shape (1,)
-            The value.
-        """
+        """Return C up to what does not depend on the transform."""
         found: FloatArray = point[2]
         return found
 
     def gradient(self, point: Point) -> FloatArray:
-        """Return the relative gradient.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, A P and C.
-
-        Returns
-        -------
-        array of shape (1, m, m)
-            A P P'.
-        """
+        """Return the relative gradient."""
         return (point[1][0] @ point[0][0].T)[None]
 
     def slope(self, point: Point, velocity: FloatArray) -> FloatArray:
-        """Return the derivative for a given change of P.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, A P and C.
-        velocity : array of shape (1, m, p)
-            The change.
-
-        Returns
-        -------
-        array of shape (1,)
-            ``<A P, velocity>``.
-        """
+        """Return the derivative for a given change of P."""
         return np.asarray([np.vdot(point[1], velocity)])
 
 
 def serves(data: Any, point: Point, eps0: float) -> bool:
-    """Tell whether a search is quicker with the change.
-
-    Parameters
-    ----------
-    data : FrameCovariances or WorkingFrames
-        The frames.
-    point : tuple of array
-        P, X and V.
-    eps0 : float
-        Added to the model.
-
-    Returns
-    -------
-    bool
-        For one run in NumPy's float64 with many rows.
-    """
+    """Tell whether a search is quicker with the change."""
     P, X, V = point
     return (
         hasattr(data, "starts")

@@ -23,96 +23,29 @@ from nonneg.transforms.whole_search import WholeSearch, whole_search
 
 @dataclass(frozen=True)
 class VarianceObjective(ABC):
-    """An objective of rotations; points are (P, X, V): transform, transformed frames and their variances.
+    """An objective of rotations; points are (P, X, V): transform, transformed frames and their variances."""
 
-    Attributes
-    ----------
-    data : FrameCovariances or WorkingFrames
-        The frames.
-    eps0 : float
-        Added to the variances.
-    """
-
-    data: Any
-    eps0: float
+    data: Any  # the frames
+    eps0: float  # added to the variances
 
     @abstractmethod
     def weights(self, V: Array) -> Array:
-        """Return the derivative by each variance.
-
-        Parameters
-        ----------
-        V : array of shape (batch, n_frames, m)
-            The variances.
-
-        Returns
-        -------
-        array of shape (batch, n_frames, m)
-            F'(v).
-        """
+        """Return the derivative by each variance."""
 
     def at(self, P: Array) -> Point:
-        """Return the point of given transforms.
-
-        Parameters
-        ----------
-        P : array of shape (batch, m, p)
-            Rows are atoms, in the coordinates of the frames.
-
-        Returns
-        -------
-        tuple of array
-            P, X and V.
-        """
+        """Return the point of given transforms."""
         return P, *frames_and_variances(P, self.data)
 
     @abstractmethod
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return what the curvature is made of.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        products : array of shape (batch, m, m)
-            The curvature is the sum of this and its transpose,
-        less : float
-            less this number,
-        least : float
-            and zero where it is not above this one.
-        """
+        """Return what the curvature is made of."""
 
     def curvature(self, point: Point) -> Array:
-        """Return the diagonal of the quadratic model.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch, m, m)
-            Symmetric, for the same scaling as the gradient.
-        """
+        """Return the diagonal of the quadratic model."""
         return symmetric_curvature(*self.curvature_parts(point))
 
     def gradient(self, point: Point) -> Array:
-        """Return the relative gradient.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch, m, m)
-            ``2 (X F'(V))' X``.
-        """
+        """Return the relative gradient."""
         P, X, V = point
         xp = array_namespace(X)
         if P.shape[1] == P.shape[2]:
@@ -121,36 +54,12 @@ class VarianceObjective(ABC):
         return self.forces(point) @ xp.matrix_transpose(P)
 
     def forces(self, point: Point) -> Array:
-        """Return the derivative by P.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch, m, p)
-            ``2 (X F'(V))' rows``.
-        """
+        """Return the derivative by P."""
         P, X, V = point
         return weighted_sums(P, X, self.weights(V), self.data, self.eps0)
 
     def slope(self, point: Point, velocity: Array) -> Array:
-        """Return the derivative for a given change of P.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-        velocity : array of shape (batch, m, p)
-            The change.
-
-        Returns
-        -------
-        array of shape (batch,)
-            ``2 <(X F'(V))' rows, velocity>``.
-        """
+        """Return the derivative for a given change of P."""
         return inner_products(self.forces(point), velocity)
 
     def _of_search(self) -> dict[str, Any] | None:
@@ -158,47 +67,19 @@ class VarianceObjective(ABC):
         return None
 
     def whole_search(self, search: str, retraction: str) -> WholeSearch | None:
-        """Return what makes a search in one operation.
-
-        Parameters
-        ----------
-        search, retraction : str
-            How it is made.
-
-        Returns
-        -------
-        callable or None
-            None where it is made of operations on arrays.
-        """
+        """Return what makes a search in one operation."""
         known = self._of_search()
         return None if known is None else whole_search(self.data, search, retraction, **known)
 
 
 @dataclass(frozen=True)
 class FitObjective(VarianceObjective):
-    """C as a function of the transform (41 to 45): the factors stand still.
+    """C as a function of the transform (41 to 45): the factors stand still."""
 
-    Attributes
-    ----------
-    inverse_model : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    """
-
-    inverse_model: Array
+    inverse_model: Array  # 1 / (W H + eps0)
 
     def local(self, point: Point) -> LocalFit | None:
-        """Return C near a point, for a search.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        LocalFit or None
-            None where the objective itself is as quick.
-        """
+        """Return C near a point, for a search."""
         if type(self) is not FitObjective or not serves(self.data, point, self.eps0):
             return None
         weights = (2.0 * self.data.largest_entry**2 * self.inverse_model).astype("float32")
@@ -208,50 +89,15 @@ class FitObjective(VarianceObjective):
         return {"inverse": self.inverse_model} if type(self) is FitObjective else None
 
     def value(self, point: Point) -> Array:
-        """Return C up to what does not depend on the transform.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch,)
-            ``sum V / (W H + eps0)``.
-        """
+        """Return C up to what does not depend on the transform."""
         return inner_products(point[2], self.inverse_model)
 
     def weights(self, V: Array) -> Array:
-        """Return the derivative by each variance.
-
-        Parameters
-        ----------
-        V : array of shape (batch, n_frames, m)
-            The variances.
-
-        Returns
-        -------
-        array of shape (batch, n_frames, m)
-            1 / (W H + eps0).
-        """
+        """Return the derivative by each variance."""
         return self.inverse_model
 
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return the parts of the curvature (44).
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        products : array of shape (batch, m, m)
-            ``V / (W H + eps0)``, summed over frames.
-        less, least : float
-            None.
-        """
+        """Return the parts of the curvature (44)."""
         return products_of(self.inverse_model, point[2]), 0.0, 0.0
 
 
@@ -260,119 +106,44 @@ class DivergenceObjective(FitObjective):
     """I as a function of the transform: the original TL-NMF, which has no likelihood (Remark 2)."""
 
     def value(self, point: Point) -> Array:
-        """Return I up to what does not depend on the transform.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch,)
-            ``sum V / (W H + eps0) - log(V + eps0)``.
-        """
+        """Return I up to what does not depend on the transform."""
         V = point[2]
         xp = array_namespace(V)
         return xp.sum(V * self.inverse_model - xp.log(V + self.eps0), axis=(1, 2))
 
     def weights(self, V: Array) -> Array:
-        """Return the derivative by each variance.
-
-        Parameters
-        ----------
-        V : array of shape (batch, n_frames, m)
-            The variances.
-
-        Returns
-        -------
-        array of shape (batch, n_frames, m)
-            1 / (W H + eps0) - 1 / (V + eps0).
-        """
+        """Return the derivative by each variance."""
         return self.inverse_model - 1.0 / (V + self.eps0)
 
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return those of a positive curvature: that of C, and for the logarithm that of one realization.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        products : array of shape (batch, m, m)
-            Summed over frames.
-        less, least : float
-            None.
-        """
+        """Return those of a positive curvature: that of C, and for the logarithm that of one realization."""
         V = point[2]
         return products_of(self.inverse_model + 1.0 / (V + self.eps0), V), 0.0, 0.0
 
 
 @dataclass(frozen=True)
 class DiagonalityObjective(VarianceObjective):
-    """L as a function of the transform (46 to 50).
+    """L as a function of the transform (46 to 50)."""
 
-    Attributes
-    ----------
-    latest : list of tuple
-        The variances whose weights were asked for last, and these.
-    """
-
+    # The variances whose weights were asked for last, and these.
     latest: list[tuple[Array, Array]] = field(default_factory=list, repr=False, compare=False)
 
     def _of_search(self) -> dict[str, Any]:
         return {"eps0": self.eps0}
 
     def value(self, point: Point) -> Array:
-        """Return L without its constant.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        array of shape (batch,)
-            ``sum log(V + eps0)``.
-        """
+        """Return L without its constant."""
         return sum_of_logs(point[2], self.eps0)
 
     def weights(self, V: Array) -> Array:
-        """Return the derivative by each variance.
-
-        Parameters
-        ----------
-        V : array of shape (batch, n_frames, m)
-            The variances.
-
-        Returns
-        -------
-        array of shape (batch, n_frames, m)
-            1 / (V + eps0).
-        """
+        """Return the derivative by each variance."""
         # Gradient and curvature ask for those of the same point.
         if not self.latest or self.latest[0][0] is not V:
             self.latest[:] = [(V, 1.0 / (V + self.eps0))]
         return self.latest[0][1]
 
     def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return the parts of the curvature (49) less one, which is zero on the diagonal.
-
-        Parameters
-        ----------
-        point : tuple of array
-            P, X and V.
-
-        Returns
-        -------
-        products : array of shape (batch, m, m)
-            Ratios of variances, summed over frames.
-        less, least : float
-            Rounding is all that is left where two atoms have proportional variances, as each has with itself.
-        """
+        """Return the parts of the curvature (49) less one, which is zero on the diagonal."""
         V = point[2]
         twice = 2.0 * self.data.n_frames
         rounding = 8.0 * float(array_namespace(V).finfo(V.dtype).eps)
@@ -380,16 +151,5 @@ class DiagonalityObjective(VarianceObjective):
 
 
 def products_of(weights: Array, V: Array) -> Array:
-    """Return ``weights' V``.
-
-    Parameters
-    ----------
-    weights, V : array of shape (batch, n_frames, m)
-        Row-aligned.
-
-    Returns
-    -------
-    array of shape (batch, m, m)
-        The products.
-    """
+    """Return ``weights' V``."""
     return array_namespace(V).matrix_transpose(weights) @ V

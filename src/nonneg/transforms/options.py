@@ -78,20 +78,7 @@ class TransformOptions:
 
 
 def method_options(method: str, **given: Any) -> TransformOptions:
-    """Return the options of a method, with the paper's search and retraction where none is given.
-
-    Parameters
-    ----------
-    method : {"tl", "jd"}
-        TL-NMF: strong Wolfe and exponential; JD: halving and polar.
-    **given : Any
-        Of `TransformOptions`; None means the default.
-
-    Returns
-    -------
-    TransformOptions
-        Checked.
-    """
+    """Return the options of a method, with the paper's search and retraction where none is given."""
     if method not in METHODS:
         raise UnknownNameError.of("method", method, METHODS)
     own: dict[str, Any] = {"search": "wolfe", "retraction": "exponential", "max_trials": 20}

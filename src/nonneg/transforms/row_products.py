@@ -23,22 +23,7 @@ LARGEST_SINGLE = 1e25
 
 
 def frames_and_variances(P: Array, data: Any) -> tuple[Array, Array]:
-    """Return the frames in the coordinates of a transform.
-
-    Parameters
-    ----------
-    P : array of shape (batch, m, p)
-        Rows are atoms, in the coordinates of the frames.
-    data : FrameCovariances or WorkingFrames
-        The frames.
-
-    Returns
-    -------
-    X : array of shape (batch, n_rows, m)
-        The rows, transformed.
-    V : array of shape (batch, n_frames, m)
-        Their sums of squares.
-    """
+    """Return the frames in the coordinates of a transform."""
     xp = array_namespace(P)
     if not _splits(data, P):
         X = data.rows @ xp.matrix_transpose(P)
@@ -50,26 +35,7 @@ def frames_and_variances(P: Array, data: Any) -> tuple[Array, Array]:
 
 
 def weighted_sums(P: Array, X: Array, weights: Array, data: Any, eps0: float) -> Array:
-    """Return twice the sums of rows, each times its weighted coordinates.
-
-    Parameters
-    ----------
-    P : array of shape (batch, m, p)
-        Rows are atoms, in the coordinates of the frames.
-    X : array of shape (batch, n_rows, m)
-        The rows, transformed by it.
-    weights : array of shape (batch, n_frames, m)
-        Up to 1 / eps0.
-    data : FrameCovariances or WorkingFrames
-        The frames.
-    eps0 : float
-        Bounds the weights.
-
-    Returns
-    -------
-    array of shape (batch, m, p)
-        ``2 (X weights)' rows``.
-    """
+    """Return twice the sums of rows, each times its weighted coordinates."""
     xp = array_namespace(X)
     in_range = _splits(data, P) and data.largest_entry <= LARGEST_SINGLE * min(1.0, eps0)
     if not (in_range and frame_rows.serves(X) and frame_rows.serves(weights)):

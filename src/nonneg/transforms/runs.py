@@ -28,18 +28,10 @@ WINDOW = 10
 
 @dataclass(frozen=True)
 class LossesSettled:
-    """Stop when no start's loss decreased by more than `tol` an entry in ten iterations.
+    """Stop when no start's loss decreased by more than `tol` an entry in ten iterations."""
 
-    Attributes
-    ----------
-    tol : float
-        In the loss's own units over the number of variances; 0 never stops.
-    entries : int
-        The number of variances.
-    """
-
-    tol: float
-    entries: int
+    tol: float  # in the loss's own units over the number of variances; 0 never stops
+    entries: int  # the number of variances
 
     def __call__(self, history: History) -> bool:
         losses = history.loss
@@ -51,38 +43,16 @@ class LossesSettled:
 
 @dataclass(frozen=True)
 class GradientsSmall:
-    """Stop when the skew gradients of all starts are small.
+    """Stop when the skew gradients of all starts are small."""
 
-    Attributes
-    ----------
-    tol : float
-        The norm; 0 never stops.
-    """
-
-    tol: float
+    tol: float  # the norm; 0 never stops
 
     def __call__(self, history: History) -> bool:
         return self.tol > 0 and not bool(np.any(np.asarray(history["gradient"][-1]) > self.tol))
 
 
 class BatchStep:
-    """The step of the loop.
-
-    Parameters
-    ----------
-    advance : callable
-        Advances the batch.
-    data : FrameCovariances, WorkingFrames or None
-        For the renewal of the transforms; None where there are none.
-    n_lanes : int
-        Starts at the beginning.
-    drop : int or None
-        Iterations between two looks for hopeless starts.
-    max_iter : int
-        Iterations in all.
-    rotations_only : bool
-        Whether nothing is left to do once no rotation is found.
-    """
+    """The step of the loop."""
 
     def __init__(
         self,
@@ -103,20 +73,7 @@ class BatchStep:
         self._stuck = False
 
     def __call__(self, state: Any) -> tuple[Any, dict[str, Any]]:
-        """Advance the batch by one iteration.
-
-        Parameters
-        ----------
-        state : TransformState or FactorState
-            Where it stands.
-
-        Returns
-        -------
-        state : TransformState or FactorState
-            The next one.
-        measures : dict
-            Floats for one start, else arrays with NaN for starts that were given up.
-        """
+        """Advance the batch by one iteration."""
         if self._stuck:
             raise Stalled
         lanes = state.lanes
@@ -166,38 +123,7 @@ def run_batch(
     checkpoint: str | Path | None = None,
     name: str = "",
 ) -> Run[Any]:
-    """Advance a batch until a rule ends it.
-
-    Parameters
-    ----------
-    method : {"tl", "jd", "factors"}
-        What is iterated.
-    state : TransformState or FactorState
-        The starts.
-    data : FrameCovariances, or array of shape (1, n_frames, m)
-        The data; the variances for "factors".
-    options : TransformOptions
-        How an iteration is made.
-    max_iter : int
-        At most so many iterations.
-    stop : callable
-        The stopping rule.
-    drop : int, optional
-        Iterations between two looks for hopeless starts.
-    callback : callable, optional
-        True stops.
-    verbose : int
-        1 shows a line.
-    checkpoint : str or path, optional
-        A folder.
-    name : str
-        Of the part of a run, for the line and the folder.
-
-    Returns
-    -------
-    Run
-        The last state, and measures with an axis of starts where there are several.
-    """
+    """Advance a batch until a rule ends it."""
     step = BatchStep(
         advancer(method, data, options),
         data if method != "factors" else None,
@@ -221,22 +147,7 @@ def run_batch(
 
 
 def lane_history(history: History, lane: int, n_lanes: int) -> History:
-    """Return the history of one start.
-
-    Parameters
-    ----------
-    history : History
-        Of a batch.
-    lane : int
-        Which start.
-    n_lanes : int
-        How many there were.
-
-    Returns
-    -------
-    History
-        With numbers as measures.
-    """
+    """Return the history of one start."""
     if n_lanes == 1:
         return history
     found = History()
@@ -253,24 +164,7 @@ def lane_history(history: History, lane: int, n_lanes: int) -> History:
 
 
 def last_values(history: History, name: str, n_lanes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the last value that every start had, and when.
-
-    Parameters
-    ----------
-    history : History
-        Of a batch.
-    name : str
-        The measure.
-    n_lanes : int
-        How many starts.
-
-    Returns
-    -------
-    values : array of shape (n_lanes,)
-        NaN where there is none.
-    n_iter : array of shape (n_lanes,)
-        Iterations that each start made.
-    """
+    """Return the last value that every start had, and when."""
     if name not in history or not len(history):
         return np.full(n_lanes, np.nan), np.zeros(n_lanes)
     table = np.asarray([np.broadcast_to(row, (n_lanes,)) for row in history[name]])

@@ -12,42 +12,14 @@ ANGLES, FINER = 16, 3
 
 
 def power(transform: FloatArray, covariances: FloatArray) -> FloatArray:
-    """Return the expected squares of transformed frames: the diagonals of the transformed covariances.
-
-    Parameters
-    ----------
-    transform : array of shape (..., frame_length, frame_length)
-        One or more orthogonal matrices.
-    covariances : array of shape (n_frames, frame_length, frame_length)
-        Empirical or true ones.
-
-    Returns
-    -------
-    array of shape (..., n_frames, frame_length)
-        One frame a row.
-    """
+    """Return the expected squares of transformed frames: the diagonals of the transformed covariances."""
     return np.einsum("...ma,nab,...mb->...nm", transform, covariances, transform, optimize=True)
 
 
 def sampling_divergence(
     transform: FloatArray, covariances: FloatArray, true_covariances: FloatArray, *, eps0: float = 0.0
 ) -> FloatArray:
-    """Return Q_S (31): the divergence of the empirical from the true power of transformed frames.
-
-    Parameters
-    ----------
-    transform : array of shape (..., frame_length, frame_length)
-        One or more orthogonal matrices.
-    covariances, true_covariances : array of shape (n_frames, frame_length, frame_length)
-        Of S realizations, and of the distribution.
-    eps0 : float, default 0
-        Added to both powers.
-
-    Returns
-    -------
-    array of shape (...)
-        A divergence a transform.
-    """
+    """Return Q_S (31): the divergence of the empirical from the true power of transformed frames."""
     ratio = (power(transform, covariances) + eps0) / (power(transform, true_covariances) + eps0)
     return _divergence(ratio).sum(axis=(-2, -1))
 
@@ -61,28 +33,7 @@ def largest_sampling_divergence(
     max_sweeps: int = 30,
     rng: Seed = None,
 ) -> tuple[float, FloatArray]:
-    """Look for the transform of largest Q_S, the bound of Proposition 2.
-
-    Parameters
-    ----------
-    covariances, true_covariances : array of shape (n_frames, frame_length, frame_length)
-        Of S realizations, and of the distribution.
-    eps0 : float, default 0
-        Added to both powers.
-    n_starts : int, default 4
-        Random orthogonal matrices from which the search begins.
-    max_sweeps : int, default 30
-        Passes over all pairs of atoms, of which each pair is rotated to where Q_S is largest.
-    rng : None, int or numpy.random.Generator
-        The source of the starts.
-
-    Returns
-    -------
-    value : float
-        The largest Q_S found: a lower estimate of the maximum.
-    transform : array of shape (frame_length, frame_length)
-        Where it was found.
-    """
+    """Look for the transform of largest Q_S, the bound of Proposition 2."""
     rng = generator(rng)
     m = covariances.shape[-1]
     best, where = -np.inf, np.eye(m)

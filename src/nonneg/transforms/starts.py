@@ -23,27 +23,7 @@ NEARLY_ORTHOGONAL = 1e-4
 def first_state(
     data: FrameCovariances, n_components: int | None, *, init: Any, n_starts: int, random_state: Seed
 ) -> TransformState:
-    """Return the starts.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    n_components : int or None
-        Of the factorization; None without one.
-    init : None, "dct", array or tuple
-        Random transforms and factors, the DCT with random factors, a given transform, or a given
-        ``(transform, components, activations)``. A leading batch axis gives one start each.
-    n_starts : int
-        How many; those that are not given are random.
-    random_state : Seed
-        Start number i depends on it and on i alone.
-
-    Returns
-    -------
-    TransformState
-        In the type and place of the data.
-    """
+    """Return the starts."""
     m, n, k = data.frame_length, data.n_frames, n_components
     transforms, components, activations = _given(init, m, n, k)
     n_given = 0 if transforms is None else len(transforms)
@@ -62,24 +42,7 @@ def first_state(
 
 
 def placed_state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:
-    """Bring starts to the type and place of the data.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    transform : array of shape (batch, m, m)
-        Orthogonal.
-    activations : array of shape (batch, n_frames, k) or None
-        Positive.
-    components : array of shape (batch, k, m) or None
-        Positive, with l1 norms of one.
-
-    Returns
-    -------
-    TransformState
-        Before the first iteration.
-    """
+    """Bring starts to the type and place of the data."""
     xp = array_namespace(data.virtual)
 
     def placed(array: Any) -> Any:
@@ -98,40 +61,14 @@ def placed_state(data: FrameCovariances, transform: Any, activations: Any, compo
 
 
 def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw positive factors as the paper's code does.
-
-    Parameters
-    ----------
-    n, m, k : int
-        Frames, samples a frame, components.
-    rng : numpy.random.Generator
-        The source of random numbers.
-
-    Returns
-    -------
-    activations : array of shape (n, k)
-        ``|N(0, 1)| + 1``.
-    components : array of shape (k, m)
-        The same, with l1 norms of one.
-    """
+    """Draw positive factors as the paper's code does."""
     components = np.abs(rng.standard_normal((k, m))) + 1.0
     activations = np.abs(rng.standard_normal((n, k))) + 1.0
     return activations, components / components.sum(axis=1, keepdims=True)
 
 
 def dct_matrix(m: int) -> FloatArray:
-    """Return the orthonormal DCT of type II.
-
-    Parameters
-    ----------
-    m : int
-        Samples a frame.
-
-    Returns
-    -------
-    array of shape (m, m)
-        Rows are atoms, from low to high frequency.
-    """
+    """Return the orthonormal DCT of type II."""
     place = np.arange(m)
     found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (place + 0.5) * place[:, None] / m)
     found[0] /= np.sqrt(2.0)

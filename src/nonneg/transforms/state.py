@@ -20,33 +20,15 @@ RENEWAL = 25
 
 @dataclass(frozen=True)
 class TransformState:
-    """A batch of runs that advance together.
+    """A batch of runs that advance together."""
 
-    Attributes
-    ----------
-    transform : array of shape (batch, m, p)
-        Columns are orthonormal; rows are atoms, in the coordinates of the data.
-    frames : array of shape (batch, n_rows, m)
-        Virtual realizations, transformed.
-    activations : array of shape (batch, n_frames, k) or None
-        The paper's H, transposed; None for a joint diagonalization.
-    components : array of shape (batch, k, m) or None
-        The paper's W, transposed; rows have l1 norm one.
-    lanes : array of int of shape (batch,)
-        Which starts these are: hopeless ones leave the batch.
-    n_done : int
-        Iterations done.
-    marks : array of shape (batch,) or None
-        The losses when hopeless starts were last looked for.
-    """
-
-    transform: Array
-    frames: Array
-    activations: Array | None
-    components: Array | None
-    lanes: IntArray
-    n_done: int = 0
-    marks: FloatArray | None = None
+    transform: Array  # columns are orthonormal; rows are atoms, in the coordinates of the data
+    frames: Array  # virtual realizations, transformed
+    activations: Array | None  # the paper's H, transposed; None for a joint diagonalization
+    components: Array | None  # the paper's W, transposed; rows have l1 norm one
+    lanes: IntArray  # which starts these are: hopeless ones leave the batch
+    n_done: int = 0  # iterations done
+    marks: FloatArray | None = None  # the losses when hopeless starts were last looked for
 
     @cached_property
     def known(self) -> dict[Any, Any]:
@@ -59,18 +41,7 @@ class TransformState:
         return int(self.transform.shape[0])
 
     def part(self, kept: Any) -> TransformState:
-        """Return some of the runs.
-
-        Parameters
-        ----------
-        kept : slice or array of int
-            Which ones.
-
-        Returns
-        -------
-        TransformState
-            A batch of them.
-        """
+        """Return some of the runs."""
 
         def taken(array: Array | None) -> Array | None:
             if array is None or isinstance(kept, slice):
@@ -90,18 +61,7 @@ class TransformState:
 
 
 def joined(states: list[State]) -> State:
-    """Return one batch of several, in their order.
-
-    Parameters
-    ----------
-    states : list of TransformState or FactorState
-        With the same number of iterations.
-
-    Returns
-    -------
-    TransformState or FactorState
-        All runs.
-    """
+    """Return one batch of several, in their order."""
     first = states[0]
     if len(states) == 1:
         return first
@@ -116,37 +76,11 @@ def joined(states: list[State]) -> State:
 
 
 def transformed_frames(data: Any, transform: Array) -> Array:
-    """Return the virtual realizations in the coordinates of a batch of transforms.
-
-    Parameters
-    ----------
-    data : FrameCovariances or WorkingFrames
-        The data.
-    transform : array of shape (batch, m, p)
-        Rows are atoms.
-
-    Returns
-    -------
-    array of shape (batch, n_rows, m)
-        One row a virtual frame.
-    """
+    """Return the virtual realizations in the coordinates of a batch of transforms."""
     return data.rows @ array_namespace(transform).matrix_transpose(transform)
 
 
 def renewed(state: TransformState, data: Any) -> TransformState:
-    """Take the rounding of many rotations off.
-
-    Parameters
-    ----------
-    state : TransformState
-        After some iterations.
-    data : FrameCovariances or WorkingFrames
-        The data.
-
-    Returns
-    -------
-    TransformState
-        With transforms orthogonal to rounding, and frames that follow from them.
-    """
+    """Take the rounding of many rotations off."""
     transform = polished(state.transform)
     return replace(state, transform=transform, frames=transformed_frames(data, transform))

@@ -24,23 +24,13 @@ from nonneg.transforms.sampling_divergence import largest_sampling_divergence
 
 @dataclass(frozen=True)
 class SolutionGaps:
-    """Theorem 2 for numerical solutions: what I is at those of both problems.
+    """Theorem 2 for numerical solutions: what I is at those of both problems."""
 
-    Attributes
-    ----------
-    tl_lowest, tl_highest : float
-        Smallest and largest I over the solutions of TL-NMF.
-    jd_lowest, jd_highest : float
-        The same over those of JD+NMF.
-    objective_gap : float
-        By how much C of the best solution of JD+NMF exceeds that of TL-NMF's.
-    """
-
-    tl_lowest: float
+    tl_lowest: float  # smallest and largest I over the solutions of TL-NMF
     tl_highest: float
-    jd_lowest: float
+    jd_lowest: float  # the same over those of JD+NMF
     jd_highest: float
-    objective_gap: float
+    objective_gap: float  # by how much C of the best solution of JD+NMF exceeds that of TL-NMF's
 
     @property
     def inner(self) -> float:
@@ -53,18 +43,7 @@ class SolutionGaps:
         return self.jd_highest - self.tl_lowest
 
     def ordered(self, tolerance: float = 0.0) -> bool:
-        """Tell whether (21) and (28) hold.
-
-        Parameters
-        ----------
-        tolerance : float, default 0
-            By how much numerical solutions may violate them.
-
-        Returns
-        -------
-        bool
-            False shows that something is not a solution.
-        """
+        """Tell whether (21) and (28) hold."""
         chain = [0.0, self.tl_lowest, self.tl_highest, self.jd_lowest, self.jd_highest]
         steps = [after - before for before, after in itertools.pairwise(chain)]
         return min(*steps, self.objective_gap, self.outer - self.objective_gap) >= -tolerance
@@ -78,22 +57,7 @@ def solution_gaps(
     *,
     tolerance: float = 1e-6,
 ) -> SolutionGaps:
-    """Return the gaps of Theorem 2 from what several starts came to.
-
-    Parameters
-    ----------
-    tl_objective, tl_divergence : array of shape (n,)
-        C and I of runs of TL-NMF.
-    jd_likelihood, jd_divergence : array of shape (m,)
-        L and I of transforms found by joint diagonalization, I minimised for each.
-    tolerance : float, default 1e-6
-        Runs whose C, or L, is so near to the best one's count as solutions.
-
-    Returns
-    -------
-    SolutionGaps
-        What Theorem 2 speaks of.
-    """
+    """Return the gaps of Theorem 2 from what several starts came to."""
     objective, divergence, likelihood, diagonalized = (
         np.asarray(given, dtype=np.float64)
         for given in (tl_objective, tl_divergence, jd_likelihood, jd_divergence)
@@ -113,35 +77,13 @@ def solution_gaps(
 
 
 def sampling_divergence_limit(n_realizations: int) -> float:
-    """Return what Q_S / (M N) tends to for Gaussian frames as M N grows (Remark 4).
-
-    Parameters
-    ----------
-    n_realizations : int
-        The number S.
-
-    Returns
-    -------
-    float
-        ``log(S) - digamma(S / 2) - log(2)``, about 1 / S.
-    """
+    """Return what Q_S / (M N) tends to for Gaussian frames as M N grows (Remark 4)."""
     n_realizations = checked_count("n_realizations", n_realizations, 1)
     return float(np.log(n_realizations / 2.0) - digamma(n_realizations / 2.0))
 
 
 def uniform_deviation(covariances: FloatArray, true_covariances: FloatArray) -> float:
-    """Return a bound on how far the empirical power is from the true one, relatively, for any transform.
-
-    Parameters
-    ----------
-    covariances, true_covariances : array of shape (n_frames, frame_length, frame_length)
-        Of S realizations, and of the distribution; the latter invertible.
-
-    Returns
-    -------
-    float
-        Lemma 5's (93): the largest of ``|eigenvalue - 1|`` of the whitened empirical covariances.
-    """
+    """Return a bound on how far the empirical power is from the true one, relatively, for any transform."""
     covariances, true_covariances = (np.asarray(given) for given in (covariances, true_covariances))
     if covariances.ndim != 3 or covariances.shape != true_covariances.shape:
         raise ShapeError(
@@ -162,40 +104,12 @@ def uniform_deviation(covariances: FloatArray, true_covariances: FloatArray) -> 
 
 
 def deviation_bound(deviation: float, n_frames: int, frame_length: int) -> float:
-    """Return Lemma 6's bound on the largest Q_S.
-
-    Parameters
-    ----------
-    deviation : float
-        Bound on the relative deviation of the power, as `uniform_deviation` gives it.
-    n_frames, frame_length : int
-        The numbers N and M.
-
-    Returns
-    -------
-    float
-        ``M N u^2 / (1 - u)``; infinite from a deviation of 1 on.
-    """
+    """Return Lemma 6's bound on the largest Q_S."""
     return n_frames * frame_length * deviation**2 / (1.0 - deviation) if deviation < 1.0 else math.inf
 
 
 def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: float) -> tuple[float, float]:
-    """Return Theorem 4's bound on the largest Q_S for Gaussian frames, and how probable it is.
-
-    Parameters
-    ----------
-    n_realizations, n_frames, frame_length : int
-        The numbers S, N and M.
-    t : float
-        Positive: larger is more probable and less sharp.
-
-    Returns
-    -------
-    bound : float
-        Infinite where the theorem says nothing (h_S >= 1).
-    probability : float
-        With which it holds at least.
-    """
+    """Return Theorem 4's bound on the largest Q_S for Gaussian frames, and how probable it is."""
     if not t > 0:
         raise InvalidParameterError(f"t must be positive, got {t}.")
     sizes = {"n_realizations": n_realizations, "n_frames": n_frames, "frame_length": frame_length}
@@ -208,21 +122,11 @@ def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: flo
 
 @dataclass(frozen=True)
 class DivergenceBounds:
-    """Proposition 2 and what bounds its right-hand side.
+    """Proposition 2 and what bounds its right-hand side."""
 
-    Attributes
-    ----------
-    divergence : float
-        I at a solution of JD+NMF.
-    largest : float
-        The largest Q_S that was found, which is at most the true one.
-    deviation : float
-        Lemma 6's bound on it for these realizations; infinite where they are too few.
-    """
-
-    divergence: float
-    largest: float
-    deviation: float
+    divergence: float  # I at a solution of JD+NMF
+    largest: float  # the largest Q_S that was found, which is at most the true one
+    deviation: float  # lemma 6's bound on it for these realizations; infinite where they are too few
 
     @property
     def gap(self) -> float:
@@ -239,26 +143,7 @@ def divergence_bounds(
     n_starts: int = 4,
     rng: Seed = None,
 ) -> DivergenceBounds:
-    """Compare I at a solution of JD+NMF with the bounds of Proposition 2 and Lemma 6.
-
-    Parameters
-    ----------
-    divergence : float
-        I at the solution, with at least as many components as the truth has.
-    covariances, true_covariances : array of shape (n_frames, frame_length, frame_length)
-        Of S realizations, and of the distribution.
-    eps0 : float, default 0
-        Added to both powers.
-    n_starts : int, default 4
-        Of the search for the largest Q_S.
-    rng : None, int or numpy.random.Generator
-        The source of the starts.
-
-    Returns
-    -------
-    DivergenceBounds
-        The three numbers, which ascend.
-    """
+    """Compare I at a solution of JD+NMF with the bounds of Proposition 2 and Lemma 6."""
     largest, _ = largest_sampling_divergence(
         covariances, true_covariances, eps0=eps0, n_starts=n_starts, rng=rng
     )
@@ -270,45 +155,13 @@ def divergence_bounds(
 def factors_of_true_power(
     transform: FloatArray, true_transform: FloatArray, W: FloatArray, H: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return exact factors of the true power of transformed frames, for any transform (86, 87).
-
-    Parameters
-    ----------
-    transform, true_transform : array of shape (frame_length, frame_length)
-        Orthogonal matrices.
-    W : array of shape (n_frames, n_components)
-        The true activations.
-    H : array of shape (n_components, frame_length)
-        The true components.
-
-    Returns
-    -------
-    W : array of shape (n_frames, n_components)
-        Activations for this transform.
-    H : array of shape (n_components, frame_length)
-        Components for it, rows of sum 1.
-    """
+    """Return exact factors of the true power of transformed frames, for any transform (86, 87)."""
     sums = H.sum(axis=1)
     return W * sums, H @ ((transform @ true_transform.T) ** 2).T / sums[:, None]
 
 
 def exact_factors(power_of_frames: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
-    """Return factors with I = 0, which exist for any transform when K >= min(M, N).
-
-    Parameters
-    ----------
-    power_of_frames : array of shape (n_frames, frame_length)
-        What is to be factored, not negative.
-    n_components : int
-        At least the smaller side.
-
-    Returns
-    -------
-    W : array of shape (n_frames, n_components)
-        Activations; those of components that are not needed are zero.
-    H : array of shape (n_components, frame_length)
-        Components, rows of sum 1.
-    """
+    """Return factors with I = 0, which exist for any transform when K >= min(M, N)."""
     V = np.asarray(power_of_frames, dtype=np.float64)
     if V.ndim != 2 or not (V >= 0).all():
         raise InvalidDataError(

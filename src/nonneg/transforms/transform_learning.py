@@ -24,24 +24,7 @@ Measures = Mapping[str, Array]
 def advance_transform_learning(
     state: TransformState, data: Any, options: TransformOptions
 ) -> tuple[TransformState, Measures]:
-    """Make one outer iteration of TL-NMF with every run of a batch.
-
-    Parameters
-    ----------
-    state : TransformState
-        Where the runs stand; not changed.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        How the iteration is made.
-
-    Returns
-    -------
-    state : TransformState
-        After `n_nmf_updates` updates of the factors and then `n_rotation_updates` of the transform.
-    measures : mapping
-        `loss`, `C`, `L`, `I`, `gradient`, `step` and `searched`, arrays of shape (batch,).
-    """
+    """Make one outer iteration of TL-NMF with every run of a batch."""
     xp = array_namespace(state.frames)
     n = data.n_frames
     X, transform = state.frames, state.transform
@@ -78,26 +61,7 @@ def advance_transform_learning(
 def factors_and_inverse(
     V: Array, activations: Array, components: Array, options: TransformOptions
 ) -> tuple[Array, Array, Array]:
-    """Update the factors and return the inverse of their model.
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    activations : array of shape (batch, n_frames, k)
-        The paper's H, transposed.
-    components : array of shape (batch, k, m)
-        The paper's W, transposed.
-    options : TransformOptions
-        How many updates, eps0 and the penalty.
-
-    Returns
-    -------
-    activations, components : array
-        New ones.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    """
+    """Update the factors and return the inverse of their model."""
     eps0, n_updates = options.eps0, options.n_nmf_updates
     few = components.shape[1] <= frame_rows.MOST_COMPONENTS and eps0 >= frame_rows.LEAST_EPS0
     if few and not options.l1 and frame_rows.serves(V):
@@ -109,24 +73,7 @@ def factors_and_inverse(
 
 
 def fit_measures(V: Array, inverse: Array, activations: Array, options: TransformOptions) -> dict[str, Array]:
-    """Return what is minimised and its parts.
-
-    Parameters
-    ----------
-    V : array of shape (batch, n_frames, m)
-        The variances.
-    inverse : array of shape (batch, n_frames, m)
-        1 / (W H + eps0).
-    activations : array of shape (batch, n_frames, k)
-        For the penalty.
-    options : TransformOptions
-        What is minimised.
-
-    Returns
-    -------
-    dict
-        `loss`, `C`, `L` and `I`.
-    """
+    """Return what is minimised and its parts."""
     xp = array_namespace(V)
     if frame_rows.serves(V):
         whole, L, part = frame_rows.measured_fit(V, options.eps0, inverse)

@@ -13,24 +13,12 @@ from nonneg.transforms.transform_learning import Measures, factors_and_inverse, 
 
 @dataclass(frozen=True)
 class FactorState:
-    """A batch of factorizations of the same variances.
+    """A batch of factorizations of the same variances."""
 
-    Attributes
-    ----------
-    activations : array of shape (batch, n_frames, k)
-        The paper's H, transposed.
-    components : array of shape (batch, k, m)
-        The paper's W, transposed; rows have l1 norm one.
-    lanes : array of int of shape (batch,)
-        Which starts these are.
-    n_done : int
-        Iterations done.
-    """
-
-    activations: Array
-    components: Array
-    lanes: IntArray
-    n_done: int = 0
+    activations: Array  # the paper's H, transposed
+    components: Array  # the paper's W, transposed; rows have l1 norm one
+    lanes: IntArray  # which starts these are
+    n_done: int = 0  # iterations done
 
     @property
     def batch(self) -> int:
@@ -38,18 +26,7 @@ class FactorState:
         return int(self.activations.shape[0])
 
     def part(self, kept: slice) -> FactorState:
-        """Return some of them.
-
-        Parameters
-        ----------
-        kept : slice
-            Which ones.
-
-        Returns
-        -------
-        FactorState
-            A batch of them.
-        """
+        """Return some of them."""
         return replace(
             self,
             activations=self.activations[kept, ...],
@@ -59,24 +36,7 @@ class FactorState:
 
 
 def advance_factors(state: FactorState, V: Array, options: TransformOptions) -> tuple[FactorState, Measures]:
-    """Make `n_nmf_updates` updates of the factors with the transform fixed.
-
-    Parameters
-    ----------
-    state : FactorState
-        Where they stand; not changed.
-    V : array of shape (1, n_frames, m)
-        The variances.
-    options : TransformOptions
-        How the iteration is made.
-
-    Returns
-    -------
-    state : FactorState
-        After the updates.
-    measures : mapping
-        `loss` (which is I), `C`, `L` and `I`, arrays of shape (batch,).
-    """
+    """Make `n_nmf_updates` updates of the factors with the transform fixed."""
     xp = array_namespace(state.activations)
     V = xp.broadcast_to(V, (state.batch, *V.shape[1:]))
     activations, components, inverse = factors_and_inverse(V, state.activations, state.components, options)

@@ -16,45 +16,14 @@ USUAL = {True: ("wolfe", "exponential"), False: ("halving", "polar")}
 
 
 def searches_whole(data: Any, search: str, retraction: str, *, learns: bool) -> bool:
-    """Say whether there is a kernel for a search.
-
-    Parameters
-    ----------
-    data : FrameCovariances or WorkingFrames
-        The frames.
-    search, retraction : str
-        How it is made.
-    learns : bool
-        Whether C is decreased, not L.
-
-    Returns
-    -------
-    bool
-        True for small problems on an NVIDIA GPU, with the search and retraction of the paper.
-    """
+    """Say whether there is a kernel for a search."""
     virtual = getattr(data, "virtual", None)
     usual = (search, retraction) == USUAL[learns]
     return usual and virtual is not None and triton_rotations.searches(virtual)
 
 
 def whole_search(data: Any, search: str, retraction: str, **objective: Any) -> WholeSearch | None:
-    """Return a search in one operation.
-
-    Parameters
-    ----------
-    data : FrameCovariances or WorkingFrames
-        The frames.
-    search, retraction : str
-        How it is made.
-    **objective : Any
-        `inverse` for C, `eps0` for L.
-
-    Returns
-    -------
-    callable or None
-        Makes searches of a batch; what it says of trials is how many they may have made. None where there is
-        no kernel for it.
-    """
+    """Return a search in one operation."""
     if not searches_whole(data, search, retraction, learns="inverse" in objective):
         return None
 

@@ -29,30 +29,14 @@ WORTH = 0.1
 
 @dataclass(frozen=True)
 class WorkingFrames:
-    """Virtual realizations in coordinates of the space that they span.
+    """Virtual realizations in coordinates of the space that they span."""
 
-    Attributes
-    ----------
-    rows : array of shape (n_rows, p)
-        Their coordinates; those of a frame stand together.
-    starts : array of int of shape (n_frames,)
-        The first row of each frame.
-    counts : array of int of shape (n_frames,)
-        Rows of each frame.
-    basis : array of shape (frame_length, p)
-        The directions, orthonormal.
-    rest : array of shape (frame_length, frame_length - p)
-        Orthonormal directions that no frame has.
-    whole : FrameCovariances
-        What they were made of.
-    """
-
-    rows: FloatArray
-    starts: IntArray
-    counts: IntArray
-    basis: FloatArray
-    rest: FloatArray
-    whole: FrameCovariances
+    rows: FloatArray  # their coordinates; those of a frame stand together
+    starts: IntArray  # the first row of each frame
+    counts: IntArray  # rows of each frame
+    basis: FloatArray  # the directions, orthonormal
+    rest: FloatArray  # orthonormal directions that no frame has
+    whole: FrameCovariances  # what they were made of
 
     @cached_property
     def largest_entry(self) -> float:
@@ -110,18 +94,7 @@ Frames = FrameCovariances | WorkingFrames
 
 
 def working_frames(data: FrameCovariances) -> Frames:
-    """Bring frames into the form that is cheapest to iterate on.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-
-    Returns
-    -------
-    FrameCovariances or WorkingFrames
-        The data themselves where there is nothing to gain, or elsewhere than in NumPy.
-    """
+    """Bring frames into the form that is cheapest to iterate on."""
     if not is_numpy_array(data.virtual) or data.frame_length <= LONGEST:
         return data
     rank, n, m = data.virtual.shape
@@ -147,20 +120,7 @@ def working_frames(data: FrameCovariances) -> Frames:
 
 
 def working_state(state: TransformState, data: Frames) -> TransformState:
-    """Bring starts into the same form.
-
-    Parameters
-    ----------
-    state : TransformState
-        With square transforms.
-    data : FrameCovariances or WorkingFrames
-        From `working_frames`.
-
-    Returns
-    -------
-    TransformState
-        With the part of the transforms that matters.
-    """
+    """Bring starts into the same form."""
     if isinstance(data, FrameCovariances):
         return state
     transform = state.transform @ data.basis
@@ -168,20 +128,7 @@ def working_state(state: TransformState, data: Frames) -> TransformState:
 
 
 def whole_transform(P: Array, data: Frames) -> Array:
-    """Complete a transform.
-
-    Parameters
-    ----------
-    P : array of shape (frame_length, p)
-        What it does to directions that frames have.
-    data : FrameCovariances or WorkingFrames
-        From `working_frames`.
-
-    Returns
-    -------
-    array of shape (frame_length, frame_length)
-        Orthogonal; directions that no frame has are sent to the orthogonal complement of the columns of P.
-    """
+    """Complete a transform."""
     if isinstance(data, FrameCovariances):
         return P
     p = P.shape[1]

@@ -161,20 +161,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
 
 
 def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
-    """Return a signal at another rate.
-
-    Parameters
-    ----------
-    samples : array-like of shape (..., n_samples)
-        The signal.
-    rate, new_rate : int
-        Samples a second, before and after.
-
-    Returns
-    -------
-    array of shape (..., about n_samples * new_rate / rate)
-        Band-limited by a polyphase filter.
-    """
+    """Return a signal at another rate."""
     from scipy.signal import resample_poly
 
     for value in (rate, new_rate):

@@ -165,18 +165,7 @@ class Framing:
 
 
 def as_takes(signals: Any) -> FloatArray:
-    """Check signals of equal length and return them as an array.
-
-    Parameters
-    ----------
-    signals : array-like of shape (n_samples,) or (n_takes, n_samples)
-        Real numbers.
-
-    Returns
-    -------
-    array of shape (n_takes, n_samples)
-        In single precision where that came, else in double.
-    """
+    """Check signals of equal length and return them as an array."""
     try:
         takes = np.asarray(signals)
     except ValueError as error:

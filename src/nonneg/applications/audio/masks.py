@@ -37,24 +37,7 @@ def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor
 def mask_of_each(
     activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0
 ) -> Iterator[FloatArray]:
-    """Make the masks of `wiener_masks` one after the other, for recordings whose masks are large together.
-
-    Parameters
-    ----------
-    activations : array-like of shape (n_frames, n_components)
-        As in `wiener_masks`.
-    components : array-like of shape (n_components, frame_length)
-        As in `wiener_masks`.
-    groups : array-like of int of shape (n_components,), optional
-        As in `wiener_masks`.
-    floor : float
-        As in `wiener_masks`.
-
-    Yields
-    ------
-    array of shape (n_frames, frame_length)
-        The mask of the next source.
-    """
+    """Make the masks of `wiener_masks` one after the other, for recordings whose masks are large together."""
     W, H = np.asarray(activations), np.asarray(components)
     if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
         raise ShapeError(
@@ -96,20 +79,7 @@ def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
 
 
 def checked_groups(groups: Any, n_components: int) -> Any:
-    """Check the source of each component.
-
-    Parameters
-    ----------
-    groups : array-like of int of shape (n_components,)
-        From 0, none left out.
-    n_components : int
-        How many are expected.
-
-    Returns
-    -------
-    array of int of shape (n_components,)
-        The same.
-    """
+    """Check the source of each component."""
     labels = np.asarray(groups)
     if labels.shape != (n_components,) or labels.dtype.kind not in "iu":
         raise ShapeError(

@@ -15,18 +15,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def separation_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of a fitted separation is stored.
-
-    Parameters
-    ----------
-    model : SourceSeparation
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name.
-    """
+    """Return what of a fitted separation is stored."""
     framing = model.framing_
     inner, arrays = packed(model.model_)
     header = {
@@ -40,22 +29,7 @@ def separation_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restore_separation(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    """Set what `separation_parts` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : SourceSeparation
-        With its parameters.
-    header, arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `separation_parts` gave; the file may come from anywhere."""
     n_components = model._checked_number()
     need_arrays(arrays, ("window", "groups_"), path)
     inner = unpacked(header["model"], nested(arrays, "model"), {"TransformNMF": lambda: TransformNMF}, path)

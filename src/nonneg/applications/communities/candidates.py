@@ -17,62 +17,23 @@ N_DIRECTIONS = 64
 
 
 class Candidates(NamedTuple):
-    """The nodes that a search sees.
+    """The nodes that a search sees."""
 
-    Attributes
-    ----------
-    rows : array of int
-        Which nodes, rising.
-    kept : array of int
-        All nodes that hold the energy; `rows` are some of them, or all.
-    """
-
-    rows: IntArray
-    kept: IntArray
+    rows: IntArray  # which nodes, rising
+    kept: IntArray  # all nodes that hold the energy; `rows` are some of them, or all
 
 
 def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
-    """Return the nodes with the longest rows that together hold a share of the squared norm.
-
-    Parameters
-    ----------
-    vectors : array of shape (n_nodes, k)
-        One node a row.
-    energy : float
-        The share, 0.99 in the paper.
-
-    Returns
-    -------
-    array of int
-        Rising.
-    """
+    """Return the nodes with the longest rows that together hold a share of the squared norm."""
     kept = keep_energy(Prepared(as_data_matrix(vectors)), energy).kept
     return np.arange(len(vectors)) if kept is None else np.asarray(kept, dtype=np.intp)
 
 
 def candidate_nodes(vectors: FloatArray, kept: IntArray, n_candidates: int) -> IntArray:
-    """Choose a part of the nodes for a search whose cost grows with the square of their number.
-
-    Parameters
-    ----------
-    vectors : array of shape (n_nodes, k)
-        One node a row.
-    kept : array of int
-        The nodes to choose from.
-    n_candidates : int
-        How many.
-
-    Returns
-    -------
-    array of int
-        Rising; `kept` itself where it has no more nodes than asked for.
-
-    Notes
-    -----
-    One half are outer nodes: those that lie farthest along 64 random directions and their opposites, among
-    which the corners are. The other half stands for all nodes: every so many-th in the order of their length,
-    so that corners which few nodes need do not win. The directions depend on the shape alone.
-    """
+    """Choose a part of the nodes for a search whose cost grows with the square of their number."""
+    # One half are outer nodes: those that lie farthest along 64 random directions and their opposites, among
+    # which the corners are. The other half stands for all nodes: every so many-th in the order of their
+    # length, so that corners which few nodes need do not win. The directions depend on the shape alone.
     if len(kept) <= n_candidates:
         return kept
     points = vectors[kept]

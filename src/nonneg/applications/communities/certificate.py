@@ -13,25 +13,7 @@ INSIDE = 1e-6
 
 
 def community_certificate(pairs: Eigenpairs, search: Search, n_nodes: int, n_isolated: int) -> Certificate:
-    """Collect the statements.
-
-    Parameters
-    ----------
-    pairs : Eigenpairs
-        What the memberships rest on.
-    search : Search
-        What was found.
-    n_nodes : int
-        All nodes, isolated ones included.
-    n_isolated : int
-        Nodes without an edge.
-
-    Returns
-    -------
-    Certificate
-        "eigenvectors", "spectral-gap" (small graphs), "reached-nodes", "inside-cone", "candidates" (where
-        only a part was looked at), and those of the search for anchors.
-    """
+    """Collect the statements."""
     statements = [_eigenvectors(pairs)]
     if pairs.next_value is not None:
         statements.append(_gap(pairs, pairs.next_value))

@@ -32,73 +32,27 @@ ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
 
 
 class EdgeList(NamedTuple):
-    """An undirected graph from a list of edges.
+    """An undirected graph from a list of edges."""
 
-    Attributes
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        CSR, symmetric.
-    names : tuple of str
-        Names of the nodes in the order in which they first appear.
-    notes : tuple of str
-        What a person should know: how many pairs came more than once, and cells that were not read.
-    """
-
-    adjacency: SparseMatrix
-    names: tuple[str, ...]
+    adjacency: SparseMatrix  # CSR, symmetric
+    names: tuple[str, ...]  # names of the nodes in the order in which they first appear
+    # What a person should know: how many pairs came more than once, and cells that were not read.
     notes: tuple[str, ...]
 
 
 class Edges(NamedTuple):
-    """Edges as they came, one a line.
+    """Edges as they came, one a line."""
 
-    Attributes
-    ----------
-    first, second : array of int
-        The nodes of each.
-    weights : array
-        Its weight.
-    names : tuple of str
-        Of the nodes.
-    """
-
-    first: IntArray
+    first: IntArray  # the nodes of each
     second: IntArray
-    weights: FloatArray
-    names: tuple[str, ...]
+    weights: FloatArray  # its weight
+    names: tuple[str, ...]  # of the nodes
 
 
 def read_edge_list(
     path: Path, *, delimiter: str | None = None, header: bool | None = None, duplicates: str = "sum"
 ) -> EdgeList:
-    """Read an edge list.
-
-    Parameters
-    ----------
-    path : Path
-        Text, compressed where it ends in .gz. Empty lines and those that begin with # or % are left out. A
-        line with one name is a node without an edge.
-    delimiter : str, optional
-        What separates the cells; None takes a tab, comma or semicolon where the first line has one, and
-        blanks otherwise.
-    header : bool, optional
-        Whether the first line holds headings; None looks at it. Headings such as source, target and weight
-        say which columns these are; otherwise they are the first three.
-    duplicates : {"sum", "max"}
-        What becomes of several lines about one pair, in either order.
-
-    Returns
-    -------
-    EdgeList
-        Every line is an undirected edge of its weight, 1 where there is none.
-
-    Raises
-    ------
-    FileFormatError
-        If a line has a weight that is no number, or nothing is left.
-    InvalidParameterError
-        If the delimiter is not one character.
-    """
+    """Read an edge list."""
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
         if len(delimiter) != 1:
@@ -154,10 +108,8 @@ def _opened(path: Path) -> IO[str]:
 def _cells(
     stream: IO[str], delimiter: str | None, header: bool | None
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield every line that counts: its number, how many cells it has where these are many, and its cells.
-
-    A line of headings has none.
-    """
+    """Yield every line that counts: its number, how many cells it has where these are many, and its cells."""
+    # A line of headings has none.
     split: Any = None
     columns: list[int] | None = None
     for number, line in enumerate(stream, 1):

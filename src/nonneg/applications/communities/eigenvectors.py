@@ -118,18 +118,7 @@ def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
 
 
 def come_in_pairs(values: FloatArray) -> bool:
-    """Say whether eigenvalues come in pairs of opposite sign, as those of a bipartite graph do.
-
-    Parameters
-    ----------
-    values : array of shape (k,)
-        Leading eigenvalues.
-
-    Returns
-    -------
-    bool
-        True where there are values below 0, and each has its twin above.
-    """
+    """Say whether eigenvalues come in pairs of opposite sign, as those of a bipartite graph do."""
     below, above = -values[values < 0], values[values > 0]
     return bool(len(below)) and all(np.isclose(above, value, rtol=1e-8, atol=0.0).any() for value in below)
 

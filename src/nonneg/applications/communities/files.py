@@ -21,24 +21,12 @@ NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml"}
 
 @dataclass(frozen=True)
 class GraphFile:
-    """A graph as it came from a file.
+    """A graph as it came from a file."""
 
-    Attributes
-    ----------
-    graph : sparse matrix, array or networkx graph
-        For `MixedMembership.fit`.
-    names : tuple of str or None
-        Names of the nodes, where the graph does not carry them itself.
-    source : str
-        The file, without its folders.
-    notes : tuple of str
-        What a person should know about the reading.
-    """
-
-    graph: Any
-    names: tuple[str, ...] | None
-    source: str
-    notes: tuple[str, ...] = ()
+    graph: Any  # for `MixedMembership.fit`
+    names: tuple[str, ...] | None  # names of the nodes, where the graph does not carry them itself
+    source: str  # the file, without its folders
+    notes: tuple[str, ...] = ()  # what a person should know about the reading
 
 
 def read_graph(
@@ -49,33 +37,7 @@ def read_graph(
     duplicates: str = "sum",
     variable: str | None = None,
 ) -> GraphFile:
-    """Read a graph; the ending of the file says what it is.
-
-    Parameters
-    ----------
-    path : str or path
-        An edge list (.txt, .edges, .edgelist, .csv, .tsv, also with .gz): two names and possibly a weight a
-        line, every line an undirected edge. An adjacency matrix (.mtx, .npz, .npy, .mat). GraphML or GML,
-        through networkx.
-    delimiter : str, optional
-        Edge lists: what separates the cells; None looks at the first line.
-    header : bool, optional
-        Edge lists: whether the first line holds headings; None looks at it.
-    duplicates : {"sum", "max"}
-        Edge lists: what becomes of several lines about one pair.
-    variable : str, optional
-        Which array of a .npz or .mat file.
-
-    Returns
-    -------
-    GraphFile
-        The graph and its names.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is missing, of another kind or damaged.
-    """
+    """Read a graph; the ending of the file says what it is."""
     place = Path(path)
     if duplicates not in DUPLICATES:
         raise UnknownNameError.of("duplicates", duplicates, DUPLICATES)

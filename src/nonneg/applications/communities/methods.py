@@ -36,86 +36,42 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 
 @dataclass(frozen=True)
 class Search:
-    """What a method finds.
+    """What a method finds."""
 
-    Attributes
-    ----------
-    selection : SelectionResult
-        The pure nodes, as rows of the eigenvectors.
-    memberships : Memberships
-        Of all nodes.
-    kept : array of int or None
-        The nodes that hold the energy; None where the method looks at all.
-    n_seen : int
-        Among how many nodes it looked.
-    facts : mapping
-        What else it reports.
-    """
-
-    selection: SelectionResult
-    memberships: Memberships
-    kept: IntArray | None
-    n_seen: int
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    selection: SelectionResult  # the pure nodes, as rows of the eigenvectors
+    memberships: Memberships  # of all nodes
+    kept: IntArray | None  # the nodes that hold the energy; None where the method looks at all
+    n_seen: int  # among how many nodes it looked
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what else it reports
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What a search is told.
+    """What a search is told."""
 
-    Attributes
-    ----------
-    energy : float
-        The share of the squared norm that the kept nodes hold.
-    n_candidates : int or None
-        Convex methods: among how many nodes to look; None for 10 000 where more than 20 000 are kept.
-    recovery : str
-        See `nonneg.applications.communities.recovery.recover`.
-    choice : {"row-maxima", "spread"}
-        Convex methods: how pure nodes follow from the coefficients.
-    anchors : mapping
-        Arguments of `select_anchors` that the user moved.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For methods that draw.
-    n_jobs : int or None
-        Threads.
-    """
-
-    energy: float = 0.99
+    energy: float = 0.99  # the share of the squared norm that the kept nodes hold
+    # Convex methods: among how many nodes to look; None for 10 000 where more than 20 000 are kept.
     n_candidates: int | None = None
-    recovery: str = "least-squares"
-    choice: str = "row-maxima"
+    recovery: str = "least-squares"  # see `nonneg.applications.communities.recovery.recover`
+    choice: str = "row-maxima"  # convex methods: how pure nodes follow from the coefficients
+    # Arguments of `select_anchors` that the user moved.
     anchors: Mapping[str, Any] = field(default_factory=dict)
-    rng: Seed = None
-    n_jobs: int | None = None
+    rng: Seed = None  # for methods that draw
+    n_jobs: int | None = None  # threads
 
 
 @dataclass(frozen=True)
 class CommunityMethod:
-    """A way to find communities.
+    """A way to find communities."""
 
-    Attributes
-    ----------
-    run : callable
-        ``run(pairs, degrees, options)`` returns a `Search`.
-    spectrum : {"magnitude", "algebraic"}
-        Which eigenvalues it takes where the user does not say.
-    unreached : {"mean"} or None
-        What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
-    whole : bool
-        Whether it brings its own recovery, so that `energy` and `recovery` do not matter.
-    seeded : bool
-        Whether random numbers matter.
-    iterative : bool
-        Whether `max_iter`, `tol` and `lam` matter.
-    """
-
+    # ``run(pairs, degrees, options)`` returns a `Search`.
     run: Callable[[Eigenpairs, FloatArray, SearchOptions], Search]
-    spectrum: str = "magnitude"
+    spectrum: str = "magnitude"  # which eigenvalues it takes where the user does not say
+    # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
-    whole: bool = False
-    seeded: bool = False
-    iterative: bool = False
+    whole: bool = False  # whether it brings its own recovery, so that `energy` and `recovery` do not matter
+    seeded: bool = False  # whether random numbers matter
+    iterative: bool = False  # whether `max_iter`, `tol` and `lam` matter
 
 
 def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
@@ -215,23 +171,7 @@ GeoNMF."""
 
 
 def find_community_method(name: str) -> CommunityMethod:
-    """Return a method by its name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `METHODS`.
-
-    Returns
-    -------
-    CommunityMethod
-        The entry.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the near names are said.
-    """
+    """Return a method by its name."""
     if name not in METHODS:
         raise UnknownNameError.of("method", name, METHODS)
     return METHODS[name]

@@ -18,42 +18,15 @@ ROUNDING = 1e-12
 
 
 class Memberships(NamedTuple):
-    """How much every node belongs to every community.
+    """How much every node belongs to every community."""
 
-    Attributes
-    ----------
-    shares : array of shape (n_nodes, k)
-        Rows sum to one, but those of nodes that the eigenvectors do not reach.
-    reached : array of bool of shape (n_nodes,)
-        Which nodes have a row in the eigenvectors that is more than rounding.
-    clipped : float
-        The share of negative coordinates in the sum of all sizes, before they were set to zero.
-    """
-
-    shares: FloatArray
-    reached: BoolArray
-    clipped: float
+    shares: FloatArray  # rows sum to one, but those of nodes that the eigenvectors do not reach
+    reached: BoolArray  # which nodes have a row in the eigenvectors that is more than rounding
+    clipped: float  # the share of negative coordinates in the sum of all sizes, before they were set to zero
 
 
 def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squares") -> Memberships:
-    """Return the memberships as coordinates between the pure nodes.
-
-    Parameters
-    ----------
-    vectors : array of shape (n_nodes, k)
-        One node a row.
-    corners : array of shape (k, k)
-        The rows of the pure nodes.
-    recovery : {"least-squares", "simplex"}
-        "least-squares": coordinates solve a linear system, those below 1e-12 become 0, and rows are divided
-        by their sum, as in the authors' script; rows without a coordinate are left at zero. "simplex": the
-        closest point of the hull of the pure nodes, as the paper says.
-
-    Returns
-    -------
-    Memberships
-        With zeros where a node is not reached (least squares).
-    """
+    """Return the memberships as coordinates between the pure nodes."""
     if recovery not in RECOVERIES:
         raise UnknownNameError.of("recovery", recovery, RECOVERIES)
     shares = coordinates(vectors, corners)
@@ -70,20 +43,7 @@ def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squ
 
 
 def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
-    """Write every row as a combination of the corners.
-
-    Parameters
-    ----------
-    vectors : array of shape (n_nodes, k)
-        One node a row.
-    corners : array of shape (k, k)
-        The rows of the pure nodes.
-
-    Returns
-    -------
-    array of shape (n_nodes, k)
-        Of any sign.
-    """
+    """Write every row as a combination of the corners."""
     try:
         return np.ascontiguousarray(np.linalg.solve(corners.T, vectors.T).T)
     except np.linalg.LinAlgError as error:
@@ -94,37 +54,13 @@ def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
 
 
 def clipped_share(shares: FloatArray) -> float:
-    """Return how much of the coordinates lies below zero.
-
-    Parameters
-    ----------
-    shares : array of shape (n_nodes, k)
-        Coordinates of any sign.
-
-    Returns
-    -------
-    float
-        From 0 (all nodes inside the cone of the pure ones) to 1.
-    """
+    """Return how much of the coordinates lies below zero."""
     total = float(np.abs(shares).sum())
     return float(-np.minimum(shares, 0.0).sum()) / total if total > 0 else 0.0
 
 
 def fill_unreached(found: Memberships, rule: str) -> FloatArray:
-    """Give the nodes that the eigenvectors do not reach a membership.
-
-    Parameters
-    ----------
-    found : Memberships
-        Of all nodes with an edge.
-    rule : {"mean", "uniform", "zero", "nan"}
-        The mean of the nodes that are reached, the same share of every community, zeros, or NaN.
-
-    Returns
-    -------
-    array of shape (n_nodes, k)
-        A new array.
-    """
+    """Give the nodes that the eigenvectors do not reach a membership."""
     shares = found.shares.copy()
     lost = ~found.reached
     if lost.any():

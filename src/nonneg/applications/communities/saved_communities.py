@@ -17,18 +17,7 @@ NODES = ("pure_nodes_", "kept_nodes_", "isolated_nodes_", "unreached_nodes_")
 
 
 def community_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of a fitted model is stored.
-
-    Parameters
-    ----------
-    model : MixedMembership
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name.
-    """
+    """Return what of a fitted model is stored."""
     graph = model.graph_
     header = {
         "certificate": model.certificate_.as_dict(),
@@ -51,22 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def restore_communities(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    """Set what `community_parts` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : MixedMembership
-        With its parameters.
-    header, arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `community_parts` gave; the file may come from anywhere."""
     edges = ("edge_weights", "edge_columns", "edge_starts")
     need_arrays(arrays, (*FLOATS, *NODES, *edges), path)
     n, k = len(arrays["edge_starts"]) - 1, int(model.n_communities)

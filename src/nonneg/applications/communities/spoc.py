@@ -43,37 +43,10 @@ def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
 
 
 def connectivity(values: FloatArray, corners: FloatArray) -> FloatArray:
-    """Return how strongly communities are tied to one another, from the rows of their pure nodes.
-
-    Parameters
-    ----------
-    values : array of shape (k,)
-        Eigenvalues.
-    corners : array of shape (k, k)
-        The rows of the pure nodes.
-
-    Returns
-    -------
-    array of shape (k, k)
-        The expected weight of an edge between a pure node of one and a pure node of another community; noise
-        may make entries negative.
-    """
+    """Return how strongly communities are tied to one another, from the rows of their pure nodes."""
     return (corners * values) @ corners.T
 
 
 def as_selection(pure: IntArray, method: str) -> SelectionResult:
-    """Wrap pure nodes that no search for anchors found.
-
-    Parameters
-    ----------
-    pure : array of int
-        The nodes.
-    method : str
-        Who found them.
-
-    Returns
-    -------
-    SelectionResult
-        Without scores.
-    """
+    """Wrap pure nodes that no search for anchors found."""
     return SelectionResult(anchors=np.asarray(pure, dtype=np.intp), method=method, n_iter=len(pure))

@@ -24,70 +24,26 @@ NEAR_ONE = 0.1
 
 @dataclass
 class Mixtures:
-    """What was found out about blocks of pixels.
+    """What was found out about blocks of pixels."""
 
-    Attributes
-    ----------
-    maps : array of shape (n_scene_pixels, n_endmembers)
-        The abundances; NaN for pixels that do not count.
-    residuals : array of shape (n_scene_pixels,)
-        The length of what is left of a pixel, relative to the pixel.
-    squared_residual, squared_norm : float
-        Over all pixels.
-    gram : array of shape (n_bands, n_bands)
-        Products of bands over all pixels.
-    n_pixels : int
-        How many pixels counted.
-    n_near_one : int
-        Pixels whose weights sum to nearly one without being asked to; counted where it is asked.
-    """
-
-    maps: FloatArray
-    residuals: FloatArray
-    squared_residual: float
+    maps: FloatArray  # the abundances; NaN for pixels that do not count
+    residuals: FloatArray  # the length of what is left of a pixel, relative to the pixel
+    squared_residual: float  # over all pixels
     squared_norm: float
-    gram: FloatArray
-    n_pixels: int = 0
+    gram: FloatArray  # products of bands over all pixels
+    n_pixels: int = 0  # how many pixels counted
+    # Pixels whose weights sum to nearly one without being asked to; counted where it is asked.
     n_near_one: int = 0
 
     @classmethod
     def of(cls, n_scene_pixels: int, n_endmembers: int, n_bands: int, dtype: Any) -> Mixtures:
-        """Return empty maps.
-
-        Parameters
-        ----------
-        n_scene_pixels : int
-            Rows times columns of the scene.
-        n_endmembers : int
-            How many maps.
-        n_bands : int
-            How many bands.
-        dtype : dtype
-            Of the maps.
-
-        Returns
-        -------
-        Mixtures
-            To be filled block by block.
-        """
+        """Return empty maps."""
         maps = np.full((n_scene_pixels, n_endmembers), np.nan, dtype=dtype)
         residuals = np.full(n_scene_pixels, np.nan, dtype=dtype)
         return cls(maps, residuals, 0.0, 0.0, np.zeros((n_bands, n_bands)))
 
     def add(self, pixels: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
-        """Unmix a block.
-
-        Parameters
-        ----------
-        pixels : array of int
-            Which pixels of the scene.
-        spectra : array of shape (n_pixels, n_bands)
-            Theirs.
-        endmembers : array of shape (n_endmembers, n_bands)
-            What they are mixed of.
-        constraint : str
-            One of `CONSTRAINTS`.
-        """
+        """Unmix a block."""
         weights = weights_of(spectra, endmembers, constraint)
         if constraint == "sum-to-one":
             free = weights_of(spectra, endmembers, "nonnegative")
@@ -105,22 +61,7 @@ class Mixtures:
 
 
 def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> FloatArray:
-    """Return the weights with which endmembers come closest to spectra.
-
-    Parameters
-    ----------
-    spectra : array of shape (n_pixels, n_bands)
-        The pixels.
-    endmembers : array of shape (n_endmembers, n_bands)
-        What they are mixed of.
-    constraint : str
-        One of `CONSTRAINTS`; "shares" gives the weights before the division.
-
-    Returns
-    -------
-    array of shape (n_pixels, n_endmembers)
-        Exact for each pixel.
-    """
+    """Return the weights with which endmembers come closest to spectra."""
     data = as_data_matrix(np.ascontiguousarray(spectra))
     if constraint == "sum-to-one":
         return np.asarray(anchor_weights(data, endmembers, sum_to_one=True))
@@ -132,40 +73,13 @@ def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> 
 
 
 def shares_of(weights: FloatArray) -> FloatArray:
-    """Divide the weights of every pixel by their sum.
-
-    Parameters
-    ----------
-    weights : array of shape (n_pixels, n_endmembers)
-        Nonnegative.
-
-    Returns
-    -------
-    array of the same shape
-        Rows that sum to one; rows of zeros stay.
-    """
+    """Divide the weights of every pixel by their sum."""
     sums = weights.sum(axis=1, keepdims=True)
     return weights / np.where(sums > 0, sums, 1.0)
 
 
 def checked_constraint(constraint: Any) -> str:
-    """Return the name of a constraint.
-
-    Parameters
-    ----------
-    constraint : str
-        One of `CONSTRAINTS`.
-
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    UnknownNameError
-        If it is none.
-    """
+    """Return the name of a constraint."""
     if constraint not in CONSTRAINTS:
         raise UnknownNameError.of("constraint", constraint, CONSTRAINTS)
     return str(constraint)

@@ -169,22 +169,7 @@ def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = 
 
 
 def known_spectra(library: SpectralLibrary, wavelengths: Any, n_bands: int) -> tuple[FloatArray, BoolArray]:
-    """Bring a library to the bands of a scene, or say that it does not fit.
-
-    Parameters
-    ----------
-    library : SpectralLibrary
-        What is known.
-    wavelengths : array of shape (n_bands,) or None
-        Of the scene.
-    n_bands : int
-        How many bands the scene has.
-
-    Returns
-    -------
-    tuple
-        The spectra, and the bands in which all of them have a value.
-    """
+    """Bring a library to the bands of a scene, or say that it does not fit."""
     known = library.at(wavelengths, n_bands)
     covered = np.asarray(np.isfinite(known).all(axis=0))
     if covered.sum() < 2:

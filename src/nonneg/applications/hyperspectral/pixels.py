@@ -24,50 +24,14 @@ BLOCK_BYTES = 1 << 24
 
 
 class Block(NamedTuple):
-    """The pixels of a few rows of the scene.
+    """The pixels of a few rows of the scene."""
 
-    Parameters
-    ----------
-    pixels : array of int
-        Which pixels of the scene, numbered row by row.
-    spectra : array of shape (n_pixels, n_bands)
-        Theirs, float32 or float64, not below zero.
-    """
-
-    pixels: IntArray
-    spectra: FloatArray
+    pixels: IntArray  # which pixels of the scene, numbered row by row
+    spectra: FloatArray  # theirs, float32 or float64, not below zero
 
 
 class ScenePixels:
-    """The pixels of a cube that hold data, in the bands that count.
-
-    Parameters
-    ----------
-    cube : Cube
-        The scene. Bands that do not count are dropped block by block, so that a mapped scene stays mapped.
-    mask : array of bool of shape (n_rows, n_columns) or None
-        True for the pixels that count; None for all. Pixels of the cube's `no_data` value never do, nor those
-        with an entry that is masked, where the values are a masked array.
-    negative_tol : float
-        Entries below zero are clipped where they are at most this share of the largest entry below it.
-
-    Attributes
-    ----------
-    mask : array of bool of shape (n_rows, n_columns)
-        Which pixels count; complete after the first pass.
-    n_clipped : int
-        Entries that were below zero; counted in the first pass.
-    n_clipped_pixels : int
-        Pixels with such an entry.
-    n_bands : int
-        How many bands count.
-    n_partly_empty : int
-        Pixels that count and hold the value for no data in some of these bands.
-    n_zero : int
-        Pixels that count and are zero in all of these bands.
-    smallest, largest : float
-        Of all entries that count, divided by the scale of the cube.
-    """
+    """The pixels of a cube that hold data, in the bands that count."""
 
     def __init__(self, cube: Cube, mask: Any, negative_tol: float) -> None:
         self.cube, self.negative_tol = cube, negative_tol
@@ -83,22 +47,7 @@ class ScenePixels:
         self.passes = 0
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the pixels block by block; the first pass checks and counts.
-
-        Yields
-        ------
-        Block
-            Pixels that count, those of a block in the order of the scene.
-
-        Raises
-        ------
-        NonFiniteDataError
-            If a pixel that counts holds NaN or infinity; its place is named.
-        NegativeDataError
-            If an entry is far below zero.
-        InvalidDataError
-            If no pixel is left.
-        """
+        """Yield the pixels block by block; the first pass checks and counts."""
         rows, columns, bands = self.cube.shape
         scale = self.cube.scale
         height = max(1, BLOCK_BYTES // (columns * bands * np.dtype(self.dtype).itemsize))
@@ -122,14 +71,7 @@ class ScenePixels:
             self._check_whole()
 
     def gathered(self) -> FloatArray:
-        """Return all pixels that count as one matrix, one a row.
-
-        Returns
-        -------
-        array of shape (n_pixels, n_bands)
-            A view of the cube where it can be one: floating-point numbers in the order of the pixels, all of
-            which count, none below zero. Otherwise one copy.
-        """
+        """Return all pixels that count as one matrix, one a row."""
         values, bands = self.cube.values, self.n_bands
         as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
         # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
@@ -146,18 +88,7 @@ class ScenePixels:
         return matrix[:filled]
 
     def spectrum(self, row: int, column: int) -> FloatArray:
-        """Return one pixel in the bands that count.
-
-        Parameters
-        ----------
-        row, column : int
-            Where it lies.
-
-        Returns
-        -------
-        array of shape (n_bands,)
-            Not below zero.
-        """
+        """Return one pixel in the bands that count."""
         entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)
         return np.asarray(np.maximum(entries / self.dtype(self.cube.scale), 0))
 

@@ -52,22 +52,7 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
 
 
 def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int, int, int]:
-    """Choose the bands that are shown as red, green and blue.
-
-    Parameters
-    ----------
-    wavelengths : array of shape (n_bands,) or None
-        In nanometres or micrometres.
-    n_bands : int
-        How many bands there are.
-    kept : array of bool of shape (n_bands,), optional
-        Which of them count.
-
-    Returns
-    -------
-    tuple of int
-        Three bands.
-    """
+    """Choose the bands that are shown as red, green and blue."""
     among = np.arange(n_bands) if kept is None else np.flatnonzero(kept)
     chosen = np.round(np.array([5, 3, 1]) / 6 * (len(among) - 1)).astype(int)
     if wavelengths is not None:

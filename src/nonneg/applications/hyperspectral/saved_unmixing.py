@@ -15,18 +15,7 @@ ARRAYS = ("endmembers_", "pure_pixels_", "abundances_", "residuals_", "mask_")
 
 
 def unmixing_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of a fitted model is stored.
-
-    Parameters
-    ----------
-    model : Unmixing
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name.
-    """
+    """Return what of a fitted model is stored."""
     header = {
         "certificate": model.certificate_.as_dict(),
         "relative_error_": float(model.relative_error_),
@@ -39,22 +28,7 @@ def unmixing_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restore_unmixing(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    """Set what `unmixing_parts` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : Unmixing
-        With its parameters.
-    header, arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `unmixing_parts` gave; the file may come from anywhere."""
     checked_constraint(model.constraint)
     need_arrays(arrays, ARRAYS, path)
     k, bands = arrays["endmembers_"].shape

@@ -14,23 +14,7 @@ ENOUGH_PIXELS = 0.5
 
 
 def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> list[Statement]:
-    """State how well linear mixtures explain a scene.
-
-    Parameters
-    ----------
-    mixtures : Mixtures
-        Of all its pixels.
-    n_endmembers : int
-        How many spectra are mixed.
-    constraint : str
-        What the abundances had to do.
-
-    Returns
-    -------
-    list of Statement
-        "svd-floor": the error beside the smallest one of any so many spectra. "sum-to-one", where that was
-        asked for: for how many pixels the weights sum to one without being asked to.
-    """
+    """State how well linear mixtures explain a scene."""
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
     floor = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)

@@ -28,20 +28,7 @@ LAM, MU, GAP, LAST_ITERATION = 5e-7, 1e-5, 0.25, 100
 
 
 def reduced_words(weights: Any, n_directions: int) -> FloatArray:
-    """Return the words in few dimensions: normalised correlations along their leading directions.
-
-    Parameters
-    ----------
-    weights : scipy.sparse CSR array of shape (n_documents, n_words)
-        Weights of words in documents.
-    n_directions : int
-        How many directions; twice the number of topics in the paper.
-
-    Returns
-    -------
-    array of shape (n_words, n_directions)
-        Signed coordinates, one word a row.
-    """
+    """Return the words in few dimensions: normalised correlations along their leading directions."""
     correlation = WordCorrelation(weights, normalized=True)
     return correlation.times(correlation.place(leading_vectors(correlation, n_directions)))
 
@@ -57,38 +44,9 @@ def find_anchor_words(
     as_published: bool = False,
     **options: Any,
 ) -> SelectionResult:
-    """Search for anchor words.
-
-    Parameters
-    ----------
-    points : array of shape (n_words, n_directions)
-        The words, from `reduced_words`.
-    n_topics : int
-        How many anchors.
-    method : str
-        A name in `nonneg.separable.METHODS`, or "merit(0)", MERIT without the row sparsity.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For methods that draw.
-    n_jobs : int, optional
-        Threads.
-    verbose : int
-        Convex methods: 1 shows progress.
-    as_published : bool
-        MERIT: whether, as in the authors' programs, one more step follows the gap that is small enough, and
-        of rows with equal maxima the lowest index is the anchor (``ties="first"``).
-    **options : Any
-        Of the method; they replace the settings of the paper.
-
-    Returns
-    -------
-    SelectionResult
-        The anchors are rows of `points`.
-
-    Notes
-    -----
-    MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
-    ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
-    """
+    """Search for anchor words."""
+    # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
+    # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
     name = "merit" if method == "merit(0)" else method_name(method)
     if name == "merit":
         settings = merit_settings(to_numpy(points), n_topics, options, as_published=as_published)
@@ -126,24 +84,7 @@ def _projected_search(
 def merit_settings(
     points: FloatArray, n_topics: int, given: Mapping[str, Any], *, as_published: bool = False
 ) -> dict[str, Any]:
-    """Return the options with which the paper runs MERIT on words.
-
-    Parameters
-    ----------
-    points : array of shape (n_words, n_directions)
-        The words.
-    n_topics : int
-        How many anchors.
-    given : mapping
-        Options that the user chose; with a start of their own the paper's is not computed.
-    as_published : bool
-        See `find_anchor_words`.
-
-    Returns
-    -------
-    dict
-        For `select_anchors`.
-    """
+    """Return the options with which the paper runs MERIT on words."""
     common = {"lam": LAM, "mu": MU}
     if "init" in given or "t_init" in given:
         return {**common, "max_iter": LAST_ITERATION, "tol": GAP}
@@ -156,21 +97,7 @@ def merit_settings(
 
 
 def start_iteration(points: FloatArray, anchors: IntArray) -> int:
-    """Return from which iteration MERIT goes on after a start with anchors.
-
-    Parameters
-    ----------
-    points : array of shape (n_words, n_directions)
-        The words.
-    anchors : array of int
-        The start.
-
-    Returns
-    -------
-    int
-        From 1 to 99. The authors count iterations from one with steps 2 / (t + 1), `merit` from zero with
-        2 / (t + 2), hence one less than their whole part of ``sqrt(n_words) / ||R||``.
-    """
+    """Return from which iteration MERIT goes on after a start with anchors."""
     corners = points[anchors]
     residual = points - anchor_weights(as_data_matrix(points), corners, sum_to_one=True) @ corners
     size = float(np.linalg.norm(residual))

@@ -19,28 +19,7 @@ def topic_statements(
     n_empty: int,
     n: int,
 ) -> list[Statement]:
-    """Say whether topics differ, whether anchors stand for one topic each, and what was left out.
-
-    Parameters
-    ----------
-    components : array of shape (n_topics, n_words)
-        The topics, rows sum to one.
-    words : array of int of shape (n_topics, n)
-        Their top words.
-    anchors : array of int or None
-        The anchor words.
-    names : sequence
-        What the words are called.
-    n_empty : int
-        Documents without a used word that is in a topic.
-    n : int
-        All documents.
-
-    Returns
-    -------
-    list of Statement
-        For a certificate.
-    """
+    """Say whether topics differ, whether anchors stand for one topic each, and what was left out."""
     found = [_differ(components, words), _covered(n_empty, n)]
     if anchors is not None:
         found.append(_exclusive(components, anchors, names))

@@ -24,25 +24,7 @@ WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
 
 
 def are_texts(documents: Any) -> bool:
-    """Tell whether documents are texts rather than counts.
-
-    Parameters
-    ----------
-    documents : Any
-        What the user gave.
-
-    Returns
-    -------
-    bool
-        True for a sequence of str.
-
-    Raises
-    ------
-    DataTypeError
-        If it is one text, or texts and other things.
-    InvalidDataError
-        If it is an empty list.
-    """
+    """Tell whether documents are texts rather than counts."""
     if isinstance(documents, str | bytes):
         raise DataTypeError(
             f"Expected a list of documents, got one {type(documents).__name__}. Put it into a list, one "
@@ -66,20 +48,7 @@ def are_texts(documents: Any) -> bool:
 
 
 def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
-    """Return what turns texts into counts.
-
-    Parameters
-    ----------
-    vectorizer : scikit-learn vectorizer or None
-        One that the user chose; it is copied.
-    stop_words : None, "english" or list of str
-        For the vectorizer that is made where none was chosen.
-
-    Returns
-    -------
-    CountVectorizer or a copy of `vectorizer`
-        Not fitted.
-    """
+    """Return what turns texts into counts."""
     from sklearn.base import clone
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -100,22 +69,7 @@ def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
 
 
 def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
-    """Count the words of texts.
-
-    Parameters
-    ----------
-    vectorizer : scikit-learn vectorizer
-        From `make_vectorizer`; fitted unless `fit`.
-    texts : sequence of str
-        The documents.
-    fit : bool
-        Whether the vocabulary is made of these texts.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n_documents, n_words)
-        Checked as counts are.
-    """
+    """Count the words of texts."""
     try:
         found = vectorizer.fit_transform(texts) if fit else vectorizer.transform(texts)
     except ValueError as error:
@@ -129,18 +83,7 @@ def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
 
 
 def checked_counts(counts: Any) -> Any:
-    """Return counts as a sparse matrix of floats without duplicates.
-
-    Parameters
-    ----------
-    counts : array, sparse matrix or data frame of shape (n_documents, n_words)
-        Never changed.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        Float32 where it was, float64 otherwise; entries of zero are not stored.
-    """
+    """Return counts as a sparse matrix of floats without duplicates."""
     if not sp.issparse(counts):
         counts = np.asarray(counts)
         if counts.dtype.kind not in "biuf":
@@ -179,22 +122,7 @@ def _place(counts: Any, wrong: Any) -> str:
 
 
 def used_words(counts: Any, min_documents: int, max_share: float) -> IntArray:
-    """Return the words that topics are made of.
-
-    Parameters
-    ----------
-    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-        Counts of words.
-    min_documents : int
-        Words in fewer documents are left out.
-    max_share : float
-        Words in more than this share of the documents are left out, and those in all.
-
-    Returns
-    -------
-    array of int
-        In the order of the columns.
-    """
+    """Return the words that topics are made of."""
     n_documents = counts.shape[0]
     found = document_frequencies(counts)
     kept = (found >= max(1, min_documents)) & (found <= max_share * n_documents) & (found < n_documents)
@@ -211,22 +139,7 @@ def used_words(counts: Any, min_documents: int, max_share: float) -> IntArray:
 
 
 def spread_out(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
-    """Return topics over the whole vocabulary.
-
-    Parameters
-    ----------
-    part : array of shape (n_topics, n_used)
-        Topics over the used words.
-    words : array of int of shape (n_used,)
-        Which words these are.
-    n_words : int
-        The size of the vocabulary.
-
-    Returns
-    -------
-    array of shape (n_topics, n_words)
-        Zero at words that are not used.
-    """
+    """Return topics over the whole vocabulary."""
     whole = np.zeros((len(part), n_words), dtype=part.dtype)
     whole[:, words] = part
     return whole

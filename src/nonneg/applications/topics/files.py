@@ -33,24 +33,12 @@ LONGEST_CELL = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents and what they are called.
+    """Documents and what they are called."""
 
-    Attributes
-    ----------
-    contents : list of str, or array or sparse matrix of shape (n_documents, n_words)
-        Texts, or counts of words.
-    names : list of str
-        One a document.
-    words : list of str or None
-        What the columns of counts are called.
-    source : str
-        Where they came from, in a few words.
-    """
-
-    contents: Any
-    names: list[str]
-    words: list[str] | None
-    source: str
+    contents: Any  # texts, or counts of words
+    names: list[str]  # one a document
+    words: list[str] | None  # what the columns of counts are called
+    source: str  # where they came from, in a few words
 
     @property
     def are_texts(self) -> bool:
@@ -66,27 +54,7 @@ def read_documents(
     vocabulary: Path | None = None,
     at_least: int = 2,
 ) -> Documents:
-    """Read documents from files and folders.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Text files (one document each), folders of them, tables or JSON lines of which a column holds the
-        texts, or one matrix of counts with a document a row.
-    column : str, optional
-        The column (or key) that holds the texts; "text" for JSON lines where none is given.
-    lines : bool
-        Whether every line of a text file is a document; not for tables, JSON lines and matrices.
-    vocabulary : Path, optional
-        Words of a matrix, one a line.
-    at_least : int
-        How many texts there must be: a search for topics needs several, their memberships one.
-
-    Returns
-    -------
-    Documents
-        In the order of the paths.
-    """
+    """Read documents from files and folders."""
     if not paths:
         raise InvalidParameterError("No files were given. Name text files, folders, or a table.")
     first = Path(paths[0])

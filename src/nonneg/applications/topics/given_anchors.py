@@ -15,26 +15,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 def anchor_places(
     anchors: Sequence[Any], n_topics: int, vocabulary: Any, words: IntArray, counts: Any
 ) -> IntArray:
-    """Return the places of chosen anchors among the used words.
-
-    Parameters
-    ----------
-    anchors : sequence of str or int
-        Words, or columns.
-    n_topics : int
-        As many as these are wanted.
-    vocabulary : array of str or None
-        The words by column.
-    words : array of int
-        The columns that are used.
-    counts : scipy.sparse.csr_array
-        Counts of all words, for the message.
-
-    Returns
-    -------
-    array of int of shape (n_topics,)
-        Places in `words`.
-    """
+    """Return the places of chosen anchors among the used words."""
     if len(anchors) != n_topics:
         raise InvalidParameterError(
             f"Expected one anchor word a topic, {n_topics} in all, got {len(anchors)}. Set "

@@ -16,32 +16,14 @@ from nonneg.exceptions import DataChangedWarning
 
 @dataclass(frozen=True)
 class LeastSquaresEncoder:
-    """Nonnegative least squares on the topics, every document on its own.
+    """Nonnegative least squares on the topics, every document on its own."""
 
-    Attributes
-    ----------
-    components : array of shape (n_topics, n_words)
-        The topics.
-    inverse : array of shape (n_words,) or None
-        Inverse document frequencies, where topics are made of TF-IDF weights of unit length; None for counts.
-    """
-
-    components: FloatArray
+    components: FloatArray  # the topics
+    # Inverse document frequencies, where topics are made of TF-IDF weights of unit length; None for counts.
     inverse: FloatArray | None = None
 
     def __call__(self, counts: Any) -> FloatArray:
-        """Return the weights of documents.
-
-        Parameters
-        ----------
-        counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-            Counts of words.
-
-        Returns
-        -------
-        array of shape (n_documents, n_topics)
-            Not normalised.
-        """
+        """Return the weights of documents."""
         if self.inverse is not None:
             counts = term_weights(counts, self.inverse, unit_rows=True)
         return document_weights(counts, self.components)
@@ -49,53 +31,19 @@ class LeastSquaresEncoder:
 
 @dataclass(frozen=True)
 class ModelEncoder:
-    """What an estimator says of documents.
+    """What an estimator says of documents."""
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted to counts.
-    scale : array of shape (n_topics,) or None
-        By which its weights are multiplied.
-    """
-
-    model: Any
-    scale: FloatArray | None = None
+    model: Any  # fitted to counts
+    scale: FloatArray | None = None  # by which its weights are multiplied
 
     def __call__(self, counts: Any) -> FloatArray:
-        """Return the weights of documents.
-
-        Parameters
-        ----------
-        counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-            Counts of words.
-
-        Returns
-        -------
-        array of shape (n_documents, n_topics)
-            Not normalised.
-        """
+        """Return the weights of documents."""
         found = np.asarray(self.model.transform(counts))
         return found if self.scale is None else found * self.scale
 
 
 def shares_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
-    """Return memberships that sum to one, and warn of documents that have none.
-
-    Parameters
-    ----------
-    weights : array of shape (n_documents, n_topics)
-        From an encoder.
-    used : scipy.sparse.csr_array of shape (n_documents, n_words)
-        Counts of the used words.
-    dtype : dtype
-        Of the answer.
-
-    Returns
-    -------
-    array of shape (n_documents, n_topics)
-        Zero for documents without a used word, or with none that is in a topic.
-    """
+    """Return memberships that sum to one, and warn of documents that have none."""
     found = rows_of_sum_one(np.maximum(np.asarray(weights, dtype=np.float64), 0.0))
     # A method with a prior gives an empty document the prior's mean: nothing is known of it.
     found[np.diff(used.indptr) == 0] = 0.0
@@ -111,22 +59,7 @@ def shares_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
 
 
 def telling_documents(memberships: FloatArray, said: FloatArray, n: int) -> list[IntArray]:
-    """Return the documents that show every topic best.
-
-    Parameters
-    ----------
-    memberships : array of shape (n_documents, n_topics)
-        Shares of the topics.
-    said : array of shape (n_documents, n_topics)
-        How much of each topic's words is in each document.
-    n : int
-        At most so many a topic.
-
-    Returns
-    -------
-    list of array of int
-        Documents, the best first.
-    """
+    """Return the documents that show every topic best."""
     # A long document about a topic shows more of it than a line that happens to have one of its words.
     strength = memberships * np.sqrt(said)
     order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]

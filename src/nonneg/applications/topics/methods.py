@@ -31,82 +31,34 @@ FACTORIZATIONS = {
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given.
+    """What a method is given."""
 
-    Attributes
-    ----------
-    counts : scipy.sparse.csr_array of shape (n_documents, n_used)
-        Counts of the used words, float64.
-    inverse : array of shape (n_used,)
-        Their inverse document frequencies.
-    n_topics : int
-        How many topics.
-    anchors : array of int or None
-        Anchor words that the user chose, among the used ones.
-    balance : bool
-        "nmf": whether documents are balanced; otherwise they have unit length.
-    options : mapping
-        Of the method.
-    rng : None, int, Generator, RandomState or SeedSequence
-        For methods that draw.
-    n_jobs : int or None
-        Threads.
-    verbose : int
-        1 shows progress.
-    """
-
-    counts: Any
-    inverse: FloatArray
-    n_topics: int
-    anchors: IntArray | None = None
-    balance: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
-    rng: Seed = None
-    n_jobs: int | None = None
-    verbose: int = 0
+    counts: Any  # counts of the used words, float64
+    inverse: FloatArray  # their inverse document frequencies
+    n_topics: int  # how many topics
+    anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
+    balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    rng: Seed = None  # for methods that draw
+    n_jobs: int | None = None  # threads
+    verbose: int = 0  # 1 shows progress
 
 
 @dataclass(frozen=True)
 class FoundTopics:
-    """What a method found.
+    """What a method found."""
 
-    Attributes
-    ----------
-    components : array of shape (n_topics, n_used)
-        Topics in the method's own unit.
-    encode : callable
-        Takes counts of the used words and returns memberships that are not normalised, row by row.
-    anchors : array of int or None
-        Anchor words among the used ones.
-    n_iter : int
-        Iterations of the method.
-    certificate : Certificate
-        What it says of itself.
-    result : object
-        The method's own result.
-    """
-
-    components: FloatArray
+    components: FloatArray  # topics in the method's own unit
+    # Takes counts of the used words and returns memberships that are not normalised, row by row.
     encode: Callable[[Any], FloatArray]
-    anchors: IntArray | None
-    n_iter: int
-    certificate: Certificate
-    result: Any
+    anchors: IntArray | None  # anchor words among the used ones
+    n_iter: int  # iterations of the method
+    certificate: Certificate  # what it says of itself
+    result: Any  # the method's own result
 
 
 def topic_method(name: Any) -> str:
-    """Return the name of a method, given that or an alias.
-
-    Parameters
-    ----------
-    name : str
-        What the user typed.
-
-    Returns
-    -------
-    str
-        "nmf", "kl", "lda", "merit(0)" or a name in `nonneg.separable.METHODS`.
-    """
+    """Return the name of a method, given that or an alias."""
     if name in FACTORIZATIONS or name == "merit(0)":
         return str(name)
     try:
@@ -116,20 +68,7 @@ def topic_method(name: Any) -> str:
 
 
 def run_method(name: str, task: Task) -> FoundTopics:
-    """Find topics.
-
-    Parameters
-    ----------
-    name : str
-        From `topic_method`.
-    task : Task
-        The documents and settings.
-
-    Returns
-    -------
-    FoundTopics
-        The topics and how to encode documents.
-    """
+    """Find topics."""
     if task.anchors is not None and name in ("kl", "lda"):
         raise UnsupportedError(
             f"method={name!r} has no anchor words. Leave them out, or choose 'nmf' or 'spa'."
@@ -168,18 +107,7 @@ def _anchored(name: str) -> Callable[[Task], FoundTopics]:
 
 
 def least_squares(task: Task) -> FoundTopics:
-    """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss.
-
-    Parameters
-    ----------
-    task : Task
-        Anchors, where given, are the start.
-
-    Returns
-    -------
-    FoundTopics
-        Components of unit length.
-    """
+    """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
     from nonneg.estimators.nmf import NMF
 
     X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
@@ -205,18 +133,7 @@ def least_squares(task: Task) -> FoundTopics:
 
 
 def divergence(task: Task) -> FoundTopics:
-    """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss.
-
-    Parameters
-    ----------
-    task : Task
-        The documents and settings.
-
-    Returns
-    -------
-    FoundTopics
-        Components that sum to one.
-    """
+    """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
     from nonneg.estimators.nmf import NMF
 
     options = {"tol": 1e-5, "max_iter": 500, **task.options}
@@ -236,18 +153,7 @@ def divergence(task: Task) -> FoundTopics:
 
 
 def dirichlet(task: Task) -> FoundTopics:
-    """Fit scikit-learn's latent Dirichlet allocation to counts.
-
-    Parameters
-    ----------
-    task : Task
-        The documents and settings.
-
-    Returns
-    -------
-    FoundTopics
-        Components that sum to one.
-    """
+    """Fit scikit-learn's latent Dirichlet allocation to counts."""
     from sklearn.decomposition import LatentDirichletAllocation
 
     _check_options(LatentDirichletAllocation, task.options)

@@ -17,22 +17,7 @@ from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
 def read_documents(model: Any, X: Any, *, reset: bool) -> Any:
-    """Return counts, and set or compare what is known of the words.
-
-    Parameters
-    ----------
-    model : TopicModel
-        In a fit it gets its vectorizer, its vocabulary and the number and names of its features.
-    X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-        Texts, or counts of words.
-    reset : bool
-        True in a fit.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n_documents, n_words)
-        Float32 or float64.
-    """
+    """Return counts, and set or compare what is known of the words."""
     texts = are_texts(X)
     if reset:
         model.vectorizer_ = make_vectorizer(model.vectorizer, model.stop_words) if texts else None

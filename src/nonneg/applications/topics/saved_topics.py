@@ -21,18 +21,7 @@ ALLOCATION = ("components_", "exp_dirichlet_component_", "doc_topic_prior_", "to
 
 
 def topic_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of a fitted model is stored.
-
-    Parameters
-    ----------
-    model : TopicModel
-        Fitted; not changed.
-
-    Returns
-    -------
-    tuple of dict
-        Plain values for JSON, and NumPy arrays, by name.
-    """
+    """Return what of a fitted model is stored."""
     header: dict[str, Any] = {
         "certificate": model.certificate_.as_dict(),
         "n_iter_": int(model.n_iter_),
@@ -68,22 +57,7 @@ def _encoder_parts(encode: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restore_topics(model: Any, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-    """Set what `topic_parts` gave; the file may come from anywhere.
-
-    Parameters
-    ----------
-    model : TopicModel
-        With its parameters.
-    header, arrays : dict
-        From the file.
-    path : path
-        Named in messages.
-
-    Raises
-    ------
-    FileFormatError
-        If they do not fit together.
-    """
+    """Set what `topic_parts` gave; the file may come from anywhere."""
     need_arrays(arrays, NEEDED, path)
     k, n_used = int(model.n_topics), len(arrays["word_indices_"])
     n_words = arrays["components_"].shape[-1]

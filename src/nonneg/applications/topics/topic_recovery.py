@@ -13,26 +13,9 @@ from nonneg.leastsquares import nonnegative_least_squares
 
 
 def topics_of_anchors(weights: Any, anchors: IntArray) -> FloatArray:
-    """Return the topics of anchor words.
-
-    Parameters
-    ----------
-    weights : scipy.sparse CSR array of shape (n_documents, n_words)
-        Weights of words in documents.
-    anchors : array of int of shape (n_topics,)
-        Words, one a topic.
-
-    Returns
-    -------
-    array of shape (n_topics, n_words)
-        Every word's correlations as the best nonnegative combination of those of the anchors; rows sum to
-        one.
-
-    Notes
-    -----
-    The problem is ``min ||P - P[:, anchors] H||`` over H not negative, with P as it is (not normalised). Its
-    equations need ``P[:, anchors]`` alone.
-    """
+    """Return the topics of anchor words."""
+    # The problem is ``min ||P - P[:, anchors] H||`` over H not negative, with P as it is (not normalised).
+    # Its equations need ``P[:, anchors]`` alone.
     correlation = WordCorrelation(weights)
     chosen = correlation.base.csr[:, anchors].toarray()
     beside = np.ascontiguousarray(
@@ -44,36 +27,12 @@ def topics_of_anchors(weights: Any, anchors: IntArray) -> FloatArray:
 
 
 def document_weights(documents: Any, topics: FloatArray) -> FloatArray:
-    """Return how much of each topic is in each document, every document on its own.
-
-    Parameters
-    ----------
-    documents : scipy.sparse CSR array of shape (n_documents, n_words)
-        Counts of words.
-    topics : array of shape (n_topics, n_words)
-        The topics.
-
-    Returns
-    -------
-    array of shape (n_documents, n_topics)
-        The nonnegative least-squares weights.
-    """
+    """Return how much of each topic is in each document, every document on its own."""
     cross = np.ascontiguousarray(documents @ np.ascontiguousarray(topics.T))
     return nonnegative_least_squares(SharedGram(topics @ topics.T), cross)
 
 
 def rows_of_sum_one(factor: FloatArray) -> FloatArray:
-    """Divide every row by its sum.
-
-    Parameters
-    ----------
-    factor : array of shape (n_rows, k)
-        Not negative.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        Rows of zeros stay as they are.
-    """
+    """Divide every row by its sum."""
     sums = factor.sum(axis=1, keepdims=True)
     return factor / np.where(sums > 0, sums, 1.0)

@@ -18,15 +18,7 @@ from nonneg.data.sparse import SparseMatrix
 
 
 class WordCorrelation(LocalMatrix):
-    """The matrix F'F / n_documents, one word a row, with rows that sum to one where that is asked for.
-
-    Parameters
-    ----------
-    weights : scipy.sparse CSR array of shape (n_documents, n_words)
-        The weights F of words in documents, not negative.
-    normalized : bool
-        Whether every row is divided by its sum. Words without any weight keep rows of zeros.
-    """
+    """The matrix F'F / n_documents, one word a row, with rows that sum to one where that is asked for."""
 
     kind = "correlation"
 
@@ -45,143 +37,53 @@ class WordCorrelation(LocalMatrix):
         return left if self.row_scale is None else left * self.row_scale
 
     def times(self, right: Array) -> LeftArray:
-        """Return P right.
-
-        Parameters
-        ----------
-        right : array of shape (n_words, k)
-            The right factor.
-
-        Returns
-        -------
-        array of shape (n_words, k)
-            The product.
-        """
+        """Return P right."""
         inner = self.base.times(right) / self.n_documents
         product = self.base.transposed_times(np.ascontiguousarray(inner))
         return self._scaled(product) if hasattr(self, "row_scale") else product
 
     def transposed_times(self, left: LeftArray) -> Array:
-        """Return P' left.
-
-        Parameters
-        ----------
-        left : array of shape (n_words, k)
-            The left factor.
-
-        Returns
-        -------
-        array of shape (n_words, k)
-            The product.
-        """
+        """Return P' left."""
         inner = self.base.times(np.ascontiguousarray(self._scaled(left))) / self.n_documents
         return self.base.transposed_times(np.ascontiguousarray(inner))
 
     def take_rows(self, rows: Any) -> Array:
-        """Return the rows of some words.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their indices.
-
-        Returns
-        -------
-        array of shape (len(rows), n_words)
-            Dense.
-        """
+        """Return the rows of some words."""
         words = np.asarray(rows, dtype=np.int64)
         part = (self.base.transposed[words] @ self.base.csr).toarray() / self.n_documents
         return part if self.row_scale is None else part * self.row_scale[words]
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return the rows of a range of words.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range.
-
-        Returns
-        -------
-        array of shape (stop - start, n_words)
-            Dense.
-        """
+        """Return the rows of a range of words."""
         return self.take_rows(np.arange(start, stop))
 
     def select(self, rows: Any) -> LocalMatrix:
-        """Return a holder of the rows of some words.
-
-        Parameters
-        ----------
-        rows : slice or array of int
-            The words.
-
-        Returns
-        -------
-        LocalMatrix
-            Sparse: words that never meet have no entry.
-        """
+        """Return a holder of the rows of some words."""
         part = sp.csr_array(self.base.transposed[rows] @ self.base.csr) / self.n_documents
         if self.row_scale is not None:
             part = sp.diags_array(self.row_scale[rows, 0]) @ part
         return SparseMatrix(sp.csr_array(part))
 
     def place(self, array: Any) -> Array:
-        """Bring an array to the dtype of the data.
-
-        Parameters
-        ----------
-        array : array
-            Any NumPy array.
-
-        Returns
-        -------
-        array
-            Contiguous.
-        """
+        """Bring an array to the dtype of the data."""
         return self.base.place(array)
 
     def _blocks(self) -> Any:
         return (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
 
     def squared_norm(self) -> float:
-        """Return the sum of the squared entries.
-
-        Returns
-        -------
-        float
-            Summed block by block.
-        """
+        """Return the sum of the squared entries."""
         return float(sum(np.sum(rows * rows, dtype=np.float64) for rows in self._blocks()))
 
     def total(self) -> float:
-        """Return the sum of the entries.
-
-        Returns
-        -------
-        float
-            From one product.
-        """
+        """Return the sum of the entries."""
         return float(np.sum(self.times(np.ones((self.shape[1], 1), dtype=self.dtype)), dtype=np.float64))
 
     def count_nonzero(self) -> int:
-        """Return the number of pairs of words that meet.
-
-        Returns
-        -------
-        int
-            Counted block by block.
-        """
+        """Return the number of pairs of words that meet."""
         return int(sum(np.count_nonzero(rows) for rows in self._blocks()))
 
     def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry.
-
-        Returns
-        -------
-        tuple of float
-            Looked at block by block.
-        """
+        """Return the smallest and the largest entry."""
         found = [(float(rows.min()), float(rows.max())) for rows in self._blocks()]
         return min(low for low, _ in found), max(high for _, high in found)

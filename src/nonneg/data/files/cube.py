@@ -111,24 +111,7 @@ def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
 
 
 def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None, bands: Any = None) -> Cube:
-    """Make a cube of an array, or complete one.
-
-    Parameters
-    ----------
-    cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-        The scene; a path is read by `read_cube`.
-    wavelengths : array of shape (n_bands,), optional
-        Instead of the cube's own.
-    no_data : float, optional
-        Instead of the cube's own.
-    bands : "all" or array of bool of shape (n_bands,), optional
-        True for bands that count, instead of the cube's own.
-
-    Returns
-    -------
-    Cube
-        The same entries, not copied.
-    """
+    """Make a cube of an array, or complete one."""
     if isinstance(cube, str | os.PathLike):
         cube = read_cube(cube, bands=bands)
     if not isinstance(cube, Cube):

@@ -28,48 +28,22 @@ _CURE = "Correct it, or keep all bands with bands='all' (--all-bands)."
 
 @dataclass(frozen=True)
 class EnviImage:
-    """What an ENVI image holds.
+    """What an ENVI image holds."""
 
-    Attributes
-    ----------
-    values : array of shape (n_rows, n_columns, n_bands)
-        Mapped from the file, not read; the order in the file does not matter.
-    wavelengths : array of shape (n_bands,) or None
-        In nanometres where the header says a unit that is known, else as they are.
-    no_data : float or None
-        The value of pixels without data.
-    names : tuple of str
-        The names of the bands.
-    georeference : mapping of str to Any
-        What the header says of where the image lies, as it is written there.
-    bands : array of bool of shape (n_bands,) or None
-        False for bands that the header flags as bad (``bbl``); None where it flags none.
-    scale : float
-        The values divided by it are reflectances: the header's ``reflectance scale factor``.
-    """
-
-    values: Any
+    values: Any  # mapped from the file, not read; the order in the file does not matter
+    # In nanometres where the header says a unit that is known, else as they are.
     wavelengths: FloatArray | None
-    no_data: float | None
-    names: tuple[str, ...]
+    no_data: float | None  # the value of pixels without data
+    names: tuple[str, ...]  # the names of the bands
+    # What the header says of where the image lies, as it is written there.
     georeference: Mapping[str, Any] = field(default_factory=dict)
+    # False for bands that the header flags as bad (``bbl``); None where it flags none.
     bands: BoolArray | None = None
-    scale: float = 1.0
+    scale: float = 1.0  # the values divided by it are reflectances: the header's ``reflectance scale factor``
 
 
 def header_of(path: Path) -> Path | None:
-    """Return the header that belongs to a file.
-
-    Parameters
-    ----------
-    path : Path
-        The header itself, or the file of numbers.
-
-    Returns
-    -------
-    Path or None
-        None where there is none.
-    """
+    """Return the header that belongs to a file."""
     if path.suffix.lower() == ".hdr":
         return path
     for ending in (".hdr", ".HDR"):
@@ -80,23 +54,7 @@ def header_of(path: Path) -> Path | None:
 
 
 def numbers_of(header: Path) -> Path:
-    """Return the file of numbers that belongs to a header.
-
-    Parameters
-    ----------
-    header : Path
-        The header.
-
-    Returns
-    -------
-    Path
-        Beside it, of the same name with a usual ending or none.
-
-    Raises
-    ------
-    FileFormatError
-        If there is none.
-    """
+    """Return the file of numbers that belongs to a header."""
     for ending in ("", *ENDINGS, *map(str.upper, ENDINGS)):
         candidate = header.with_suffix(ending)
         if candidate.is_file():
@@ -108,27 +66,7 @@ def numbers_of(header: Path) -> Path:
 
 
 def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
-    """Open an image.
-
-    Parameters
-    ----------
-    path : Path
-        The header or the file of numbers.
-    all_bands : bool
-        Do not look at the header's list of bad bands.
-
-    Returns
-    -------
-    EnviImage
-        Its numbers are mapped, so that opening costs nothing.
-
-    Raises
-    ------
-    FileFormatError
-        If there is no header, or the two do not fit.
-    MissingDependencyError
-        If `spectral` is not installed.
-    """
+    """Open an image."""
     envi = import_optional("spectral.io.envi", extra="scenes", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
@@ -223,27 +161,7 @@ def _scale(metadata: Mapping[str, Any], path: Path) -> float:
 
 
 def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
-    """Return which bands the list of bad bands of a header (``bbl``) leaves.
-
-    Parameters
-    ----------
-    metadata : mapping
-        The entries of the header.
-    n_bands : int
-        How many bands there are.
-    path : Path
-        Named in messages.
-
-    Returns
-    -------
-    array of bool of shape (n_bands,) or None
-        False for bands with the factor 0; None where there is no list, or it leaves all.
-
-    Raises
-    ------
-    FileFormatError
-        If the list does not fit the bands, or leaves none.
-    """
+    """Return which bands the list of bad bands of a header (``bbl``) leaves."""
     listed = metadata.get("bbl")
     if listed is None:
         return None
@@ -268,24 +186,7 @@ def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArr
 
 
 def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
-    """Read a library of spectra.
-
-    Parameters
-    ----------
-    path : Path
-        The header or the file of numbers.
-
-    Returns
-    -------
-    tuple
-        The spectra, one a row, their names, and the wavelengths. NaN stands for values that are deleted, and
-        for bands that the header flags as bad.
-
-    Raises
-    ------
-    FileFormatError
-        If it is no library.
-    """
+    """Read a library of spectra."""
     envi = import_optional("spectral.io.envi", extra="scenes", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
@@ -318,28 +219,7 @@ def write_envi(
     description: str = "",
     georeference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write an image, one plane a name.
-
-    Parameters
-    ----------
-    path : Path
-        The header, which ends in ``.hdr``; the numbers come beside it, ending in ``.img``.
-    values : array of shape (n_rows, n_columns, n_planes)
-        The numbers; NaN stands for no data.
-    names : sequence of str
-        The names of the planes; commas and braces, which headers cannot hold, become spaces.
-    wavelengths : array of shape (n_planes,), optional
-        In nanometres.
-    description : str, optional
-        For the header.
-    georeference : mapping of str to Any, optional
-        Further entries of the header, as `EnviImage.georeference` has them.
-
-    Returns
-    -------
-    list of Path
-        The two files.
-    """
+    """Write an image, one plane a name."""
     envi = import_optional("spectral.io.envi", extra="scenes", purpose="Writing ENVI files")
     plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
     metadata: dict[str, Any] = {**(georeference or {}), "band names": plain, "description": description}

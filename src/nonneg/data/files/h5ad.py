@@ -14,20 +14,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read X, or the layer that `variable` names, with the names of cells and variables.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        `variable` may be ``"X"`` (the default), ``"raw/X"`` or ``"layers/NAME"``.
-
-    Returns
-    -------
-    Contents
-        A dense array, CSR or CSC as stored, with its names.
-    """
+    """Read X, or the layer that `variable` names, with the names of cells and variables."""
     with opened(path, "Reading a .h5ad file") as file:
         wanted = options.variable or "X"
         if wanted not in file:

@@ -15,20 +15,7 @@ from nonneg.exceptions import FileFormatError
 
 @contextmanager
 def opened(path: Path, purpose: str) -> Iterator[Any]:
-    """Open an HDF5 file for reading.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    purpose : str
-        What needs h5py, for the message where it is missing.
-
-    Yields
-    ------
-    h5py.File
-        Closed at the end of the block.
-    """
+    """Open an HDF5 file for reading."""
     h5py = import_optional("h5py", extra="formats", purpose=purpose)
     if not h5py.is_hdf5(path):
         raise FileFormatError(
@@ -39,34 +26,12 @@ def opened(path: Path, purpose: str) -> Iterator[Any]:
 
 
 def is_group(node: Any) -> bool:
-    """Tell a group from a dataset.
-
-    Parameters
-    ----------
-    node : h5py.Group or h5py.Dataset
-        What a name in the file leads to.
-
-    Returns
-    -------
-    bool
-        True for a group.
-    """
+    """Tell a group from a dataset."""
     return hasattr(node, "keys")
 
 
 def text_of(values: Any) -> list[str]:
-    """Turn stored text, bytes or numbers into strings.
-
-    Parameters
-    ----------
-    values : array
-        One-dimensional.
-
-    Returns
-    -------
-    list of str
-        One string an entry.
-    """
+    """Turn stored text, bytes or numbers into strings."""
     return [
         value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         for value in np.asarray(values).tolist()
@@ -74,20 +39,7 @@ def text_of(values: Any) -> list[str]:
 
 
 def unique_names(names: list[str], identifiers: list[str]) -> list[str]:
-    """Keep readable names apart: one that occurs twice gets its identifier behind it.
-
-    Parameters
-    ----------
-    names : list of str
-        Readable, possibly repeated, such as gene symbols.
-    identifiers : list of str
-        As long, without repetition.
-
-    Returns
-    -------
-    list of str
-        Names without repetition.
-    """
+    """Keep readable names apart: one that occurs twice gets its identifier behind it."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1

@@ -24,20 +24,7 @@ _NUMERIC = frozenset(
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read one matrix.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        `variable` chooses among several.
-
-    Returns
-    -------
-    Contents
-        A dense array or a sparse matrix.
-    """
+    """Read one matrix."""
     if is_version_73(path):
         return Contents(_read_version_73(path, options.variable))
     shapes = {
@@ -50,18 +37,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
 
 
 def is_version_73(path: Path) -> bool:
-    """Say whether a file is of version 7.3, which is HDF5.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    bool
-        True if it is.
-    """
+    """Say whether a file is of version 7.3, which is HDF5."""
     with path.open("rb") as stream:
         head = stream.read(520)
     # MATLAB puts a text of 512 bytes before the HDF5 part; other writers may leave it out.

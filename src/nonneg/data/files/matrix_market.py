@@ -10,19 +10,6 @@ from nonneg.data.files.table import Contents, ReadOptions
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the matrix.
-
-    Parameters
-    ----------
-    path : Path
-        The file, compressed where it ends in .gz.
-    options : ReadOptions
-        Not used: the file holds one matrix and no names.
-
-    Returns
-    -------
-    Contents
-        A dense array for the "array" layout, CSR for the "coordinate" layout.
-    """
+    """Read the matrix."""
     matrix = io.mmread(path)
     return Contents(sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix)

@@ -16,46 +16,13 @@ _PICKLE_MARK = b"\x80"
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the array.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        Not used: the file holds one array and no names.
-
-    Returns
-    -------
-    Contents
-        The array.
-    """
+    """Read the array."""
     with path.open("rb") as stream:
         return Contents(read_array(stream, str(path)))
 
 
 def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
-    """Read an array in NumPy's format from an open file, and never by pickle.
-
-    Parameters
-    ----------
-    stream : binary file
-        Opened for reading.
-    source : str
-        The name in messages.
-
-    Returns
-    -------
-    ndarray
-        The array.
-
-    Raises
-    ------
-    UnsafeFileError
-        If the array holds Python objects, or the file is a pickle.
-    FileFormatError
-        If the file is corrupt or truncated.
-    """
+    """Read an array in NumPy's format from an open file, and never by pickle."""
     mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
     if mark.startswith(_PICKLE_MARK):
         raise unsafe_file(source)
@@ -76,18 +43,7 @@ def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
 
 
 def unsafe_file(source: str) -> UnsafeFileError:
-    """Build the error for a file that would need pickle.
-
-    Parameters
-    ----------
-    source : str
-        The path.
-
-    Returns
-    -------
-    UnsafeFileError
-        Ready to be raised.
-    """
+    """Build the error for a file that would need pickle."""
     return UnsafeFileError(
         f"{source} holds Python objects, which only pickle can read, and a pickle can run code: "
         "it is refused. Save plain numbers instead, such as numpy.save(path, array.astype(float))."

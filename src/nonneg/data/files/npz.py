@@ -17,20 +17,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read one dense array, or the sparse matrix.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        `variable` chooses among several arrays.
-
-    Returns
-    -------
-    Contents
-        The array or sparse matrix.
-    """
+    """Read one dense array, or the sparse matrix."""
     if not zipfile.is_zipfile(path):
         raise FileFormatError(
             f"{path} is not a .npz archive, or it is truncated. Write it again with numpy.savez or "

@@ -14,21 +14,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the numeric columns; empty cells become NaN.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        `index` says whether the first column holds row names; "auto" takes a data frame's index, or a first
-        column of text.
-
-    Returns
-    -------
-    Contents
-        A dense array with its names.
-    """
+    """Read the numeric columns; empty cells become NaN."""
     parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
     table = parquet.read_table(path)
     index = _index_column(table, options)

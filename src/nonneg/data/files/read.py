@@ -16,10 +16,9 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegErro
 
 @dataclass(frozen=True)
 class Format:
-    """A format: the words for it, and where its reader is. Readers are imported when they are needed.
+    """A format: the words for it, and where its reader is. Readers are imported when they are needed."""
 
-    `several` says that a file may hold more than one array, so that `variable` chooses.
-    """
+    # `several` says that a file may hold more than one array, so that `variable` chooses.
 
     kind: str
     words: str
@@ -27,13 +26,7 @@ class Format:
     several: bool = False
 
     def reader(self) -> Callable[[Path, ReadOptions], Contents]:
-        """Import the reader.
-
-        Returns
-        -------
-        callable
-            ``read(path, options) -> Contents``.
-        """
+        """Import the reader."""
         read: Callable[[Path, ReadOptions], Contents] = importlib.import_module(
             f"nonneg.data.files.{self.module}"
         ).read
@@ -59,13 +52,7 @@ FORMATS = {
 
 
 def known_suffixes() -> list[str]:
-    """List the endings of the files that can be read.
-
-    Returns
-    -------
-    list of str
-        Such as ``[".csv", ".csv.gz", ...]``.
-    """
+    """List the endings of the files that can be read."""
     return sorted(FORMATS)
 
 
@@ -77,44 +64,8 @@ def read_table(
     variable: str | None = None,
     delimiter: str | None = None,
 ) -> Table:
-    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; its ending says the format (see `known_suffixes`).
-    header : bool or "auto", default="auto"
-        Whether the first line of a text file holds column names. "auto" looks at the first lines.
-    index : bool or "auto", default="auto"
-        Whether the first column of a text or Parquet file holds row names. "auto" looks at the first rows.
-    variable : str, default=None
-        Which array to take from a file that holds several: a name in a .npz or .mat file, a layer of a .h5ad
-        file (such as ``"layers/counts"``), a genome of an old 10x file. Not needed where there is only one.
-    delimiter : str, default=None
-        What separates the cells of a text file; None takes what the ending says, unless the first lines say
-        otherwise.
-
-    Returns
-    -------
-    Table
-        The entries with the names of rows and columns, where there are any.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is missing, of an unknown kind, empty, corrupt or truncated, or holds text among
-        the numbers.
-    InvalidParameterError
-        If `variable` is given for a file of one table, or another option has no such value.
-    UnsafeFileError
-        If reading it would need pickle.
-    MissingDependencyError
-        If the format needs a library that is not installed.
-
-    Notes
-    -----
-    Nothing in a file can run code: arrays of Python objects are refused.
-    """
+    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files."""
+    # Nothing in a file can run code: arrays of Python objects are refused.
     for name, value in (("header", header), ("index", index)):
         if value not in (True, False, "auto"):
             raise InvalidParameterError(f"{name}={value!r} is not allowed. Expected True, False or 'auto'.")

@@ -18,27 +18,13 @@ Presence: TypeAlias = bool | Literal["auto"]
 
 @dataclass(frozen=True)
 class Table:
-    """A data matrix with the names that came with it.
+    """A data matrix with the names that came with it."""
 
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (n_samples, n_features)
-        The entries: a NumPy array, or CSR or CSC.
-    row_names : tuple of str or None
-        One name a row.
-    column_names : tuple of str or None
-        One name a column.
-    source : str
-        The path the table was read from.
-    kind : str
-        The format, such as ``"csv"``.
-    """
-
-    X: MatrixLike
-    row_names: tuple[str, ...] | None
-    column_names: tuple[str, ...] | None
-    source: str
-    kind: str
+    X: MatrixLike  # the entries: a NumPy array, or CSR or CSC
+    row_names: tuple[str, ...] | None  # one name a row
+    column_names: tuple[str, ...] | None  # one name a column
+    source: str  # the path the table was read from
+    kind: str  # the format, such as ``"csv"``
 
     def __repr__(self) -> str:
         """Give the shape and the source, not the entries."""
@@ -51,29 +37,12 @@ class Table:
         return f"Table({self.X.shape[0]} x {self.X.shape[1]} {self.X.dtype}{named}, from {self.source!r})"
 
     def transposed(self) -> Table:
-        """Exchange rows and columns.
-
-        Returns
-        -------
-        Table
-            The same entries with the columns as rows.
-        """
+        """Exchange rows and columns."""
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
 
     def converted(self, dtype: str) -> Table:
-        """Change the type of the entries.
-
-        Parameters
-        ----------
-        dtype : str
-            Such as ``"float32"``.
-
-        Returns
-        -------
-        Table
-            The same entries; they are not copied where the type is already right.
-        """
+        """Change the type of the entries."""
         return replace(self, X=self.X.astype(dtype, copy=False))
 
 
@@ -97,29 +66,7 @@ class Contents:
 
 
 def checked_table(contents: Contents, source: str, kind: str) -> Table:
-    """Refuse what is no table of numbers, and fit the names to the entries.
-
-    Parameters
-    ----------
-    contents : Contents
-        What a reader returned.
-    source : str
-        The path, for messages.
-    kind : str
-        The format.
-
-    Returns
-    -------
-    Table
-        Two-dimensional and numeric, sparse matrices as CSR or CSC.
-
-    Raises
-    ------
-    FileFormatError
-        If the array has not two dimensions, is empty, or the names do not fit.
-    DataTypeError
-        If the entries are no real numbers.
-    """
+    """Refuse what is no table of numbers, and fit the names to the entries."""
     X = contents.X
     if X.dtype.kind not in "buif":
         what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")

@@ -13,20 +13,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the counts; cells become rows and features columns.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; each file may be compressed (.gz).
-    options : ReadOptions
-        Not used.
-
-    Returns
-    -------
-    Contents
-        CSR with barcodes as row names and feature names (gene symbols) as column names.
-    """
+    """Read the counts; cells become rows and features columns."""
     matrix = _find(path, "matrix.mtx")
     features = _lines(_find(path, "features.tsv", "genes.tsv"))
     barcodes = [cells[0] for cells in _lines(_find(path, "barcodes.tsv"))]

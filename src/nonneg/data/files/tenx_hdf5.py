@@ -15,20 +15,7 @@ _PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the counts; cells become rows and features columns.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    options : ReadOptions
-        `variable` chooses the genome where a version-2 file holds several.
-
-    Returns
-    -------
-    Contents
-        CSR with barcodes as row names and feature names (gene symbols) as column names.
-    """
+    """Read the counts; cells become rows and features columns."""
     with opened(path, "Reading a 10x .h5 file") as file:
         group = _group(file, options.variable, path)
         if "features" in group:

@@ -30,24 +30,8 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the entries and names; empty cells and NA become NaN.
-
-    Parameters
-    ----------
-    path : Path
-        The file, compressed where it ends in .gz.
-    options : ReadOptions
-        `header`, `index` and `delimiter` overrule what the first lines say.
-
-    Returns
-    -------
-    Contents
-        A float64 array with its names.
-
-    Notes
-    -----
-    NumPy's compiled parser reads the entries; Python touches each line once, to take the row name off.
-    """
+    """Read the entries and names; empty cells and NA become NaN."""
+    # NumPy's compiled parser reads the entries; Python touches each line once, to take the row name off.
     delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     try:
         with _opened(path) as stream:

@@ -23,47 +23,18 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the entries and the names of a text table are.
+    """Where the entries and the names of a text table are."""
 
-    Attributes
-    ----------
-    delimiter : str
-        What separates cells.
-    decimal_comma : bool
-        Whether numbers are written as ``1,5``.
-    n_skipped : int
-        Lines before the first row of entries.
-    column_names : tuple of str or None
-        From the header, without the name of the index column.
-    has_index : bool
-        Whether the first column holds row names.
-    n_cells : int
-        Cells a row, the name among them.
-    """
-
-    delimiter: str
-    decimal_comma: bool
-    n_skipped: int
-    column_names: tuple[str, ...] | None
-    has_index: bool
-    n_cells: int
+    delimiter: str  # what separates cells
+    decimal_comma: bool  # whether numbers are written as ``1,5``
+    n_skipped: int  # lines before the first row of entries
+    column_names: tuple[str, ...] | None  # from the header, without the name of the index column
+    has_index: bool  # whether the first column holds row names
+    n_cells: int  # cells a row, the name among them
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:
-    """Split a line, minding quotes.
-
-    Parameters
-    ----------
-    line : str
-        With or without its end.
-    delimiter : str
-        What separates cells.
-
-    Returns
-    -------
-    list of str
-        Cells without surrounding blanks.
-    """
+    """Split a line, minding quotes."""
     line = line.rstrip("\r\n")
     if delimiter == WHITESPACE:
         line = re.sub(r"\s+", " ", line.strip())
@@ -71,36 +42,12 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def is_missing(cell: str) -> bool:
-    """Say whether a cell stands for an absent entry.
-
-    Parameters
-    ----------
-    cell : str
-        Without surrounding blanks.
-
-    Returns
-    -------
-    bool
-        True for an empty cell and the words in `MISSING`.
-    """
+    """Say whether a cell stands for an absent entry."""
     return not cell or cell in MISSING
 
 
 def is_number(cell: str, *, decimal_comma: bool = False) -> bool:
-    """Say whether a cell holds a number, NaN among them.
-
-    Parameters
-    ----------
-    cell : str
-        Without surrounding blanks.
-    decimal_comma : bool, default=False
-        Whether ``1,5`` is a number.
-
-    Returns
-    -------
-    bool
-        True for what can be read as a float.
-    """
+    """Say whether a cell holds a number, NaN among them."""
     try:
         float(cell.replace(",", ".") if decimal_comma else cell)
     except ValueError:
@@ -111,22 +58,7 @@ def is_number(cell: str, *, decimal_comma: bool = False) -> bool:
 def find_layout(
     numbered: Sequence[tuple[int, str]], suffix_delimiter: str, options: ReadOptions
 ) -> Layout | None:
-    """Decide the layout from the first lines of a file.
-
-    Parameters
-    ----------
-    numbered : sequence of (int, str)
-        The first lines that are not blank, each with its number in the file, counted from 1.
-    suffix_delimiter : str
-        What the ending of the file says.
-    options : ReadOptions
-        `delimiter`, `header` and `index` overrule what the lines say.
-
-    Returns
-    -------
-    Layout or None
-        None if there is no row of entries.
-    """
+    """Decide the layout from the first lines of a file."""
     n_comments = next(
         (at for at, (_, line) in enumerate(numbered) if not line.startswith("#")), len(numbered)
     )

@@ -9,24 +9,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
-    """Refuse a choice among several arrays where a file holds one, rather than ignore it.
-
-    Parameters
-    ----------
-    wanted : str or None
-        The name that was asked for.
-    path : Path
-        The file, for messages.
-    words : str
-        What it is, such as "comma-separated text".
-    several : bool
-        Whether such a file may hold several arrays.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is nothing to choose from.
-    """
+    """Refuse a choice among several arrays where a file holds one, rather than ignore it."""
     if wanted is not None and not several:
         raise InvalidParameterError(
             f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "
@@ -39,27 +22,7 @@ def choose_variable(
     wanted: str | None,
     source: str,
 ) -> str:
-    """Pick the array that is meant: the wanted one, or the only one that can hold data.
-
-    Parameters
-    ----------
-    shapes : mapping of str to tuple of int
-        The numeric arrays of the file.
-    wanted : str or None
-        The name that was asked for.
-    source : str
-        The path, for messages.
-
-    Returns
-    -------
-    str
-        The name of one array.
-
-    Raises
-    ------
-    FileFormatError
-        If there is none, several, or not the wanted one.
-    """
+    """Pick the array that is meant: the wanted one, or the only one that can hold data."""
     if not shapes:
         raise FileFormatError(f"{source} holds no numeric array.")
     listing = ", ".join(

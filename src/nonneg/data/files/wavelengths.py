@@ -41,56 +41,20 @@ MICROMETRES = (0.1, 100.0)
 
 
 def in_nanometres(wavelengths: Any) -> FloatArray:
-    """Return wavelengths in nanometres, whichever of the two usual units they are in.
-
-    Parameters
-    ----------
-    wavelengths : array of shape (n_bands,)
-        In nanometres or micrometres.
-
-    Returns
-    -------
-    array of shape (n_bands,)
-        A thousand times as large where all lie between 0.1 and 100, else as they are.
-    """
+    """Return wavelengths in nanometres, whichever of the two usual units they are in."""
     places = np.asarray(wavelengths, dtype=np.float64)
     low, high = MICROMETRES
     return 1e3 * places if places.size and ((places >= low) & (places < high)).all() else places
 
 
 def listed_entries(listed: Any) -> list[Any]:
-    """Return the entries of a list in a header.
-
-    Parameters
-    ----------
-    listed : str or sequence
-        As it was read; one entry alone may come as text.
-
-    Returns
-    -------
-    list
-        Without the empty one that a comma before the closing brace makes.
-    """
+    """Return the entries of a list in a header."""
     entries = [listed] if isinstance(listed, str) else list(listed)
     return entries[:-1] if entries and entries[-1] == "" else entries
 
 
 def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | None:
-    """Return the wavelengths that a header lists.
-
-    Parameters
-    ----------
-    metadata : mapping
-        The entries of the header.
-    n_bands : int
-        How many bands there are.
-
-    Returns
-    -------
-    array of shape (n_bands,) or None
-        In nanometres; a unit that is not known is told from the numbers. None where there is not one a band,
-        where they are not all numbers, or where they are no wavelengths by their unit.
-    """
+    """Return the wavelengths that a header lists."""
     entries = listed_entries(metadata.get("wavelength") or [])
     unit = str(metadata.get("wavelength units", "")).strip().lower()
     if len(entries) != n_bands or unit in NO_LENGTHS:

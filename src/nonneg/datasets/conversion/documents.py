@@ -14,22 +14,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts and classes of a collection of CLUTO.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``sparse_NAME.txt``: a line with rows and columns, then a line a document with its number of words and
-        pairs of column (from 0) and count. ``NAME_correct.txt``: a line a class with a 0 or 1 for each
-        document.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``X.npz`` and ``labels.npz``.
-    """
+    """Make counts and classes of a collection of CLUTO."""
     import scipy.sparse
 
     sparse_file = next(path for name, path in paths.items() if name.startswith("sparse_"))
@@ -55,21 +40,7 @@ def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def bbc(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the BBC articles.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``bbc.mtx`` (Matrix Market, terms by documents), ``bbc.classes`` (lines of document and class after
-        lines that begin with %), ``bbc.terms`` (a term a line).
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``X.npz``, ``labels.npz`` and ``vocab.npz``.
-    """
+    """Make the BBC articles."""
     from scipy import io
 
     counts: Any = io.mmread(paths["bbc.mtx"])

@@ -16,21 +16,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def coauthors(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make a network of co-authors with shares of communities.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``NAME_adjacency.txt``: a pair of nodes a line; ``NAME_community.txt``: node, community and share a
-        line. All count from 1.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``A.npz`` and ``theta.npz``.
-    """
+    """Make a network of co-authors with shares of communities."""
     import scipy.sparse
 
     pairs_file = next(path for name, path in paths.items() if name.endswith("_adjacency.txt"))
@@ -52,20 +38,7 @@ def coauthors(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def facebook(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the network of one person's friends.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``EGO.edges``: a pair of people a line; ``EGO.circles``: the name of a circle and its people a line.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``A_EGO.npz``, ``circles_EGO.npz`` and ``ids_EGO.npz``: those in an edge or a circle, by number.
-    """
+    """Make the network of one person's friends."""
     import scipy.sparse
 
     edges_file = next(path for name, path in paths.items() if name.endswith(".edges"))
@@ -91,20 +64,7 @@ def facebook(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def football(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make a graph from a GML file whose nodes have the entries id, label and value.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The file.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``A.npz`` and ``labels.npz``, nodes in the order of the file.
-    """
+    """Make a graph from a GML file whose nodes have the entries id, label and value."""
     text = next(iter(paths.values())).read_text(encoding="utf-8")
     blocks = [(kind, _gml_entries(body)) for kind, body in re.findall(r"\b(node|edge)\s*\[([^\]]*)\]", text)]
     try:
@@ -133,20 +93,7 @@ def football(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def karate(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make Zachary's karate club from NetworkX, which carries it.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        None.
-    wanted : mapping
-        Not used.
-
-    Returns
-    -------
-    dict
-        ``A.npz``, without weights, and ``labels.npz``.
-    """
+    """Make Zachary's karate club from NetworkX, which carries it."""
     networkx = import_optional("networkx", extra="graphs", purpose="The karate club")
     graph = networkx.karate_club_graph()
     clubs = [int(club != "Mr. Hi") for _, club in sorted(graph.nodes(data="club"))]

@@ -18,27 +18,7 @@ Variables = Mapping[str, Any]
 
 
 def located(variables: Variables, known: Known, what: str) -> np.ndarray[Any, Any]:
-    """Return the dense array with the known entries.
-
-    Parameters
-    ----------
-    variables : mapping of str to array or sparse matrix
-        What a file holds.
-    known : Known
-        Type, shape and digest of the array.
-    what : str
-        Its name, for the message.
-
-    Returns
-    -------
-    array
-        Of the known type and shape.
-
-    Raises
-    ------
-    FileFormatError
-        If no variable has these entries.
-    """
+    """Return the dense array with the known entries."""
     for value in variables.values():
         if hasattr(value, "tocsr") or np.asarray(value).dtype.kind not in "buif":
             continue
@@ -50,27 +30,7 @@ def located(variables: Variables, known: Known, what: str) -> np.ndarray[Any, An
 
 
 def located_sparse(variables: Variables, known: Mapping[str, Known], what: str) -> dict[str, Any]:
-    """Return the arrays of the sparse matrix with the known entries.
-
-    Parameters
-    ----------
-    variables : mapping of str to array or sparse matrix
-        What a file holds.
-    known : mapping of str to Known
-        The arrays by which SciPy stores the matrix.
-    what : str
-        Its name, for the message.
-
-    Returns
-    -------
-    dict of str to array
-        As `nonneg.datasets.content.sparse_arrays` gives them.
-
-    Raises
-    ------
-    FileFormatError
-        If no variable has these entries.
-    """
+    """Return the arrays of the sparse matrix with the known entries."""
     import scipy.sparse
 
     for value in variables.values():

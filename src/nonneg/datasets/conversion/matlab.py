@@ -18,23 +18,7 @@ Made = dict[str, dict[str, np.ndarray[Any, Any]]]
 
 
 def variables_of(path: Path) -> dict[str, Any]:
-    """Return the numeric variables of a .mat or .h5 file, those inside structures by their path.
-
-    Parameters
-    ----------
-    path : Path
-        The file; .mat of any version.
-
-    Returns
-    -------
-    dict of str to array or sparse matrix
-        Text and cells are left out.
-
-    Raises
-    ------
-    FileFormatError
-        If the file cannot be read.
-    """
+    """Return the numeric variables of a .mat or .h5 file, those inside structures by their path."""
     from scipy import io
 
     with path.open("rb") as stream:
@@ -50,20 +34,7 @@ def variables_of(path: Path) -> dict[str, Any]:
 
 
 def dense_arrays(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Take every stored array from whichever variable has its entries.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The files of the source.
-    wanted : mapping
-        Stored file -> name of an array -> what is known of it.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Take every stored array from whichever variable has its entries."""
     variables = _all_variables(paths)
     return {
         file: {name: located(variables, known, f"{name} of {file}") for name, known in arrays.items()}
@@ -72,20 +43,7 @@ def dense_arrays(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def mixtures(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the mixtures of one simulation.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The file of the source, with the variables fs, ys, ys1 and ys2.
-    wanted : mapping
-        Of ``simN.npz``; nothing is known of the arrays of some.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Make the mixtures of one simulation."""
     ((file, known),) = wanted.items()
     if known:
         return dense_arrays(paths, wanted)
@@ -99,60 +57,21 @@ def mixtures(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def documents(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts of words and classes from a .mat file.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The files of the source.
-    wanted : mapping
-        Of ``X.npz`` and ``labels.npz``.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Make counts of words and classes from a .mat file."""
     variables = _all_variables(paths)
     labels = {name: located(variables, known, name) for name, known in wanted["labels.npz"].items()}
     return {"X.npz": located_sparse(variables, wanted["X.npz"], "counts of words"), "labels.npz": labels}
 
 
 def olivetti(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Olivetti faces, whose people the source does not name: ten pictures each, one after another.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The file of the source.
-    wanted : mapping
-        Of ``data.npz``.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Make the Olivetti faces: ten consecutive pictures per person, whom the source does not name."""
     known = wanted["data.npz"]
     pictures = located(_all_variables(paths), known["X"], "X of data.npz")
     return {"data.npz": {"X": pictures, "y": narrowed(np.arange(len(pictures)) // 10)}}
 
 
 def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Samson scene with its truth; the names of the endmembers are text in a cell of the source.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        The files of the source.
-    wanted : mapping
-        Of ``data.npz``.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Make the Samson scene with its truth; the names of the endmembers are text in a cell of the source."""
     from scipy import io
 
     known, variables = wanted["data.npz"], _all_variables(paths)
@@ -171,20 +90,7 @@ def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def class_subsets(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the draws of classes: each file of the source lists all documents of the drawn classes.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        ``labels.npz`` with the classes of the documents, and ``10Class/1.mat`` and so on.
-    wanted : mapping
-        Of ``class_subsets.npz``.
-
-    Returns
-    -------
-    dict
-        Stored file -> its arrays.
-    """
+    """Make the draws of classes: each file of the source lists all documents of the drawn classes."""
     classes = np.load(paths["labels.npz"], allow_pickle=False)["y"]
     drawn: dict[str, Any] = {}
     for name, known in wanted["class_subsets.npz"].items():

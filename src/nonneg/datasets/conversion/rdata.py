@@ -29,24 +29,7 @@ _PAIRED = frozenset({2, 3, 5, 6, 17})
 
 
 def read_rdata(path: Path) -> dict[str, Any]:
-    """Return the variables of a saved workspace.
-
-    Parameters
-    ----------
-    path : Path
-        The file; compressed by gzip, bzip2 or xz, or not.
-
-    Returns
-    -------
-    dict of str to Any
-        Numbers as arrays, text and factors as lists (None for what is missing), named lists and objects as
-        dicts.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, or holds what is no data.
-    """
+    """Return the variables of a saved workspace."""
     raw = path.read_bytes()
     try:
         for mark, opened in _OPENERS.items():

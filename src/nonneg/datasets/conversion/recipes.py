@@ -15,52 +15,26 @@ Converter = Callable[[Mapping[str, Path], Any], Any]
 
 @dataclass(frozen=True)
 class Origin:
-    """One file of a source.
+    """One file of a source."""
 
-    Attributes
-    ----------
-    key : str
-        Its short name, by which a converter asks for it.
-    host : str
-        "github" or "pypi".
-    repository : str
-        Such as "owner/name"; a project of PyPI.
-    revision : str
-        The commit; a version of PyPI.
-    path : str
-        Its path in the repository; "" for the whole wheel of a version.
-    git_blob : str or None
-        The first digits of the name that git gives its contents, where they are known.
-    """
-
-    key: str
-    host: str
-    repository: str
-    revision: str
-    path: str
+    key: str  # its short name, by which a converter asks for it
+    host: str  # "github" or "pypi"
+    repository: str  # such as "owner/name"; a project of PyPI
+    revision: str  # the commit; a version of PyPI
+    path: str  # its path in the repository; "" for the whole wheel of a version
+    # The first digits of the name that git gives its contents, where they are known.
     git_blob: str | None = None
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How stored files are made.
+    """How stored files are made."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        What is made, by the names in the folder of the set.
-    origins : tuple of Origin
-        Of which files of the source.
-    convert : callable or None
-        ``convert(paths, wanted)`` returns the arrays of every stored file; None keeps the file as it is.
-    needs : tuple of str
-        Stored files of the same set that are made first.
-    """
-
-    files: tuple[str, ...]
-    origins: tuple[Origin, ...]
+    files: tuple[str, ...]  # what is made, by the names in the folder of the set
+    origins: tuple[Origin, ...]  # of which files of the source
+    # ``convert(paths, wanted)`` returns the arrays of every stored file; None keeps the file as it is.
     convert: Converter | None
-    needs: tuple[str, ...] = field(default=())
+    needs: tuple[str, ...] = field(default=())  # stored files of the same set that are made first
 
 
 _CONVERTERS = {
@@ -93,18 +67,7 @@ _DRAWS = ((2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25), 50)
 
 
 def recipe_of(file: str) -> Recipe:
-    """Return how a stored file is made.
-
-    Parameters
-    ----------
-    file : str
-        Its path inside a data home, such as ``"tdt2/X.npz"``.
-
-    Returns
-    -------
-    Recipe
-        It may make several files at once, this one among them.
-    """
+    """Return how a stored file is made."""
     name, stored = file.split("/")
     origins, files = _origins(name), tuple(store.SOURCES[name]["files"])
     convert = _converter(name)

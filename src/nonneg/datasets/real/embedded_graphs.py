@@ -77,18 +77,7 @@ def load_southern_women(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
 
 
 def embedded_karate(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return Zachary's karate club as networkx has it.
-
-    Parameters
-    ----------
-    dtype : dtype, default float64
-        The type of the entries, float32 or float64.
-
-    Returns
-    -------
-    Dataset
-        `X` of shape (34, 34) in CSR, 0 and 1; `y` is the club after the split.
-    """
+    """Return Zachary's karate club as networkx has it."""
     graph = _networkx().karate_club_graph()
     clubs = [data["club"] for _, data in graph.nodes(data=True)]
     names = ("Mr. Hi", "Officer")

@@ -20,56 +20,19 @@ WITHIN, WITHIN_DETERMINISTIC = 2.0, 0.02
 
 
 def printed_rows(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Arrange a printed table by method and column.
-
-    Parameters
-    ----------
-    table : mapping
-        With ``columns`` and ``rows``, as in the published numbers.
-
-    Returns
-    -------
-    dict
-        Method -> column -> number.
-    """
+    """Arrange a printed table by method and column."""
     columns = table["columns"][1:]
     return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in table["rows"]}
 
 
 def by_method(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
-    """Gather records by method.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of one set.
-
-    Returns
-    -------
-    dict
-        Method -> its records, in the paper's order; methods without any are left out.
-    """
+    """Gather records by method."""
     groups = {method: group for (method,), group in grouped(records, "method").items()}
     return {method: groups[method] for method in METHODS if method in groups}
 
 
 def scores_table(caption: str, records: Sequence[Record], printed: Printed | None = None) -> Table:
-    """Lay out the scores of one set.
-
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    records : sequence of mapping
-        One a method and run.
-    printed : mapping, optional
-        What the paper prints for this set, by method.
-
-    Returns
-    -------
-    Table
-        Mean and standard deviation over the runs, beside the printed ones.
-    """
+    """Lay out the scores of one set."""
     rows = []
     for method, group in by_method(records).items():
         row: dict[str, Any] = {"method": method, "runs": len(group)}
@@ -87,20 +50,7 @@ def scores_table(caption: str, records: Sequence[Record], printed: Printed | Non
 
 
 def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
-    """Compare the means of a set with the printed ones.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method and run.
-    printed : mapping
-        Method -> column -> number, with standard deviations.
-
-    Returns
-    -------
-    list of Verdict
-        One on the rows that are drawn, one on the deterministic rows.
-    """
+    """Compare the means of a set with the printed ones."""
     drawn, fixed, n_drawn, n_fixed = [], [], 0, 0
     largest = ("", 0.0)
     for method, group in by_method(records).items():
@@ -133,20 +83,7 @@ def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
 
 
 def best_starts(records: Sequence[Record], measure: str = "nmi") -> dict[str, str]:
-    """Return the start with the best mean score for each algorithm.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of one set.
-    measure : str
-        By which score.
-
-    Returns
-    -------
-    dict
-        Algorithm -> start; algorithms whose four starts are not all there are left out.
-    """
+    """Return the start with the best mean score for each algorithm."""
     groups = by_method(records)
     found = {}
     for algorithm in ALGORITHMS:
@@ -171,18 +108,7 @@ def _is_near(records: Sequence[Record], algorithm: str, best: str, measure: str 
 
 
 def start_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
-    """Say on how many sets and algorithms each start has the best nmi.
-
-    Parameters
-    ----------
-    sets : mapping of str to sequence of mapping
-        Set -> its records.
-
-    Returns
-    -------
-    Verdict
-        The paper's claim, that cr1-nmf almost always comes first.
-    """
+    """Say on how many sets and algorithms each start has the best nmi."""
     winners = [best for records in sets.values() for best in best_starts(records).values()]
     counts = {start: winners.count(start) for start in STARTS}
     claim = "cr1-nmf is the best start by nmi for most sets and algorithms, as the paper says of its sets"

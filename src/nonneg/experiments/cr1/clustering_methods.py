@@ -26,20 +26,7 @@ MEASURES = ("nmi", "dice", "purity")
 
 
 def clustering_trials(set_runs: Mapping[str, int], **more: Any) -> list[dict[str, Any]]:
-    """Return settings: one a run, set and group of methods.
-
-    Parameters
-    ----------
-    set_runs : mapping of str to int
-        Set -> number of runs.
-    **more : Any
-        Entries of every setting.
-
-    Returns
-    -------
-    list of dict
-        Set after set, run after run.
-    """
+    """Return settings: one a run, set and group of methods."""
     return [
         {"set": name, "run": run, "group": group} | more
         for name, n_runs in set_runs.items()
@@ -49,19 +36,7 @@ def clustering_trials(set_runs: Mapping[str, int], **more: Any) -> list[dict[str
 
 
 def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cluster a set by the methods of a group.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``set``, ``run`` and ``group``.
-
-    Returns
-    -------
-    list of dict
-        One a method: its scores and, for a factorization, iterations and error. A deterministic method is run
-        in run 0 alone.
-    """
+    """Cluster a set by the methods of a group."""
     real = load_set(setting["set"])
     samples, run = Samples.of(real.X), setting["run"]
     assert real.y is not None
@@ -86,21 +61,7 @@ def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def scores(y: IntArray, labels: IntArray) -> dict[str, float]:
-    """Compare clusters with classes.
-
-    Parameters
-    ----------
-    y : array of int
-        The classes.
-    labels : array of int
-        The clusters.
-
-    Returns
-    -------
-    dict
-        ``nmi``, ``dice`` (the mean over the classes of that of the best cluster), ``purity``, and for
-        comparison ``pair dice``.
-    """
+    """Compare clusters with classes."""
     return {
         "nmi": normalized_mutual_information(y, labels),
         "dice": dice_coefficient(y, labels),
@@ -110,22 +71,7 @@ def scores(y: IntArray, labels: IntArray) -> dict[str, float]:
 
 
 def k_means_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntArray:
-    """Cluster by k-means from k random samples, until no sample changes its cluster.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    k : int
-        The number of clusters.
-    rng : Generator
-        For the first centres.
-
-    Returns
-    -------
-    array of int
-        The cluster of each sample.
-    """
+    """Cluster by k-means from k random samples, until no sample changes its cluster."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -139,22 +85,7 @@ def k_means_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntArr
 
 
 def spherical_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntArray:
-    """Cluster by spherical k-means from k random samples, until no sample changes its cluster.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    k : int
-        The number of clusters.
-    rng : Generator
-        For the first centres.
-
-    Returns
-    -------
-    array of int
-        The cluster of each sample.
-    """
+    """Cluster by spherical k-means from k random samples, until no sample changes its cluster."""
     chosen = rng.permutation(samples.rows.shape[0])[:k]
     # The mean cosine rises as long as a sample changes its cluster; after that it repeats to the last digit.
     centres = spherical_kmeans(

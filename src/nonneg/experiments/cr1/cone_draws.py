@@ -22,23 +22,7 @@ QUICK = {"n_drawn": 960, "n_features": 300, "n_cones": 6}
 
 
 def draw_cones(setting: Mapping[str, Any]) -> tuple[FloatArray, IntArray, np.random.Generator]:
-    """Draw data, and a generator for whatever else the trial draws.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``alpha``, ``draw``, ``n_drawn``, ``n_features`` and ``n_cones``; settings that agree in these
-        have the same data.
-
-    Returns
-    -------
-    X : array of shape (n_drawn, n_features)
-        The points, one a row.
-    cones : array of int of shape (n_drawn,)
-        The cone of each point.
-    rng : Generator
-        Independent of the data.
-    """
+    """Draw data, and a generator for whatever else the trial draws."""
     # Whole thousandths of the angle: a seed is an integer.
     seeds = np.random.SeedSequence([round(1000 * setting["alpha"]), setting["draw"]]).spawn(2)
     planted = circular_cones(
@@ -52,18 +36,7 @@ def draw_cones(setting: Mapping[str, Any]) -> tuple[FloatArray, IntArray, np.ran
 
 
 def n_mixed_clusters(found: IntArray, cones: IntArray) -> int:
-    """Count the found clusters that hold points of more than one cone.
-
-    Parameters
-    ----------
-    found, cones : array of int of shape (n_samples,)
-        The cluster and the cone of each point.
-
-    Returns
-    -------
-    int
-        0 for a clustering that mixes nothing; a cone may still be split over several clusters.
-    """
+    """Count the found clusters that hold points of more than one cone."""
     pairs = np.unique(np.stack([found, cones]), axis=1)
     clusters, counts = np.unique(pairs[0], return_counts=True)
     return int(np.sum(counts[clusters >= 0] > 1))

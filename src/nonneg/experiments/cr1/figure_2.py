@@ -26,18 +26,7 @@ ALPHAS = (0.2, 0.3)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a draw for the left panels, one a draw and N for the right ones.
-
-    Parameters
-    ----------
-    quick : bool
-        A small copy, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Draw after draw, so that a part of them is of use.
-    """
+    """Return the settings: one a draw for the left panels, one a draw and N for the right ones."""
     size = QUICK if quick else FULL
     sizes = [60, 240, 960] if quick else list(SIZES)
     left = {"panel": "left", "sizes": sizes, "n_first_points": 3 if quick else N_FIRST_POINTS}
@@ -56,18 +45,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a size on the left, one an algorithm on the right.
-    """
+    """Run one trial."""
     return _right(setting) if setting["panel"] == "right" else _left(setting)
 
 

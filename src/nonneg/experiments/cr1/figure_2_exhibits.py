@@ -30,18 +30,7 @@ start for all N takes minutes, and the spread over draws contains that over star
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the panels, a table a size angle, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of trials on either side.
-
-    Returns
-    -------
-    list of exhibits
-        Panels and rows without records are left out.
-    """
+    """Return the panels, a table a size angle, and what was to be shown."""
     left = [record for record in records if record["panel"] == "left"]
     right = [record for record in records if record["panel"] == "right"]
     alphas = sorted({record["alpha"] for record in records})

@@ -68,18 +68,7 @@ is several times as long as the points, so that the noisy points have nearly equ
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a draw and noise level.
-
-    Parameters
-    ----------
-    quick : bool
-        A small copy, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Draw after draw, so that a part of them is of use.
-    """
+    """Return the settings, one a draw and noise level."""
     size: dict[str, Any] = {"tolerance": TOLERANCE}
     size |= QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
     sizes = [60, 240, 960] if quick else list(SIZES)
@@ -94,18 +83,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        The estimate for each size.
-    """
+    """Run one trial."""
     X, _, _ = draw_cones(setting)
     # Each noise level has a stream of its own, whole thousandths being its seed.
     rng = np.random.default_rng([3, round(1000 * setting["noise"]), setting["draw"]])
@@ -131,18 +109,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a draw, noise level and N.
-
-    Returns
-    -------
-    list of exhibits
-        Over the draws that are there.
-    """
+    """Return the curves, a table, and what was to be shown."""
     true = records[0]["n_cones"]
     groups = dict(sorted(grouped(records, "noise", "n").items()))
     columns = {

@@ -41,18 +41,7 @@ Means over {N_RUNS} runs (the paper has 10); {ITERATIONS["mult"]} iterations of 
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a run, set and algorithm.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Run after run, so that a part of them is of use.
-    """
+    """Return the settings, one a run, set and algorithm."""
     return [
         {
             "set": name,
@@ -68,19 +57,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run an algorithm from all starts on a set.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a start, with the errors and what start and iterations took. A deterministic start is run in run 0
-        alone.
-    """
+    """Run an algorithm from all starts on a set."""
     real, samples = loaded(setting)
     records = []
     for kind in STARTS:
@@ -102,18 +79,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, and the errors at their ends.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a run, set, algorithm and start.
-
-    Returns
-    -------
-    list of exhibits
-        Three panels a set.
-    """
+    """Return the curves, and the errors at their ends."""
     exhibits: list[Exhibit] = []
     moments: dict[str, list[dict[str, Any]]] = {moment: [] for moment in MOMENTS}
     for (name,), members in grouped(records, "set").items():

@@ -37,35 +37,13 @@ that is nearest to the component, by the cosine, is their own.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a start.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        In the paper's order of rows.
-    """
+    """Return the settings, one a start."""
     head = {"set": QUICK if quick else SET, "n_iter": N_ITER, "people": list(PEOPLE)}
     return [head | {"start": kind} for kind in STARTS]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run multiplicative updates from a start.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One record: the error, the numbers over all people, and the pictures of three.
-    """
+    """Run multiplicative updates from a start."""
     real, samples = loaded(setting)
     start = make_start(setting["start"], samples, real.k, seeded(setting["start"], 0))
     fit = run_from("mult", samples, start, max_iter=setting["n_iter"])
@@ -99,55 +77,20 @@ def _of_people(real: RealSet, fit: Fit) -> tuple[list[int], FloatArray]:
 
 
 def packed(picture: FloatArray) -> str:
-    """Write a picture as text: 256 grey values, the largest entry white.
-
-    Parameters
-    ----------
-    picture : array
-        Nonnegative.
-
-    Returns
-    -------
-    str
-        Base 64.
-    """
+    """Write a picture as text: 256 grey values, the largest entry white."""
     largest = float(picture.max())
     grey = np.round(255 * picture / (largest if largest > 0 else 1.0)).astype(np.uint8)
     return base64.b64encode(grey.tobytes()).decode("ascii")
 
 
 def unpacked(text: str, grid: Sequence[int]) -> FloatArray:
-    """Read what `packed` wrote.
-
-    Parameters
-    ----------
-    text : str
-        Base 64.
-    grid : sequence of int
-        Height and width.
-
-    Returns
-    -------
-    array of shape (height, width)
-        From 0 to 1.
-    """
+    """Read what `packed` wrote."""
     grey = np.frombuffer(base64.b64decode(text), dtype=np.uint8)
     return grey.reshape(tuple(grid)) / 255.0
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the pictures and the numbers.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a start.
-
-    Returns
-    -------
-    list of exhibits
-        With a verdict on the cosines.
-    """
+    """Return the pictures and the numbers."""
     groups = {kind: group[0] for (kind,), group in grouped(records, "start").items()}
     kinds = [kind for kind in STARTS if kind in groups]
     images = [[unpacked(text, groups[kind]["grid"]) for text in groups[kind]["pictures"]] for kind in kinds]

@@ -24,107 +24,40 @@ SPKM_PASSES = 10
 
 @dataclass(frozen=True)
 class Samples:
-    """Data in both orientations, so that an algorithm can begin with either factor.
+    """Data in both orientations, so that an algorithm can begin with either factor."""
 
-    Attributes
-    ----------
-    X : array or sparse array of shape (n_samples, n_features)
-        The entries.
-    rows : DataMatrix
-        Of X, one sample a row.
-    columns : DataMatrix
-        Of its transpose, one feature a row; the paper's V.
-    """
-
-    X: MatrixLike
-    rows: DataMatrix
-    columns: DataMatrix
+    X: MatrixLike  # the entries
+    rows: DataMatrix  # of X, one sample a row
+    columns: DataMatrix  # of its transpose, one feature a row; the paper's V
 
     @classmethod
     def of(cls, X: Any) -> Samples:
-        """Hold entries.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Nonnegative entries.
-
-        Returns
-        -------
-        Samples
-            In both orientations.
-        """
+        """Hold entries."""
         turned = np.ascontiguousarray(X.T) if isinstance(X, np.ndarray) else X.T.tocsr()
         return cls(X, as_data_matrix(X), as_data_matrix(turned))
 
 
 @dataclass(frozen=True)
 class Start:
-    """Factors to start from: X is about W B'.
+    """Factors to start from: X is about W B'."""
 
-    Attributes
-    ----------
-    W : array of shape (n_samples, k)
-        Coefficients; the transpose of the paper's H.
-    B : array of shape (n_features, k)
-        The basis; the paper's W.
-    seconds : float
-        What it took to make them.
-    """
-
-    W: FloatArray
-    B: FloatArray
-    seconds: float
+    W: FloatArray  # coefficients; the transpose of the paper's H
+    B: FloatArray  # the basis; the paper's W
+    seconds: float  # what it took to make them
 
 
 def seeded(kind: str, run: int) -> np.random.Generator:
-    """Return the random numbers of a start in a run, the same whichever other starts are made.
-
-    Parameters
-    ----------
-    kind : str
-        One of `STARTS`, or another name with numbers of its own.
-    run : int
-        The number of the run.
-
-    Returns
-    -------
-    Generator
-        The source of random numbers.
-    """
+    """Return the random numbers of a start in a run, the same whichever other starts are made."""
     return np.random.default_rng([run, *kind.encode()])
 
 
 def make_start(
     kind: str, samples: Samples, k: int, rng: np.random.Generator, *, first: int | None = None
 ) -> Start:
-    """Make one of the four starts.
-
-    Parameters
-    ----------
-    kind : {"rand", "cr1-nmf", "spkm", "nndsvd"}
-        Which one.
-    samples : Samples
-        The data.
-    k : int
-        The number of components.
-    rng : Generator
-        For what is drawn: uniform entries, the first point of the clusters, the first centres.
-    first : int, optional
-        The first point of cr1-nmf, in the place of a random one.
-
-    Returns
-    -------
-    Start
-        The factors and what they took. What only some algorithms need, the coefficients of spkm and the
-        filling of cr1-nmf's zeros, is added off the clock.
-
-    Notes
-    -----
-    cr1-nmf takes a random first point, and the mean of its positive coefficients is added to all of them,
-    because multiplicative updates would leave it where it is (Lemma 15). spkm takes k random samples as its
-    first centres, does ten passes, and has random coefficients. nndsvd keeps its zeros.
-    """
+    """Make one of the four starts."""
+    # cr1-nmf takes a random first point, and the mean of its positive coefficients is added to all of them,
+    # because multiplicative updates would leave it where it is (Lemma 15). spkm takes k random samples as its
+    # first centres, does ten passes, and has random coefficients. nndsvd keeps its zeros.
     n_samples = samples.rows.shape[0]
     if kind == "rand":
         started = time.perf_counter()
@@ -159,20 +92,7 @@ def make_start(
 
 
 def unit_rows(X: MatrixLike, chosen: IntArray) -> FloatArray:
-    """Return some samples, scaled to unit length.
-
-    Parameters
-    ----------
-    X : array or sparse array of shape (n_samples, n_features)
-        The samples.
-    chosen : array of int
-        Which ones.
-
-    Returns
-    -------
-    array of shape (len(chosen), n_features)
-        Dense; samples of zeros stay zero.
-    """
+    """Return some samples, scaled to unit length."""
     picked: Any = X[chosen]
     rows = np.asarray(picked.toarray() if hasattr(picked, "toarray") else picked, dtype=float)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -30,37 +30,14 @@ PLAIN = ("mult", *SOLVER_OPTIONS)
 
 @dataclass(frozen=True)
 class Factors:
-    """The state of the multiplicative updates.
+    """The state of the multiplicative updates."""
 
-    Attributes
-    ----------
-    W, B : array
-        The factors; X is about W B'.
-    """
-
-    W: Array
+    W: Array  # the factors; X is about W B'
     B: Array
 
 
 def uniform_start(shape: tuple[int, int], k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw factors with entries uniform on (0, 1), as the paper's programs do.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the data.
-    k : int
-        The number of components.
-    rng : Generator
-        The source of random numbers.
-
-    Returns
-    -------
-    W : array of shape (n_samples, k)
-        The left factor.
-    B : array of shape (n_features, k)
-        The transpose of the right factor.
-    """
+    """Draw factors with entries uniform on (0, 1), as the paper's programs do."""
     B = rng.random((shape[1], k))
     return rng.random((shape[0], k)), B
 
@@ -74,26 +51,7 @@ def run_plain(
     max_iter: int,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> Run[Any]:
-    """Run one of the three algorithms from a start, with no stopping rule.
-
-    Parameters
-    ----------
-    name : {"mult", "nnlsb", "hals"}
-        The paper's name of the algorithm.
-    data : DataMatrix
-        The data, one point a row.
-    W, B : array
-        The start; not changed. `nnlsb` uses B alone.
-    max_iter : int
-        So many iterations, unless the callback ends it.
-    callback : callable, optional
-        Takes a `Progress` after each iteration; True stops.
-
-    Returns
-    -------
-    Run
-        Its history has the loss after each iteration, and the seconds without those spent on the loss.
-    """
+    """Run one of the three algorithms from a start, with no stopping rule."""
     if name not in PLAIN:
         raise UnknownNameError.of("algorithm", name, PLAIN)
     if name == "mult":
@@ -118,11 +76,9 @@ def run_plain(
 
 
 def _multiplied(data: DataMatrix, squared_norm: float, factors: Factors) -> tuple[Factors, dict[str, Any]]:
-    """Do one iteration of Lee & Seung's updates: two products with the data, and no more.
-
-    Our own solver "mu" takes the loss from the entries of the data in every iteration, which costs half as
-    much again and is on its clock.
-    """
+    """Do one iteration of Lee & Seung's updates: two products with the data, and no more."""
+    # Our own solver "mu" takes the loss from the entries of the data in every iteration, which costs half as
+    # much again and is on its clock.
     gram = factors.B.T @ factors.B
     W = factors.W * (data.times(factors.B) / np.maximum(factors.W @ gram, TINY))
     gram, cross = data.row_gram(W), data.transposed_times(W)
@@ -135,18 +91,5 @@ def _multiplied(data: DataMatrix, squared_norm: float, factors: Factors) -> tupl
 
 
 def relative_error(loss: float, squared_norm: float) -> float:
-    """Turn half the squared error into the relative error.
-
-    Parameters
-    ----------
-    loss : float
-        Half the squared error.
-    squared_norm : float
-        The sum of the squared entries of the data.
-
-    Returns
-    -------
-    float
-        ||X - W H|| / ||X||.
-    """
+    """Turn half the squared error into the relative error."""
     return math.sqrt(2.0 * max(loss, 0.0) / squared_norm)

@@ -14,24 +14,12 @@ from nonneg.exceptions import UnknownNameError
 
 @dataclass(frozen=True)
 class RealSet:
-    """A set, one sample a row as in `nonneg`; the paper's V is the transpose.
+    """A set, one sample a row as in `nonneg`; the paper's V is the transpose."""
 
-    Attributes
-    ----------
-    X : array or sparse array of shape (n_samples, n_features)
-        The entries.
-    y : array of int or None
-        The class of each sample.
-    k : int
-        The number of components.
-    grid : tuple of int or None
-        Height and width of a sample that is a picture.
-    """
-
-    X: MatrixLike
-    y: IntArray | None
-    k: int
-    grid: tuple[int, ...] | None = None
+    X: MatrixLike  # the entries
+    y: IntArray | None  # the class of each sample
+    k: int  # the number of components
+    grid: tuple[int, ...] | None = None  # height and width of a sample that is a picture
 
 
 PICTURES: dict[str, tuple[str, int]] = {
@@ -61,20 +49,7 @@ QUICK = "quick"
 
 
 def load_set(name: str) -> RealSet:
-    """Load a set.
-
-    Parameters
-    ----------
-    name : str
-        A key of `PICTURES` or `SCENES`, one of `DOCUMENTS`, `FILMS` or `QUICK`.
-
-    Returns
-    -------
-    RealSet
-        Pictures with grey values from 0 to 1. Scenes with one band a sample and one pixel a feature, as in
-        the paper, in the values of the sensor. Documents by the weighting of the paper's programs: logarithms
-        of counts, inverse document frequencies, unit length; words that vanish by it are left out.
-    """
+    """Load a set."""
     if name == QUICK:
         return _made_up()
     if name == FILMS:
@@ -94,37 +69,13 @@ def load_set(name: str) -> RealSet:
 
 
 def weighted(counts: Any, *, logarithmic: bool = True, smooth: bool = False) -> Any:
-    """Weight documents as the paper's programs do, and leave out words that vanish.
-
-    Parameters
-    ----------
-    counts : sparse array of shape (n_documents, n_words)
-        How often each word occurs.
-    logarithmic, smooth : bool
-        As in `nonneg.datasets.tfidf`.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        Documents of unit length.
-    """
+    """Weight documents as the paper's programs do, and leave out words that vanish."""
     found = datasets.tfidf(counts, logarithmic=logarithmic, smooth=smooth)
     return without_empty_columns(found)
 
 
 def without_empty_columns(X: Any) -> Any:
-    """Leave out features that no sample has: no factorization depends on them.
-
-    Parameters
-    ----------
-    X : sparse array
-        Nonnegative.
-
-    Returns
-    -------
-    sparse array
-        With fewer columns.
-    """
+    """Leave out features that no sample has: no factorization depends on them."""
     present = np.asarray(X.sum(axis=0)).ravel() > 0
     return X.tocsc()[:, np.flatnonzero(present)].tocsr()
 

@@ -22,24 +22,12 @@ WINDOW, TOLERANCE = 10, 1e-4
 
 @dataclass(frozen=True)
 class Fit:
-    """Where a run ended, and how it came there.
+    """Where a run ended, and how it came there."""
 
-    Attributes
-    ----------
-    W : array of shape (n_samples, k)
-        Coefficients.
-    B : array of shape (n_features, k)
-        The basis.
-    errors : list of float
-        The relative error after each iteration.
-    seconds : list of float
-        Time in iterations until the end of each, without the start.
-    """
-
-    W: FloatArray
-    B: FloatArray
-    errors: list[float]
-    seconds: list[float]
+    W: FloatArray  # coefficients
+    B: FloatArray  # the basis
+    errors: list[float]  # the relative error after each iteration
+    seconds: list[float]  # time in iterations until the end of each, without the start
 
     @property
     def labels(self) -> IntArray:
@@ -55,32 +43,10 @@ def run_from(
     max_iter: int,
     until: Callable[[Progress], bool | None] | None = None,
 ) -> Fit:
-    """Run an algorithm from a start.
-
-    Parameters
-    ----------
-    algorithm : {"mult", "nnlsb", "hals"}
-        Which one, without anything that speeds it up.
-    samples : Samples
-        The data.
-    start : Start
-        Where it begins; not changed. `nnlsb` uses the basis alone.
-    max_iter : int
-        At most so many iterations.
-    until : callable, optional
-        Takes a `Progress` after each iteration; True stops.
-
-    Returns
-    -------
-    Fit
-        Factors, errors and times.
-
-    Notes
-    -----
-    mult and hals update the basis first and nnlsb the coefficients, as in the paper's programs; from
-    coefficients that were drawn or perturbed this is not the same. hals begins with the best multiple of
-    its start.
-    """
+    """Run an algorithm from a start."""
+    # mult and hals update the basis first and nnlsb the coefficients, as in the paper's programs; from
+    # coefficients that were drawn or perturbed this is not the same. hals begins with the best multiple of
+    # its start.
     W, B = start.W, start.B
     options: dict[str, Any] = {"max_iter": max_iter, "callback": until}
     if algorithm == "nnlsb":
@@ -99,37 +65,13 @@ def run_from(
 
 
 def best_multiple(samples: Samples, W: FloatArray, B: FloatArray) -> float:
-    """Return the number a for which a W B' is nearest to the data.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    W, B : array
-        The factors.
-
-    Returns
-    -------
-    float
-        1 where the product is zero.
-    """
+    """Return the number a for which a W B' is nearest to the data."""
     size = float(np.sum((W.T @ W) * (B.T @ B)))
     return float(np.sum(np.asarray(samples.X @ B) * W)) / size if size > 0 else 1.0
 
 
 def has_settled(progress: Progress) -> bool:
-    """Tell whether the error changed by less than `TOLERANCE` over the last `WINDOW` iterations.
-
-    Parameters
-    ----------
-    progress : Progress
-        Where the run stands.
-
-    Returns
-    -------
-    bool
-        The paper's stopping rule. The tolerance is absolute: it depends on the scale of the data.
-    """
+    """Tell whether the error changed by less than `TOLERANCE` over the last `WINDOW` iterations."""
     losses = progress.history.loss
     if len(losses) < WINDOW:
         return False

@@ -38,23 +38,7 @@ SETS_USED = (
 
 
 def timed_starts(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
-    """Measure what the starts take.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    k : int
-        The number of components.
-    n_repeats : int
-        How often each is made, from different random numbers; one more before that loads compiled code and
-        does not count.
-
-    Returns
-    -------
-    dict
-        Start -> seconds of each repetition.
-    """
+    """Measure what the starts take."""
     return {
         kind: [make_start(kind, samples, k, seeded(kind, i)).seconds for i in (0, *range(n_repeats))][1:]
         for kind in TIMED_STARTS
@@ -62,22 +46,7 @@ def timed_starts(samples: Samples, k: int, n_repeats: int) -> dict[str, list[flo
 
 
 def timed_iterations(samples: Samples, k: int, n_iter: int) -> dict[str, float]:
-    """Measure what an iteration takes, from a random start.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    k : int
-        The number of components.
-    n_iter : int
-        So many iterations are timed together, after one that loads compiled code.
-
-    Returns
-    -------
-    dict
-        Algorithm -> seconds an iteration.
-    """
+    """Measure what an iteration takes, from a random start."""
     found = {}
     for algorithm in SHIFTED:
         start = make_start("rand", samples, k, seeded("rand", 0))
@@ -87,89 +56,28 @@ def timed_iterations(samples: Samples, k: int, n_iter: int) -> dict[str, float]:
 
 
 def shift(start_seconds: float, iteration_seconds: float) -> int:
-    """Return how many iterations could have been done while the start was made.
-
-    Parameters
-    ----------
-    start_seconds : float
-        The mean time of the start.
-    iteration_seconds : float
-        The mean time of an iteration of the algorithm that follows.
-
-    Returns
-    -------
-    int
-        Their ratio, rounded down.
-    """
+    """Return how many iterations could have been done while the start was made."""
     return math.floor(start_seconds / iteration_seconds)
 
 
 def shape_columns(name: str, records: Sequence[Record]) -> dict[str, Any]:
-    """Return the columns that say what a set is.
-
-    Parameters
-    ----------
-    name : str
-        The set.
-    records : sequence of mapping
-        With the paper's F, N and K as ``n_features``, ``n_samples`` and ``k``.
-
-    Returns
-    -------
-    dict
-        Entries of a row.
-    """
+    """Return the columns that say what a set is."""
     record = records[0]
     return {"set": SET_NAMES[name], "F": record["n_features"], "N": record["n_samples"], "K": record["k"]}
 
 
 def shape_record(real: RealSet) -> dict[str, int]:
-    """Return what `shape_columns` needs.
-
-    Parameters
-    ----------
-    real : RealSet
-        The set.
-
-    Returns
-    -------
-    dict
-        Entries of a record.
-    """
+    """Return what `shape_columns` needs."""
     return {"n_samples": real.X.shape[0], "n_features": real.X.shape[1], "k": real.k}
 
 
 def set_trials(quick: bool, **more: Any) -> list[dict[str, Any]]:
-    """Return one setting a set; one thread, so that times mean the same everywhere.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set alone.
-    **more : Any
-        Entries of every setting.
-
-    Returns
-    -------
-    list of dict
-        The settings.
-    """
+    """Return one setting a set; one thread, so that times mean the same everywhere."""
     return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else TIMED)]
 
 
 def mean_times(records: Sequence[Record]) -> dict[str, float]:
-    """Return the mean seconds of each start in the records of a set.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        With ``start`` and ``start seconds``, a number or a list.
-
-    Returns
-    -------
-    dict
-        Start -> seconds.
-    """
+    """Return the mean seconds of each start in the records of a set."""
     found = {}
     for (kind,), group in grouped(records, "start").items():
         values = [value for record in group for value in as_list(record["start seconds"])]
@@ -179,33 +87,11 @@ def mean_times(records: Sequence[Record]) -> dict[str, float]:
 
 
 def as_list(value: Any) -> list[float]:
-    """Return a number, or a list of numbers, as a list.
-
-    Parameters
-    ----------
-    value : float or list of float
-        What a record holds.
-
-    Returns
-    -------
-    list of float
-        One or several.
-    """
+    """Return a number, or a list of numbers, as a list."""
     return list(value) if isinstance(value, list) else [float(value)]
 
 
 def loaded(setting: Mapping[str, Any]) -> tuple[RealSet, Samples]:
-    """Load the set of a setting in both orientations.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``set``.
-
-    Returns
-    -------
-    tuple
-        The set and its samples.
-    """
+    """Load the set of a setting in both orientations."""
     real = load_set(setting["set"])
     return real, Samples.of(real.X)

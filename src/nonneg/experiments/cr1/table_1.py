@@ -34,18 +34,7 @@ STALLED_ITERATIONS, STALLED_GAIN = 100, 1e-6
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a draw and N; all of them use one thread.
-
-    Parameters
-    ----------
-    quick : bool
-        A small copy, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Draw after draw, so that a part of them is of use.
-    """
+    """Return the settings, one a draw and N; all of them use one thread."""
     draws = {60: 1, 240: 1} if quick else DRAWS
     limits = {60: 1.0, 240: 1.0} if quick else LIMITS
     head = {"alpha": 0.2, "threads": 1} | (QUICK if quick else FULL)
@@ -58,18 +47,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One an algorithm: its seconds, whether it reached the target, and the error that it ended with.
-    """
+    """Run one trial."""
     X, _, rng = draw_cones(setting)
     with threads(setting["threads"]):
         return _races(X[: setting["n"]].copy(), setting, rng)
@@ -114,17 +92,7 @@ def _ours(X: Any, k: int, start: dict[str, Any], watch: Race) -> History:
 
 
 class Race:
-    """A callback that ends a run when it has reached the target, its time is over, or it gains nothing.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    target : float
-        The relative error to reach.
-    limit : float
-        Seconds; those spent on the loss do not count.
-    """
+    """A callback that ends a run when it has reached the target, its time is over, or it gains nothing."""
 
     def __init__(self, data: DataMatrix, target: float, limit: float) -> None:
         self.squared_norm = data.squared_norm()
@@ -145,20 +113,7 @@ class Race:
         return self.outcome != "ended"
 
     def result(self, history: History, seconds_before: float) -> dict[str, Any]:
-        """Return how the run ended.
-
-        Parameters
-        ----------
-        history : History
-            Of the run.
-        seconds_before : float
-            Spent before its first iteration.
-
-        Returns
-        -------
-        dict
-            Seconds, iterations, outcome and relative error.
-        """
+        """Return how the run ended."""
         return {
             "seconds": history["seconds"][-1] + seconds_before,
             "n_iter": len(history),

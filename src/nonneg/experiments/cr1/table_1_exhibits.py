@@ -38,18 +38,7 @@ lower bound.
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the times, the ratios, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One an algorithm, draw and N.
-
-    Returns
-    -------
-    list of exhibits
-        Two tables, how the runs ended, and a verdict an algorithm.
-    """
+    """Return the times, the ratios, and what was to be shown."""
     by_size = {n: group for (n,), group in sorted(grouped(records, "n").items())}
     times = [{"n": n, **{name: _time(group, n, name) for name in ALGORITHMS}} for n, group in by_size.items()]
     ratios = [

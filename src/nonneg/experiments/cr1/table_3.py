@@ -35,52 +35,19 @@ deviation of {N_REPEATS} repetitions from different random numbers, after one th
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a set.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        In the order of the table.
-    """
+    """Return the settings, one a set."""
     return set_trials(quick, n_repeats=2 if quick else N_REPEATS)
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Time the starts on a set.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a start.
-    """
+    """Time the starts on a set."""
     real, samples = loaded(setting)
     times = timed_starts(samples, real.k, setting["n_repeats"])
     return [{"start": kind, "start seconds": times[kind]} | shape_record(real) for kind in TIMED_STARTS]
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the measured table and the printed one.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a set and start.
-
-    Returns
-    -------
-    list of exhibits
-        With a verdict on which start is the fastest.
-    """
+    """Return the measured table and the printed one."""
     rows, slower = [], []
     for (name,), group in grouped(records, "set").items():
         row = shape_columns(name, group)

@@ -39,34 +39,12 @@ seconds of an iteration from a random start ({N_ITER} iterations), rounded down.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a set.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        In the order of the table.
-    """
+    """Return the settings, one a set."""
     return set_trials(quick, n_repeats=2 if quick else N_REPEATS, n_iter=5 if quick else N_ITER)
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Time starts and iterations on a set.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a start, each with the seconds of an iteration of each algorithm.
-    """
+    """Time starts and iterations on a set."""
     real, samples = loaded(setting)
     starts = timed_starts(samples, real.k, setting["n_repeats"])
     iterations = timed_iterations(samples, real.k, setting["n_iter"])
@@ -77,18 +55,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the shifts, the times they come from, and the printed shifts.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a set and start.
-
-    Returns
-    -------
-    list of exhibits
-        With a verdict on which start has the smallest shift.
-    """
+    """Return the shifts, the times they come from, and the printed shifts."""
     sets = {name: group for (name,), group in grouped(records, "set").items()}
     methods = [(kind, algorithm) for algorithm in SHIFTED for kind in TIMED_STARTS]
     shifts: dict[str, dict[tuple[str, str], int]] = {}

@@ -57,18 +57,7 @@ EARLY = (1, 2, 3, 5)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a run, set and start.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Run after run, so that a part of them is of use.
-    """
+    """Return the settings, one a run, set and start."""
     return [
         {
             "set": name,
@@ -86,18 +75,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run nnlsb from a start and record errors and times.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One record.
-    """
+    """Run nnlsb from a start and record errors and times."""
     real, samples = loaded(setting)
     kind, limit = setting["start"], setting["limit"]
     # Once for nothing, so that compiled code is loaded before the clock runs.
@@ -120,20 +98,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def first_time(record: Record, error: float) -> float | None:
-    """Return when a run first had an error.
-
-    Parameters
-    ----------
-    record : mapping
-        Of a run.
-    error : float
-        The error to reach.
-
-    Returns
-    -------
-    float or None
-        Seconds, those of the start included; None if it did not get there.
-    """
+    """Return when a run first had an error."""
     for value, seconds in zip(record["errors"], record["seconds"], strict=True):
         if value <= error:
             return float(record["start seconds"] + seconds)
@@ -141,18 +106,7 @@ def first_time(record: Record, error: float) -> float | None:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return a table a set, and the printed one.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a run.
-
-    Returns
-    -------
-    list of exhibits
-        With a verdict on which start is the first.
-    """
+    """Return a table a set, and the printed one."""
     rows: list[dict[str, Any]] = []
     winners: list[str] = []
     for (name,), group in grouped(records, "set").items():

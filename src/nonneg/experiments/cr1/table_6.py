@@ -40,34 +40,12 @@ depends on the scale of the data.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a run, set and group of methods.
-
-    Parameters
-    ----------
-    quick : bool
-        A made-up set, which takes seconds.
-
-    Returns
-    -------
-    list of dict
-        Set after set.
-    """
+    """Return the settings: one a run, set and group of methods."""
     return clustering_trials({QUICK: 2} if quick else RUNS)
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the tables, and the printed one.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a set, method and run.
-
-    Returns
-    -------
-    list of exhibits
-        Over the runs that are there.
-    """
+    """Return the tables, and the printed one."""
     sets = {name: group for (name,), group in grouped(records, "set").items()}
     exhibits: list[Exhibit] = [
         scores_table(f"{NAMES[name]}: mean ± standard deviation over runs.", group)

@@ -22,18 +22,7 @@ FIRST_POINT_STEP, FIRST_POINT_TRIALS = 4, 8
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings of the tables, of the preparations and of the first points.
-
-    Parameters
-    ----------
-    quick : bool
-        One run on tr23 alone, the smallest collection.
-
-    Returns
-    -------
-    list of dict
-        tr11 first.
-    """
+    """Return the settings of the tables, of the preparations and of the first points."""
     if quick:
         return [
             *clustering_trials({"tr23": 1}, panel="table")[:1],
@@ -62,18 +51,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a method.
-    """
+    """Run one trial."""
     if setting["panel"] == "table":
         return run_clusterings(setting)
     if setting["panel"] == "preparation":

@@ -48,18 +48,7 @@ The paper averages over 10 runs, here there are 20 on tr11 and fewer on the othe
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the tables of all collections, and those that look into tr11.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of all panels.
-
-    Returns
-    -------
-    list of exhibits
-        What has no records is left out.
-    """
+    """Return the tables of all collections, and those that look into tr11."""
     printed = printed_rows(printed_numbers("cr1_nmf")["table_7_clustering_tr11"])
     panels = {panel: group for (panel,), group in grouped(records, "panel").items()}
     sets = {name: group for (name,), group in grouped(panels.get("table", []), "set").items()}

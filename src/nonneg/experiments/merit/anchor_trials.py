@@ -30,39 +30,12 @@ _KINDS = {"dirichlet": 1, "middle": 2}
 
 
 def blocks(n_draws: int, size: int) -> list[dict[str, int]]:
-    """Cut draws into parts that are run, and after an interruption repeated, as a whole.
-
-    Parameters
-    ----------
-    n_draws : int
-        How many there are.
-    size : int
-        How many belong to a part; the last one may have fewer.
-
-    Returns
-    -------
-    list of dict
-        The entries ``first_draw`` and ``n_draws`` of settings.
-    """
+    """Cut draws into parts that are run, and after an interruption repeated, as a whole."""
     return [{"first_draw": first, "n_draws": min(size, n_draws - first)} for first in range(0, n_draws, size)]
 
 
 def draw_points(setting: Setting, draw: int) -> SeparableData:
-    """Draw data.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``data`` ("middle" or "dirichlet"), ``n``, ``n_features``, ``n_anchors`` and ``snr``; settings
-        that agree in these have the same data.
-    draw : int
-        Which draw.
-
-    Returns
-    -------
-    SeparableData
-        The points, one a row, and their anchors.
-    """
+    """Draw data."""
     rng = np.random.default_rng(_seeds(setting, draw)[0])
     if setting["data"] == "middle":
         return middle_points(setting["n_features"], setting["n_anchors"], snr=setting["snr"], rng=rng)
@@ -88,23 +61,7 @@ def _seeds(setting: Setting, draw: int) -> list[np.random.SeedSequence]:
 
 
 def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResult:
-    """Look for the anchors with the paper's choices.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``method`` and, for MERIT, possibly ``lam_factor`` (times the heuristic weight), ``mu`` and
-        ``max_iter``.
-    points : SeparableData
-        The data.
-    draw : int
-        Which draw; FastGradient draws too.
-
-    Returns
-    -------
-    SelectionResult
-        The anchors and how they were found.
-    """
+    """Look for the anchors with the paper's choices."""
     k, method = setting["n_anchors"], setting["method"]
     if method == "spa":
         return select_anchors(points.X, k, method="spa")
@@ -131,21 +88,7 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
 
 
 def quality(points: SeparableData, anchors: IntArray) -> dict[str, Any]:
-    """Measure found anchors as the paper does.
-
-    Parameters
-    ----------
-    points : SeparableData
-        The data.
-    anchors : array of int
-        The found ones, as many as there are.
-
-    Returns
-    -------
-    dict
-        Whether exactly the anchors were found (1 or 0), the share found, the mean-removed spectral angle in
-        [0, 100], and the relative approximation with weights that sum to one.
-    """
+    """Measure found anchors as the paper does."""
     found = points.X[anchors]
     weights = to_numpy(anchor_weights(as_data_matrix(points.X), found, sum_to_one=True))
     return {
@@ -157,18 +100,7 @@ def quality(points: SeparableData, anchors: IntArray) -> dict[str, Any]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one method on a part of the draws.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `draw_points` and `search` need it, with ``first_draw`` and ``n_draws``.
-
-    Returns
-    -------
-    list of dict
-        One a draw.
-    """
+    """Run one method on a part of the draws."""
     records = []
     for draw in range(setting["first_draw"], setting["first_draw"] + setting["n_draws"]):
         points = draw_points(setting, draw)
@@ -182,18 +114,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others.
-
-    Parameters
-    ----------
-    setting : mapping
-        Of this file's `run`.
-
-    Returns
-    -------
-    float
-        About seconds on one thread.
-    """
+    """Return how long a trial takes in proportion to others."""
     each = {"merit": 0.3, "merit-0": 0.3, "fast-gradient": 0.7, "spa": 0.15}[setting["method"]]
     return float(each * setting["n_draws"] * setting["n"] / 200.0)
 
@@ -201,21 +122,6 @@ def cost(setting: Setting) -> float:
 def settings_by_draws(
     cases: Iterable[dict[str, Any]], n_draws: int, size: int, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Combine cases with parts of the draws.
-
-    Parameters
-    ----------
-    cases : iterable of dict
-        What differs from setting to setting.
-    n_draws, size : int
-        See `blocks`.
-    common : dict
-        What all settings have.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws, so that the first ones are of use alone.
-    """
+    """Combine cases with parts of the draws."""
     listed = list(cases)
     return [common | case | block for block in blocks(n_draws, size) for case in listed]

@@ -21,18 +21,7 @@ _TRIALS = {"figure-2": 20, "figure-4a": 12}
 
 
 def authors_rates(figure: str) -> dict[tuple[str, int], Rate]:
-    """Return the rates that the authors' code had.
-
-    Parameters
-    ----------
-    figure : {"figure-2", "figure-4a"}
-        In whose setting.
-
-    Returns
-    -------
-    dict
-        Method and signal-to-noise ratio -> rate.
-    """
+    """Return the rates that the authors' code had."""
     table = _FIGURE_2 if figure == "figure-2" else _FIGURE_4A
     return {
         (method, snr): rate_of(share, _TRIALS[figure])

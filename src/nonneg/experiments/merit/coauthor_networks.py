@@ -41,18 +41,10 @@ ENERGY = 0.99
 
 @dataclass(frozen=True)
 class Network:
-    """A graph and what is known about it.
+    """A graph and what is known about it."""
 
-    Attributes
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        Symmetric, 0 and 1.
-    memberships : array or sparse array of shape (n_nodes, k)
-        The known ones.
-    """
-
-    adjacency: SparseMatrix
-    memberships: Any
+    adjacency: SparseMatrix  # symmetric, 0 and 1
+    memberships: Any  # the known ones
 
     @property
     def k(self) -> int:
@@ -62,18 +54,7 @@ class Network:
 
 @lru_cache(maxsize=1)
 def load_network(name: str) -> Network:
-    """Load a network.
-
-    Parameters
-    ----------
-    name : str
-        One of `NETWORKS`, or `GENERATED`.
-
-    Returns
-    -------
-    Network
-        The graph and its memberships.
-    """
+    """Load a network."""
     if name == GENERATED:
         planted = mixed_membership_graph(400, 3, mean_degree=40, n_pure=10, rng=0)
         return Network(planted.adjacency, planted.memberships)
@@ -82,36 +63,12 @@ def load_network(name: str) -> Network:
 
 
 def networks_at_hand(quick: bool) -> list[str]:
-    """Return which networks are run.
-
-    Parameters
-    ----------
-    quick : bool
-        The generated one alone.
-
-    Returns
-    -------
-    list of str
-        In the paper's order.
-    """
+    """Return which networks are run."""
     return [GENERATED] if quick else [name for name in NETWORKS if is_available(name)]
 
 
 def printed_row(table: str, network: str) -> dict[str, Any]:
-    """Return what the paper prints about a network.
-
-    Parameters
-    ----------
-    table : {"table_3_networks", "table_4_src"}
-        Which table.
-    network : str
-        Our name.
-
-    Returns
-    -------
-    dict
-        By column; empty where the paper has no such network.
-    """
+    """Return what the paper prints about a network."""
     printed = printed_numbers("merit")[table]
     for row in printed["rows"]:
         if row[0] == NETWORKS.get(network):
@@ -120,18 +77,7 @@ def printed_row(table: str, network: str) -> dict[str, Any]:
 
 
 def lacking_sentence(names: Sequence[str]) -> str:
-    """Say which networks are missing.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Those that were run.
-
-    Returns
-    -------
-    str
-        A sentence; empty where all are there.
-    """
+    """Say which networks are missing."""
     missing = [words for name, words in NETWORKS.items() if name not in names]
     if not missing or GENERATED in names:
         return ""
@@ -143,19 +89,7 @@ def lacking_sentence(names: Sequence[str]) -> str:
 
 
 def run_method(setting: Setting) -> list[dict[str, Any]]:
-    """Run one method on one network.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``network``, ``method`` and, where there are any, ``unreached``, ``lam``, ``max_iter`` and
-        ``seeds`` (GeoNMF: one record each).
-
-    Returns
-    -------
-    list of dict
-        The rank correlation, iterations and seconds.
-    """
+    """Run one method on one network."""
     network = load_network(setting["network"])
     if setting["method"] == "geonmf":
         return [_geonmf_record(network, setting, seed) for seed in setting["seeds"]]

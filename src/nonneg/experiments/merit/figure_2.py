@@ -38,18 +38,7 @@ SPA not even at 20 dB. Beside them stand 20 trials of the authors' code in this 
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method, ratio and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-2")
     snrs = sorted({snr for _, snr in rates})

@@ -28,18 +28,7 @@ found.
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method, ratio and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure with two panels, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     groups = grouped(records, "method", "snr")
     snrs = sorted({snr for _, snr in groups})
     rows = []

@@ -34,18 +34,7 @@ code in this setting.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each.
-
-    Parameters
-    ----------
-    quick : bool
-        Few draws at few ratios, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws.
-    """
+    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
     common = {"data": "dirichlet", "n": 200, "n_features": 50, "n_anchors": 40}
     snrs = (7, 11) if quick else SNRS
     cases = [{"snr": snr, "method": method} for snr in snrs for method in SHOWN]
@@ -53,18 +42,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method, ratio and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-4a")
     snrs = sorted({snr for _, snr in rates})

@@ -41,18 +41,7 @@ than 0.1 GB: a process of C++, where ours brings a Python of about 0.2 GB along.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method and a number of points each.
-
-    Parameters
-    ----------
-    quick : bool
-        Two small sizes, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        Small sizes first.
-    """
+    """Return the settings: a method and a number of points each."""
     common = {"data": "dirichlet", "n_features": 50, "n_anchors": 40, "snr": 10, "draw": 0, "threads": 1}
     sizes: dict[str, tuple[int, ...]] = {
         method: LINEAR_SIZES if method != "fast-gradient" else SIZES for method in SHOWN
@@ -64,18 +53,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One: the memory in MB.
-    """
+    """Run one trial."""
     points = draw_points(setting, setting["draw"])
     options: dict[str, Any] = {"method": setting["method"]}
     if setting["method"] == "merit":
@@ -86,18 +64,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method and size.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "method", "n").items()}
     sizes = sorted({n for _, n in found})
     panels = [

@@ -29,18 +29,7 @@ varied at that weight. The last table varies the number of iterations, at {LENGT
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a ratio, a weight, a smoothing, a length and a part of the draws each.
-
-    Parameters
-    ----------
-    quick : bool
-        Few draws of few settings, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws.
-    """
+    """Return the settings: a ratio, a weight, a smoothing, a length and a part of the draws each."""
     common = {"data": "dirichlet", "n": 200, "n_features": 50, "n_anchors": 40, "method": "merit"}
     snrs, factors = ((9,), (0.0, 1.0, 3.0)) if quick else (SNRS, FACTORS)
     smoothings, lengths = ((1e-3,), (25,)) if quick else (SMOOTHINGS, ITERATIONS)
@@ -57,18 +46,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, tables, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a setting and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure with two panels, three tables and verdicts.
-    """
+    """Return the curves, tables, and what was to be shown."""
     rates = success_rates(records, "snr", "lam_factor", "mu", "max_iter")
     weights = _curves(
         rates, lambda factor, mu, length: factor if (mu, length) == (MU, MERIT_ITERATIONS) else None

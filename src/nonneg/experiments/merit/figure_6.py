@@ -37,18 +37,7 @@ less than 2.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a draw and a method each.
-
-    Parameters
-    ----------
-    quick : bool
-        A small made-up collection.
-
-    Returns
-    -------
-    list of dict
-        Many topics first.
-    """
+    """Return the settings: a draw and a method each."""
     if quick:
         return [{"corpus": QUICK, "k": 3, "draw": 0, "method": method} for method in ("merit", "spa")]
     return [
@@ -60,18 +49,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One: the memory in MB and the number of words.
-    """
+    """Run one trial."""
     method = setting["method"]
     draw = make_draw(setting["corpus"], setting["k"], setting["draw"])
     n_words = draw.counts.shape[1]
@@ -100,18 +78,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a draw and method.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "corpus", "method", "n_words").items()}
     corpora = [name for name in (*CORPORA, QUICK) if any(corpus == name for corpus, _, _ in found)]
     panels = [

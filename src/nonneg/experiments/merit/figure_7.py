@@ -44,18 +44,7 @@ MERIT(0) take less than 0.3 GB.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network and a method each.
-
-    Parameters
-    ----------
-    quick : bool
-        A small generated network.
-
-    Returns
-    -------
-    list of dict
-        Network after network.
-    """
+    """Return the settings: a network and a method each."""
     methods = ("merit", "fast-gradient") if quick else SHOWN
     return [
         {"network": network, "method": method, "threads": 1}
@@ -65,18 +54,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One: the memory in MB.
-    """
+    """Run one trial."""
     network = load_network(setting["network"])
     vectors = leading_eigenvectors(network.adjacency, network.k).vectors
     points = vectors[energetic_nodes(vectors, ENERGY)]
@@ -92,18 +70,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method and network.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "method", "network").items()}
     names = sorted({record["network"] for record in records}, key=lambda name: _size(found, name))
     present = [method for method in SHOWN if any(key[0] == method for key in found)]

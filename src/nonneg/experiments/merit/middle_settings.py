@@ -12,18 +12,7 @@ SHOWN = ("merit", "fast-gradient", "spa")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each.
-
-    Parameters
-    ----------
-    quick : bool
-        Few draws at few ratios, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws.
-    """
+    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
     k = 10
     common = {"data": "middle", "n": k * (k + 1) // 2, "n_features": 50, "n_anchors": k}
     snrs = (8, 12, 20) if quick else SNRS

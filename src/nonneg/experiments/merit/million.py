@@ -41,19 +41,7 @@ STEPS = (0, 1, 2, 3)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: searches at every ratio, then the large runs.
-
-    Parameters
-    ----------
-    quick : bool
-        A few hundred points, which take seconds on any machine.
-
-    Returns
-    -------
-    list of dict
-        From high ratios to low ones, so that a draw's searches end where MERIT fails. The large runs last:
-        their ratio is what the searches found, and a decibel more at each step that is needed.
-    """
+    """Return the settings: searches at every ratio, then the large runs."""
     common = {"data": "dirichlet", "n_features": 50, "n_anchors": 40, "dtype": "float32"}
     n, n_large = (200, 500) if quick else (100_000, 1_000_000)
     ratios, n_draws = ((10, 16), 1) if quick else (RATIOS, N_DRAWS)
@@ -66,20 +54,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting, workspace: Workspace) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-    workspace : Workspace
-        With the records of the searches; a large run keeps its checkpoint in the folder.
-
-    Returns
-    -------
-    list of dict
-        One a method; one that says why, where a run is not needed or has no ratio.
-    """
+    """Run one trial."""
     with use_device("cuda" if has_cuda() else None):
         if setting["stage"] == "search":
             hopeless = failed_above(workspace.records, setting)

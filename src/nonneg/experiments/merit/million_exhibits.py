@@ -31,18 +31,7 @@ the drawing of the points.
 
 
 def lowest_ratio(records: Sequence[Record]) -> float | None:
-    """Return the lowest ratio at which MERIT finds all anchors in every draw, and SPA in none.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of the searches; others are passed over.
-
-    Returns
-    -------
-    float or None
-        In dB; None where there is no such ratio.
-    """
+    """Return the lowest ratio at which MERIT finds all anchors in every draw, and SPA in none."""
     rates = success_rates(_searches(records), "snr", "method")
     # Where MERIT failed in one draw, that draw was not tried at lower ratios.
     n_draws = max((rate.n for rate in rates.values()), default=0)
@@ -55,20 +44,7 @@ def lowest_ratio(records: Sequence[Record]) -> float | None:
 
 
 def failed_above(records: Sequence[Record], setting: Setting) -> bool:
-    """Tell whether MERIT missed anchors of the same draw at a higher ratio.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        So far.
-    setting : mapping
-        Of a search.
-
-    Returns
-    -------
-    bool
-        True if a search at this ratio can be spared.
-    """
+    """Tell whether MERIT missed anchors of the same draw at a higher ratio."""
     return any(
         record["method"] == "merit" and record["snr"] > setting["snr"] and not record["success"]
         for record in _searches(records)
@@ -81,22 +57,7 @@ def _searches(records: Sequence[Record]) -> list[Record]:
 
 
 def shown_before(records: Sequence[Record], n: int, step: int) -> bool:
-    """Tell whether an earlier large run had MERIT find all anchors.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        So far.
-    n : int
-        The size of the large runs.
-    step : int
-        Which one is next.
-
-    Returns
-    -------
-    bool
-        True if there is nothing left to do.
-    """
+    """Tell whether an earlier large run had MERIT find all anchors."""
     return any(
         record.get("success") == 1
         for record in records
@@ -108,18 +69,7 @@ def shown_before(records: Sequence[Record], n: int, step: int) -> bool:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the searches, the large runs, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Of both stages.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, two tables and verdicts.
-    """
+    """Return the searches, the large runs, and what was to be shown."""
     searches = _searches(records)
     large = [record for record in records if record["stage"] == "large" and "method" in record]
     exhibits: list[Exhibit] = []

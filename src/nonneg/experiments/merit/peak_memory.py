@@ -23,50 +23,17 @@ N_WARM_UP = 64
 
 
 def can_measure() -> bool:
-    """Tell whether this system keeps account of a process's largest memory.
-
-    Returns
-    -------
-    bool
-        True on Linux.
-    """
+    """Tell whether this system keeps account of a process's largest memory."""
     return STATUS.is_file()
 
 
 def resident_peak() -> float | None:
-    """Return the largest resident memory of this process so far.
-
-    Returns
-    -------
-    float or None
-        In MB; None where the system does not tell.
-    """
+    """Return the largest resident memory of this process so far."""
     return round(_resident("VmHWM"), 1) if can_measure() else None
 
 
 def measured_peak(X: FloatArray, n_anchors: int, options: Mapping[str, Any]) -> dict[str, float]:
-    """Search for anchors in a fresh process on one thread.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        The points.
-    n_anchors : int
-        How many anchors.
-    options : mapping
-        Further arguments of `select_anchors`, plain values.
-
-    Returns
-    -------
-    dict
-        In MB (millions of bytes): ``process``, the largest resident memory of the process; ``search``, by how
-        much it grew above what libraries, kernels and the points take.
-
-    Raises
-    ------
-    NonnegError
-        If the process fails, for example for want of memory.
-    """
+    """Search for anchors in a fresh process on one thread."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "points.npy"
         np.save(path, X)
@@ -79,13 +46,7 @@ def measured_peak(X: FloatArray, n_anchors: int, options: Mapping[str, Any]) -> 
 
 
 def main(words: Sequence[str]) -> None:
-    """Measure in this process and write the result as JSON to standard output.
-
-    Parameters
-    ----------
-    words : sequence of str
-        A file of points, the number of anchors, and options as JSON.
-    """
+    """Measure in this process and write the result as JSON to standard output."""
     X, n_anchors, options = np.load(words[0]), int(words[1]), json.loads(words[2])
     with threads(1):
         # A few points may be within the tolerance of the whole before the first step.

@@ -19,18 +19,10 @@ DOUBT = 0.01
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of trials.
+    """A share of trials."""
 
-    Attributes
-    ----------
-    successes : int
-        How many.
-    n : int
-        Of how many.
-    """
-
-    successes: int
-    n: int
+    successes: int  # how many
+    n: int  # of how many
 
     @property
     def value(self) -> float:
@@ -50,18 +42,7 @@ class Rate:
         return 0.5 * (high - low)
 
     def agrees_with(self, other: Rate) -> bool:
-        """Tell whether two shares differ by no more than sampling explains.
-
-        Parameters
-        ----------
-        other : Rate
-            Of independent trials.
-
-        Returns
-        -------
-        bool
-            By Fisher's exact test.
-        """
+        """Tell whether two shares differ by no more than sampling explains."""
         table = [[self.successes, self.n - self.successes], [other.successes, other.n - other.successes]]
         return bool(stats.fisher_exact(table).pvalue >= DOUBT)
 
@@ -70,38 +51,12 @@ class Rate:
 
 
 def rate_of(share: float, n: int) -> Rate:
-    """Return a printed share as a count.
-
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-    n : int
-        The trials it rests on.
-
-    Returns
-    -------
-    Rate
-        The nearest count.
-    """
+    """Return a printed share as a count."""
     return Rate(round(share * n), n)
 
 
 def success_rates(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any, ...], Rate]:
-    """Count successes group by group.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        With ``success``, 1 or 0.
-    *keys : str
-        The entries that tell groups apart.
-
-    Returns
-    -------
-    dict
-        The entries -> their rate.
-    """
+    """Count successes group by group."""
     return {
         key: Rate(sum(record["success"] for record in group), len(group))
         for key, group in grouped(records, *keys).items()
@@ -109,20 +64,7 @@ def success_rates(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tupl
 
 
 def rate_cell(rate: Rate | None, printed: float | None = None) -> Measured:
-    """Return a share with its interval as a cell.
-
-    Parameters
-    ----------
-    rate : Rate or None
-        None where nothing was measured.
-    printed : float, optional
-        The paper's.
-
-    Returns
-    -------
-    Measured
-        The interval stands behind the value.
-    """
+    """Return a share with its interval as a cell."""
     if rate is None:
         return Measured(None, printed=printed)
     low, high = rate.interval
@@ -132,22 +74,7 @@ def rate_cell(rate: Rate | None, printed: float | None = None) -> Measured:
 def rate_curves(
     title: str, x_label: str, curves: Mapping[str, Mapping[float, Rate]], *, dashed: Sequence[str] = ()
 ) -> Curves:
-    """Draw shares against something.
-
-    Parameters
-    ----------
-    title, x_label : str
-        Above and below the axes.
-    curves : mapping of str to mapping of float to Rate
-        Label -> place -> share.
-    dashed : sequence of str
-        Labels of curves that are not ours.
-
-    Returns
-    -------
-    Curves
-        Bars have the length of the intervals.
-    """
+    """Draw shares against something."""
     series = [
         Series(
             label,
@@ -163,24 +90,7 @@ def rate_curves(
 
 
 def rate_verdict(claim: str, rates: Sequence[Rate | None], floor: float, n_needed: int) -> Verdict:
-    """Say whether shares are large enough.
-
-    Parameters
-    ----------
-    claim : str
-        What was to be shown.
-    rates : sequence of Rate or None
-        The shares; None where one was not measured.
-    floor : float
-        Each is to be at least this.
-    n_needed : int
-        Fewer trials than this decide nothing.
-
-    Returns
-    -------
-    Verdict
-        With the counts.
-    """
+    """Say whether shares are large enough."""
     present = [rate for rate in rates if rate is not None]
     detail = ", ".join(map(str, present)) or "no trials"
     if not rates or len(present) < len(rates) or any(rate.n < n_needed for rate in present):
@@ -189,22 +99,7 @@ def rate_verdict(claim: str, rates: Sequence[Rate | None], floor: float, n_neede
 
 
 def agreement_verdict(claim: str, pairs: Mapping[str, tuple[Rate | None, Rate]], n_needed: int) -> Verdict:
-    """Say whether shares agree with those of others within sampling error.
-
-    Parameters
-    ----------
-    claim : str
-        What was to be shown.
-    pairs : mapping of str to (Rate or None, Rate)
-        Where -> ours and theirs.
-    n_needed : int
-        Fewer trials than this decide nothing.
-
-    Returns
-    -------
-    Verdict
-        The detail names those that differ.
-    """
+    """Say whether shares agree with those of others within sampling error."""
     ours = [rate for rate, _ in pairs.values()]
     if not pairs or any(rate is None or rate.n < n_needed for rate in ours):
         return Verdict(claim, None, f"fewer than {n_needed} trials somewhere")

@@ -39,18 +39,7 @@ neither that definition nor the authors' script (mean over the components, radia
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a number of anchors and a part of the draws each.
-
-    Parameters
-    ----------
-    quick : bool
-        Few draws of two numbers, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws.
-    """
+    """Return the settings: a method, a number of anchors and a part of the draws each."""
     common = {"data": "dirichlet", "n": 200, "n_features": 80, "snr": 10}
     numbers = (40, 70) if quick else NUMBERS
     cases = [{"n_anchors": k, "method": method} for k in numbers for method in SHOWN]
@@ -58,40 +47,14 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def printed(k: int, measure: str, method: str) -> float | None:
-    """Return a number of the paper.
-
-    Parameters
-    ----------
-    k : int
-        The number of anchors.
-    measure : {"success", "mrsa", "rae"}
-        Which one.
-    method : str
-        As in `METHODS`.
-
-    Returns
-    -------
-    float or None
-        None where the paper has none.
-    """
+    """Return a number of the paper."""
     table = printed_numbers("merit")["table_1"]
     at = table["columns"].index(f"{measure}_{METHODS[method]}")
     return next((row[at] for row in table["rows"] if row[0] == k), None)
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the table in three parts, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method, number of anchors and draw.
-
-    Returns
-    -------
-    list of exhibits
-        Three tables, what is seen of the angles, and verdicts.
-    """
+    """Return the table in three parts, and what was to be shown."""
     groups = grouped(records, "n_anchors", "method")
     rates = success_rates(records, "n_anchors", "method")
     numbers = sorted({k for k, _ in groups})

@@ -98,18 +98,7 @@ draws, where the authors' rules give -431.5, 7.42 (printed -430.6, 7.34): ended 
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a collection, a number of classes, a draw and a group of methods each.
-
-    Parameters
-    ----------
-    quick : bool
-        A small made-up collection, which takes a second or two.
-
-    Returns
-    -------
-    list of dict
-        In the order in which they matter.
-    """
+    """Return the settings: a collection, a number of classes, a draw and a group of methods each."""
     if quick:
         return [
             {"corpus": QUICK, "k": 3, "draw": 0, "group": group, "n_clusterings": 2}
@@ -142,18 +131,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a method.
-    """
+    """Run one trial."""
     draw = make_draw(setting["corpus"], setting["k"], setting["draw"])
     if setting["group"] == "fast-gradient" and draw.counts.shape[1] > FAST_GRADIENT_WORDS:
         return [{"method": "fast-gradient", "left_out": draw.counts.shape[1]}]
@@ -164,24 +142,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def printed(corpus: str, measure: str, method: str, k: int) -> float | None:
-    """Return a number of the paper.
-
-    Parameters
-    ----------
-    corpus : str
-        A key of `CORPORA`.
-    measure : str
-        A key of `MEASURES`.
-    method : str
-        A key of `SHOWN`.
-    k : int
-        The number of classes.
-
-    Returns
-    -------
-    float or None
-        None where the paper has none.
-    """
+    """Return a number of the paper."""
     table = _printed_table()
     name = SHOWN[method].partition(" ")[0]
     row = table.get(CORPORA.get(corpus, ""), {}).get(MEASURES[measure], {}).get(name)
@@ -194,18 +155,7 @@ def _printed_table() -> dict[str, Any]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the tables and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a method, collection, number of classes and draw.
-
-    Returns
-    -------
-    list of exhibits
-        Three tables a collection, then verdicts.
-    """
+    """Return the tables and what was to be shown."""
     found = [record for record in records if "accuracy" in record]
     groups = grouped(found, "corpus", "k", "method")
     shown: list[Exhibit] = []

@@ -35,34 +35,12 @@ machine precision, the nodes with the longest rows are kept until they hold {ENE
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network each.
-
-    Parameters
-    ----------
-    quick : bool
-        A small generated network.
-
-    Returns
-    -------
-    list of dict
-        Those at hand.
-    """
+    """Return the settings: a network each."""
     return [{"network": name} for name in networks_at_hand(quick)]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Count the nodes of a network.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One.
-    """
+    """Count the nodes of a network."""
     network = load_network(setting["network"])
     started = time.perf_counter()
     pairs = leading_eigenvectors(network.adjacency, network.k)
@@ -82,18 +60,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the table, and whether it is the printed one.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a network.
-
-    Returns
-    -------
-    list of exhibits
-        A table, a verdict, and which networks are missing.
-    """
+    """Return the table, and whether it is the printed one."""
     rows, apart = [], []
     for record in records:
         printed = printed_row("table_3_networks", record["network"])

@@ -46,18 +46,7 @@ weights, of which the paper too reports the best.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network, a method and its choices each.
-
-    Parameters
-    ----------
-    quick : bool
-        A small generated network, which takes a second.
-
-    Returns
-    -------
-    list of dict
-        Network after network.
-    """
+    """Return the settings: a network, a method and its choices each."""
     settings: list[dict[str, Any]] = []
     n_seeds = 2 if quick else N_SEEDS
     for network in networks_at_hand(quick):
@@ -87,18 +76,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    float
-        About seconds.
-    """
+    """Return how long a trial takes in proportion to others."""
     large = {"dblp1": 8.0, "mag2": 5.0}.get(setting["network"], 1.0)
     if setting["method"] == "fast-gradient":
         return {"dblp1": 100.0, "dblp2": 25.0}.get(setting["network"], 4.0)
@@ -106,18 +84,7 @@ def cost(setting: Setting) -> float:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the tables, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a run.
-
-    Returns
-    -------
-    list of exhibits
-        The printed table with ours beside it, what the recovery and the unreached nodes do, and verdicts.
-    """
+    """Return the tables, and what was to be shown."""
     groups = grouped(records, "network", "method", "unreached", "recovery")
     names = list(dict.fromkeys(record["network"] for record in records))
     exhibits: list[Exhibit] = [

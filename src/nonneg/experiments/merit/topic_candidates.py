@@ -50,43 +50,13 @@ CONVERGED_GAP = 0.025
 
 
 def weighted(draw: Draw, name: str) -> Any:
-    """Return the documents as a candidate sees them.
-
-    Parameters
-    ----------
-    draw : Draw
-        The documents.
-    name : str
-        A key of `WEIGHTS`.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n_documents, n_words)
-        Weights of words.
-    """
+    """Return the documents as a candidate sees them."""
     weights = draw.weights if name.endswith("plain") else draw.unit_weights
     return balanced_documents(weights) if name.startswith("balanced") else weights
 
 
 def scored(draw: Draw, candidate: str, seed: int, cache: dict[str, Any]) -> dict[str, Any]:
-    """Run a candidate and score it.
-
-    Parameters
-    ----------
-    draw : Draw
-        The documents.
-    candidate : str
-        One of `FACTORIZATIONS`, `AFTER_MERIT` or `CONVERGED`.
-    seed : int
-        Of what it draws.
-    cache : dict
-        Anchors found by earlier candidates of this draw.
-
-    Returns
-    -------
-    dict
-        Accuracy of both ways to sort documents, and coherence and overlap where there are topics.
-    """
+    """Run a candidate and score it."""
     started = time.perf_counter()
     with warnings.catch_warnings():
         # An end at the limit is a result here.

@@ -43,21 +43,11 @@ QUICK = "quick"
 
 @dataclass(frozen=True)
 class Draw:
-    """Documents of a few classes.
+    """Documents of a few classes."""
 
-    Attributes
-    ----------
-    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-        Of words in two documents or more, and not in all.
-    y : array of int
-        The class of each document.
-    k : int
-        The number of classes.
-    """
-
-    counts: Any
-    y: IntArray
-    k: int
+    counts: Any  # of words in two documents or more, and not in all
+    y: IntArray  # the class of each document
+    k: int  # the number of classes
 
     @cached_property
     def weights(self) -> Any:
@@ -83,22 +73,7 @@ def _corpus(name: str) -> Any:
 
 
 def make_draw(corpus: str, k: int, draw: int) -> Draw:
-    """Take the documents of a stored draw of classes.
-
-    Parameters
-    ----------
-    corpus : str
-        A key of `CORPORA`, or `QUICK`.
-    k : int
-        The number of classes.
-    draw : int
-        Which of the 50.
-
-    Returns
-    -------
-    Draw
-        Without the words of a single document, and those of all.
-    """
+    """Take the documents of a stored draw of classes."""
     if corpus == QUICK:
         made = datasets.text_like(120, 400, k, mean_length=60.0, rng=1000 * k + draw)
         return prepared_draw(sp.csr_array(made.X), np.asarray(made.labels), k)
@@ -108,45 +83,12 @@ def make_draw(corpus: str, k: int, draw: int) -> Draw:
 
 
 def prepared_draw(counts: Any, y: IntArray, k: int) -> Draw:
-    """Leave out the words that say nothing.
-
-    Parameters
-    ----------
-    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-        Counts of words.
-    y : array of int
-        The class of each document.
-    k : int
-        The number of classes.
-
-    Returns
-    -------
-    Draw
-        The documents as the methods see them.
-    """
+    """Leave out the words that say nothing."""
     return Draw(sp.csr_array(counts[:, informative_words(counts)]), y, k)
 
 
 def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLUSTERINGS) -> dict[str, Any]:
-    """Find topics by a method and score them.
-
-    Parameters
-    ----------
-    draw : Draw
-        The documents.
-    method : str
-        A key of `ANCHOR_METHODS`, "nmf" (Frobenius, weights of unit length), "kl" (counts), "lda"
-        (variational) or "default" (that of `TopicModel`).
-    seed : int
-        Of what the method and k-means draw.
-    n_clusterings : int
-        How often k-means is run, with ten starts each; the accuracy is the mean.
-
-    Returns
-    -------
-    dict
-        The scores, seconds and facts of the search.
-    """
+    """Find topics by a method and score them."""
     started = time.perf_counter()
     topics, memberships, facts = find_topics(draw, method, seed)
     seconds = time.perf_counter() - started
@@ -165,26 +107,7 @@ def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLU
 
 
 def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:
-    """Find topics and the memberships of the documents in them.
-
-    Parameters
-    ----------
-    draw : Draw
-        The documents.
-    method : str
-        As in `run_method`.
-    seed : int
-        Of what the method draws.
-
-    Returns
-    -------
-    topics : array of shape (k, n_words)
-        Rows sum to one.
-    memberships : array of shape (n_documents, k)
-        Not normalised.
-    facts : dict
-        What is told of the search.
-    """
+    """Find topics and the memberships of the documents in them."""
     if method in ANCHOR_METHODS:
         name, _, ours = method.partition(" of ")
         options: dict[str, Any] = {}
@@ -219,20 +142,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
 
 
 def lda_topics(draw: Draw, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:
-    """Fit latent Dirichlet allocation by scikit-learn's variational method.
-
-    Parameters
-    ----------
-    draw : Draw
-        The documents.
-    seed : int
-        Of its start.
-
-    Returns
-    -------
-    tuple
-        As `find_topics` returns.
-    """
+    """Fit latent Dirichlet allocation by scikit-learn's variational method."""
     from sklearn.decomposition import LatentDirichletAllocation
 
     model = LatentDirichletAllocation(draw.k, random_state=seed)
@@ -241,26 +151,7 @@ def lda_topics(draw: Draw, seed: int) -> tuple[FloatArray, FloatArray, dict[str,
 
 
 def clustered_accuracy(memberships: FloatArray, y: IntArray, k: int, seed: int, n_runs: int) -> float:
-    """Return the accuracy of k-means on memberships of unit length.
-
-    Parameters
-    ----------
-    memberships : array of shape (n_documents, k)
-        One document a row.
-    y : array of int
-        The classes.
-    k : int
-        Their number.
-    seed : int
-        Of the first centres.
-    n_runs : int
-        How often, each time the best of ten starts.
-
-    Returns
-    -------
-    float
-        The mean, classes and clusters paired by Kuhn and Munkres.
-    """
+    """Return the accuracy of k-means on memberships of unit length."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -277,18 +168,7 @@ def clustered_accuracy(memberships: FloatArray, y: IntArray, k: int, seed: int, 
 
 
 def cost(setting: Mapping[str, Any]) -> float:
-    """Return how long a trial takes in proportion to the others.
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``corpus``, ``k`` and ``group``.
-
-    Returns
-    -------
-    float
-        Seconds, about, on one core.
-    """
+    """Return how long a trial takes in proportion to the others."""
     words = {"tdt2": 5000 + 1500 * setting["k"], "reuters21578": 2200 + 500 * setting["k"]}
     n = words.get(setting["corpus"], 300) / 10_000
     each = {

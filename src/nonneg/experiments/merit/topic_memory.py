@@ -18,30 +18,7 @@ from nonneg.experiments.merit.peak_memory import resident_peak
 
 
 def measured_topics(counts: Any, n_topics: int, *, method: str = "merit", n_jobs: int = 1) -> dict[str, Any]:
-    """Fit a topic model in a fresh process and tell its memory and time.
-
-    Parameters
-    ----------
-    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
-        Counts of words.
-    n_topics : int
-        How many topics.
-    method : str
-        Of `TopicModel`.
-    n_jobs : int
-        Threads.
-
-    Returns
-    -------
-    dict
-        ``process``, the largest resident memory in MB (millions of bytes) with Python, libraries and data,
-        and ``seconds`` of the fit.
-
-    Raises
-    ------
-    NonnegError
-        If the process fails.
-    """
+    """Fit a topic model in a fresh process and tell its memory and time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "counts.npz"
         sp.save_npz(path, counts, compressed=False)
@@ -54,13 +31,7 @@ def measured_topics(counts: Any, n_topics: int, *, method: str = "merit", n_jobs
 
 
 def main(words: Sequence[str]) -> None:
-    """Measure in this process and write the result as JSON to standard output.
-
-    Parameters
-    ----------
-    words : sequence of str
-        A file of counts, the number of topics, the method and the number of threads.
-    """
+    """Measure in this process and write the result as JSON to standard output."""
     from nonneg.applications import TopicModel
 
     counts = sp.csr_array(sp.load_npz(words[0]))

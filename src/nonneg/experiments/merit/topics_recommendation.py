@@ -51,18 +51,7 @@ starts, on memberships of unit length. Overlap: shared words of the top 20 a pai
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a collection or draw and a part of the candidates each.
-
-    Parameters
-    ----------
-    quick : bool
-        One small made-up collection.
-
-    Returns
-    -------
-    list of dict
-        Draw after draw.
-    """
+    """Return the settings: a collection or draw and a part of the candidates each."""
     if quick:
         return [{"corpus": QUICK, "k": 3, "draw": 0, "part": part} for part in PARTS]
     settings: list[dict[str, Any]] = [
@@ -80,18 +69,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def cost(setting: Mapping[str, Any]) -> float:
-    """Return how long a trial takes in proportion to the others.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    float
-        Seconds, about, on one core.
-    """
+    """Return how long a trial takes in proportion to the others."""
     k = setting.get("k", 30)
     n = {"tdt2": 0.5 + 0.15 * k, "reuters21578": 0.2 + 0.05 * k, QUICK: 0.01}.get(setting["corpus"], 1.0)
     each = {"factorizations": 8.0 * n, "after MERIT": 6.0 * n * n, "converged": 20.0 * n * n}
@@ -99,18 +77,7 @@ def cost(setting: Mapping[str, Any]) -> float:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run one trial.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a candidate.
-    """
+    """Run one trial."""
     draw = _draw(setting)
     cache: dict[str, Any] = {}
     facts = {"n_topics": draw.k, "n_words": draw.counts.shape[1], "n_documents": draw.counts.shape[0]}
@@ -156,18 +123,7 @@ def _by_number(records: Sequence[Record], measure: str) -> float | None:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the comparison.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a candidate and draw or collection.
-
-    Returns
-    -------
-    list of exhibits
-        A table of all candidates, one a collection, accuracies by K, and verdicts.
-    """
+    """Return the comparison."""
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (name,), found in grouped(
         [dict(record, collection=_collection(record)) for record in _paired(records)], "collection"

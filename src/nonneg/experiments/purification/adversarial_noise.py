@@ -42,18 +42,7 @@ first kind only) stands beside the default.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a kind and a level of noise and an update each.
-
-    Parameters
-    ----------
-    quick : bool
-        Two levels, fewer samples.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a kind and a level of noise and an update each."""
     levels = (0.1, 0.3) if quick else LEVELS
     published: dict[str, Any] = {"noise": "adversarial", "update": "covariance", "samples": "array"}
     published |= {"blocks": 4 if quick else 23}
@@ -66,18 +55,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the error against the level of noise, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a kind, level, update and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the error against the level of noise, and what was to be shown."""
     groups = grouped(records, "noise", "update", "noise_level")
     levels = sorted({place[2] for place in groups})
     panels = []

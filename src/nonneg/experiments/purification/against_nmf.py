@@ -32,29 +32,7 @@ NMF_ITERATIONS, NMF_TOL = 500, 1e-6
 def found_parts(
     X: FloatArray, n: int, *, init: str = "nmf", seed: int = 0, kl: bool = True
 ) -> dict[str, tuple[FloatArray, dict[str, Any]]]:
-    """Look for parts by purification and by NMF from one start.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, m)
-        The data; negative entries are zeros for NMF.
-    n : int
-        The number of parts.
-    init : {"nmf", "anchors", "cone"}
-        The start, as `nonneg.PurificationNMF` names it; "nmf" is fifty passes.
-    seed : int
-        For starts that draw.
-    kl : bool
-        Whether NMF with the Kullback-Leibler divergence runs too.
-
-    Returns
-    -------
-    dict
-        Method -> features and facts about the run. NMF goes on until its error settles, and if that is
-        earlier than the end of the purification it has had all the time it can use; with the
-        Kullback-Leibler divergence, which is slower, it has as long as the purification, and at least 20
-        iterations.
-    """
+    """Look for parts by purification and by NMF from one start."""
     start = features_to_start(as_data_matrix(X), n, init, seed)
     began = time.perf_counter()
     result = purify(X, start, check_start="report")
@@ -92,20 +70,7 @@ def found_parts(
 
 
 def scores(true: FloatArray, features: FloatArray) -> dict[str, Any]:
-    """Compare features with known parts.
-
-    Parameters
-    ----------
-    true : array of shape (k, m)
-        The parts.
-    features : array of shape (n, m)
-        What was found; negative entries count as zeros, as a reader of parts would take them.
-
-    Returns
-    -------
-    dict
-        Mean and smallest cosine of the best one-to-one pairing, and the share of parts found.
-    """
+    """Compare features with known parts."""
     cosines = match_components(true, np.maximum(features, 0.0)).cosines
     return {
         "mean": short(float(cosines.mean())),
@@ -117,24 +82,7 @@ def scores(true: FloatArray, features: FloatArray) -> dict[str, Any]:
 def comparison_table(
     caption: str, records: Sequence[Mapping[str, Any]], keys: Mapping[str, str], measures: Mapping[str, str]
 ) -> Table:
-    """Return a row a case and method with means over draws.
-
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    records : sequence of mapping
-        With ``method``.
-    keys : mapping
-        Entry -> heading, of what tells cases apart.
-    measures : mapping
-        Entry -> heading.
-
-    Returns
-    -------
-    Table
-        Mean ± standard deviation.
-    """
+    """Return a row a case and method with means over draws."""
     rows = []
     for place, group in grouped(records, *keys, "method").items():
         row: dict[str, Any] = dict(zip(keys, place[:-1], strict=True)) | {"method": METHODS[place[-1]]}
@@ -145,22 +93,7 @@ def comparison_table(
 
 
 def mean_of(records: Sequence[Mapping[str, Any]], key: str, **where: Any) -> float | None:
-    """Return the mean of an entry over the records that have given entries.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Any.
-    key : str
-        The entry.
-    **where : Any
-        What the records have.
-
-    Returns
-    -------
-    float or None
-        None where there is no such record.
-    """
+    """Return the mean of an entry over the records that have given entries."""
     chosen = [record for record in records if all(record.get(name) == value for name, value in where.items())]
     return mean_and_spread([record.get(key) for record in chosen])[0]
 
@@ -172,26 +105,7 @@ def nearest_verdict(
     n_draws: int,
     key: str = "mean",
 ) -> Verdict:
-    """Say whether purification is nearer to the known parts than NMF in all of some cases.
-
-    Parameters
-    ----------
-    where : str
-        The cases in words.
-    records : sequence of mapping
-        One a case, draw and method.
-    cases : sequence of mapping
-        Entries that tell a case.
-    n_draws : int
-        Fewer draws decide nothing.
-    key : str
-        What is compared; larger is better.
-
-    Returns
-    -------
-    Verdict
-        The detail has the means of purification and of the better NMF.
-    """
+    """Say whether purification is nearer to the known parts than NMF in all of some cases."""
     wins, told, known = [], [], True
     for case in cases:
         chosen = [record for record in records if all(record.get(k) == v for k, v in case.items())]

@@ -46,18 +46,7 @@ own share, without and with balancing. The default update runs on 4000 drawn sam
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a ratio and a method each.
-
-    Parameters
-    ----------
-    quick : bool
-        One ratio.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a ratio and a method each."""
     p = S / N
     common_r = 1.0 / (2 * p * (1 - p) * (1 - ALPHA))
     published = {"update": "covariance", "alpha": ALPHA, "eta": 0.5, "samples": "population"}
@@ -79,18 +68,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the errors against the ratio, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the errors against the ratio, a table, and what was to be shown."""
     groups = grouped(records, "uneven", "method", "ratio")
     ratios = sorted({place[2] for place in groups})
     panels = []

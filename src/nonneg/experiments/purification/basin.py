@@ -52,18 +52,7 @@ start, stands beside it.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a case and a level each.
-
-    Parameters
-    ----------
-    quick : bool
-        Two levels, one draw.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a case and a level each."""
     levels = (0.1, 0.5) if quick else LEVELS
     cases = [
         {"case": name, "level": level, "samples": 2000, "m": 40 if name == "published" else 100} | options
@@ -75,18 +64,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return success rates, estimates, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case, level and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return success rates, estimates, and what was to be shown."""
     groups = grouped(records, "case", "level")
     rates = {
         place: Rate(sum(_recovered(record) for record in group), len(group))

@@ -11,20 +11,7 @@ from nonneg.datasets.synthetic.purification import SMALLEST, TAIL
 
 
 def all_patterns(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return every pattern of weights 0 and 1 with its probability: the distribution itself.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n,)
-        How often each weight is one.
-
-    Returns
-    -------
-    W : array of shape (2**n, n)
-        The patterns.
-    shares : array of shape (2**n,)
-        Their probabilities, times 2**n.
-    """
+    """Return every pattern of weights 0 and 1 with its probability: the distribution itself."""
     n = len(probabilities)
     W = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
     shares = np.prod(np.where(W > 0, probabilities, 1.0 - probabilities), axis=1)
@@ -32,31 +19,10 @@ def all_patterns(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def orthogonal_array(n: int, sparsity: float, blocks: int = 1, weights: str = "binary") -> FloatArray:
-    """Return weights of which any two are exactly independent in the sample.
-
-    Parameters
-    ----------
-    n : int
-        The number of weights.
-    sparsity : float
-        About how many of them are not zero.
-    blocks : int
-        The number of rows in units of q^2, where q is the smallest prime above n, or above 5 n for weights
-        that are not binary; with q blocks any three weights are independent.
-    weights : {"binary", "uniform", "heavy"}
-        The distribution of those that are not zero, of which each takes some quantiles.
-
-    Returns
-    -------
-    array of shape (blocks * q**2, n)
-        The weights.
-
-    Notes
-    -----
-    Row (a, b, c) has at place x the value of the polynomial a + b x + c x^2 modulo q, and the weight is a
-    function of the value, zero for most: values of polynomials of degree below t at any t places are
-    independent (Bush, 1952).
-    """
+    """Return weights of which any two are exactly independent in the sample."""
+    # Row (a, b, c) has at place x the value of the polynomial a + b x + c x^2 modulo q, and the weight is a
+    # function of the value, zero for most: values of polynomials of degree below t at any t places are
+    # independent (Bush, 1952).
     least = n if weights == "binary" else 5 * n
     q = next(number for number in range(least + 1, 2 * least + 3) if _is_prime(number))
     levels = max(1, round(q * sparsity / n))

@@ -44,18 +44,7 @@ features, best one-to-one pairing, {N_DRAWS} draws.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a set of pictures, a level of noise and a draw each.
-
-    Parameters
-    ----------
-    quick : bool
-        One small set.
-
-    Returns
-    -------
-    list of dict
-        Plain values.
-    """
+    """Return the settings: a set of pictures, a level of noise and a draw each."""
     if quick:
         cases: list[dict[str, Any]] = [{"pictures": "overlaid", "number": 2000, "noise": 1.0}]
     else:
@@ -70,18 +59,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def overlaid_features(rng: np.random.Generator) -> FloatArray:
-    """Return pictures of digits as features.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Chooses them.
-
-    Returns
-    -------
-    array of shape (20, 64)
-        Two of every class, of l1 norm one.
-    """
+    """Return pictures of digits as features."""
     digits = load_digits()
     chosen = [rng.choice(np.flatnonzero(digits.target == kind), 2, replace=False) for kind in range(10)]
     pictures = digits.data[np.concatenate(chosen)]
@@ -89,18 +67,7 @@ def overlaid_features(rng: np.random.Generator) -> FloatArray:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Find features of one set of pictures by all methods.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `trials` gives them.
-
-    Returns
-    -------
-    list of dict
-        One a method.
-    """
+    """Find features of one set of pictures by all methods."""
     rng = np.random.default_rng([1812, setting["draw"]])
     if setting["pictures"] == "overlaid":
         true = overlaid_features(rng)
@@ -124,18 +91,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return a table and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a set, draw and method.
-
-    Returns
-    -------
-    list of exhibits
-        A table and verdicts.
-    """
+    """Return a table and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share found"}
     measures |= {"lost": "of the noiseless samples lost", "n_iter": "iterations", "seconds": "seconds"}
     verdicts = [

@@ -40,18 +40,7 @@ orthogonal array, whose weights have no chance correlations, the published updat
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a number of samples, an update and a start each.
-
-    Parameters
-    ----------
-    quick : bool
-        Two numbers of samples.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a number of samples, an update and a start each."""
     published = {"update": "covariance", "alpha": 0.25, "eta": 0.5, "pseudo_inverse": "moore-penrose"}
     numbers = (1000, 4000) if quick else NUMBERS
     cases: list[dict[str, Any]] = []
@@ -69,18 +58,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the error against the number of samples, the way to it, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the error against the number of samples, the way to it, and what was to be shown."""
     groups = grouped(records, "n", "update", "level", "samples")
     drawn = {place: group for place, group in groups.items() if place[3] != "array"}
     numbers = sorted({place[3] for place in drawn})

@@ -14,135 +14,39 @@ Groups = dict[tuple[Any, ...], list[dict[str, Any]]]
 
 
 def has_all(groups: Groups, places: Sequence[tuple[Any, ...]], n_draws: int) -> bool:
-    """Tell whether every group has all its draws, so that something may be concluded.
-
-    Parameters
-    ----------
-    groups : dict
-        Of `nonneg.experiments.grouping.grouped`.
-    places : sequence of tuple
-        Keys that are needed.
-    n_draws : int
-        The draws of each.
-
-    Returns
-    -------
-    bool
-        False with the quick setting.
-    """
+    """Tell whether every group has all its draws, so that something may be concluded."""
     return all(len(groups.get(place, [])) >= n_draws for place in places)
 
 
 def worst_of(groups: Groups, places: Sequence[tuple[Any, ...]], key: str) -> float:
-    """Return the largest value of an entry over groups and draws.
-
-    Parameters
-    ----------
-    groups : dict
-        Of records.
-    places : sequence of tuple
-        Which groups; those that are missing are left out.
-    key : str
-        The entry.
-
-    Returns
-    -------
-    float
-        NaN where there is none.
-    """
+    """Return the largest value of an entry over groups and draws."""
     values = [record[key] for place in places for record in groups.get(place, [])]
     return worst(values) if values else float("nan")
 
 
 def iteration_series(label: str, group: Sequence[Mapping[str, Any]], key: str = "e_curve") -> Series:
-    """Return the median over draws of what every iteration measured.
-
-    Parameters
-    ----------
-    label : str
-        For the legend.
-    group : sequence of mapping
-        Records with curves of one length.
-    key : str
-        The entry.
-
-    Returns
-    -------
-    Series
-        From iteration 0 on.
-    """
+    """Return the median over draws of what every iteration measured."""
     length = min(len(record[key]) for record in group)
     values = [middle([record[key][at] for record in group]) for at in range(length)]
     return Series(label, list(range(length)), [value if np.isfinite(value) else None for value in values])
 
 
 def median_series(label: str, points: Mapping[float, Sequence[Mapping[str, Any]]], key: str) -> Series:
-    """Return medians over draws against something.
-
-    Parameters
-    ----------
-    label : str
-        For the legend.
-    points : mapping of float to sequence of mapping
-        Place -> its records.
-    key : str
-        The entry.
-
-    Returns
-    -------
-    Series
-        In the order of the places.
-    """
+    """Return medians over draws against something."""
     places = sorted(points)
     values = [middle([record[key] for record in points[place]]) for place in places]
     return Series(label, places, [value if np.isfinite(value) else None for value in values])
 
 
 def panel(title: str, x_label: str, series: Sequence[Series], *, y_label: str, x_log: bool = True) -> Curves:
-    """Return curves on a logarithmic scale.
-
-    Parameters
-    ----------
-    title, x_label : str
-        Above and below the axes.
-    series : sequence of Series
-        The curves.
-    y_label : str
-        Beside the axes.
-    x_log : bool
-        Whether the other axis is logarithmic too.
-
-    Returns
-    -------
-    Curves
-        For a `Figure`.
-    """
+    """Return curves on a logarithmic scale."""
     return Curves(title, x_label, y_label, series, x_log=x_log, y_log=True)
 
 
 def median_table(
     caption: str, groups: Groups, headings: Mapping[str, str], measures: Mapping[str, str], digits: int = 2
 ) -> Table:
-    """Return a row a group with medians over its draws.
-
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    groups : dict
-        Of records, keyed by as many entries as there are headings.
-    headings : mapping
-        Name -> heading of the entries that tell groups apart.
-    measures : mapping
-        Entry of a record -> heading.
-    digits : int
-        Of the medians.
-
-    Returns
-    -------
-    Table
-        Columns of the groups first.
-    """
+    """Return a row a group with medians over its draws."""
     rows = []
     for place, group in groups.items():
         row: dict[str, Any] = dict(zip(headings, place, strict=True))
@@ -155,20 +59,7 @@ def median_table(
 
 
 def geometric_rate(curve: Sequence[float | None], floor: float = 1e-11) -> float:
-    """Return the factor of an iteration, from a line through the logarithms of an error.
-
-    Parameters
-    ----------
-    curve : sequence of float
-        The error, from iteration 0 on.
-    floor : float
-        Where rounding begins; what comes after the first value below it is left out.
-
-    Returns
-    -------
-    float
-        Below 1 where the error falls; NaN for fewer than three values.
-    """
+    """Return the factor of an iteration, from a line through the logarithms of an error."""
     values: list[float] = []
     for value in curve:
         if value is None or value < floor:
@@ -180,16 +71,5 @@ def geometric_rate(curve: Sequence[float | None], floor: float = 1e-11) -> float
 
 
 def power_of(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return the exponent of a power law through points.
-
-    Parameters
-    ----------
-    x, y : sequence of float
-        Positive.
-
-    Returns
-    -------
-    float
-        The slope of a line through the logarithms.
-    """
+    """Return the exponent of a power law through points."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -37,45 +37,18 @@ MIXED = ("binary", "uniform", "heavy")
 
 
 class Planted(NamedTuple):
-    """Samples with their truth.
+    """Samples with their truth."""
 
-    Attributes
-    ----------
-    X : array of shape (n_samples, m)
-        The samples.
-    W : array of shape (n_samples, n)
-        Their true weights.
-    shares : array of shape (n_samples,) or None
-        How much each sample counts.
-    model : PurificationModel
-        What they were drawn from.
-    """
-
-    X: FloatArray
-    W: FloatArray
-    shares: FloatArray | None
-    model: PurificationModel
+    X: FloatArray  # the samples
+    W: FloatArray  # their true weights
+    shares: FloatArray | None  # how much each sample counts
+    model: PurificationModel  # what they were drawn from
 
 
 def settings(
     cases: Iterable[dict[str, Any]], n_draws: int, size: int = 5, common: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Combine cases with parts of the draws.
-
-    Parameters
-    ----------
-    cases : iterable of dict
-        What differs from setting to setting.
-    n_draws, size : int
-        How many draws, and how many of them make a trial.
-    common : dict, optional
-        What all of them say.
-
-    Returns
-    -------
-    list of dict
-        Part after part of the draws, so that the first ones are of use alone.
-    """
+    """Combine cases with parts of the draws."""
     listed = [COMMON | (common or {}) | case for case in cases]
     return [
         case | {"first_draw": first, "n_draws": min(size, n_draws - first)}
@@ -85,25 +58,7 @@ def settings(
 
 
 def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
-    """Draw samples and a start.
-
-    Parameters
-    ----------
-    setting : mapping
-        With the entries of `COMMON`. ``samples`` is a number, "population" (every pattern with its
-        probability) or "array" (any two weights exactly independent). With ``uneven`` "frequency" or "size"
-        the second moments of the weights fall from feature to feature, by ``ratio`` in all. With ``symmetry``
-        the mixing of the start is "symmetric" or "skew", or each feature holds "one other".
-    draw : int
-        Which draw; settings that agree in n and m have the same features.
-
-    Returns
-    -------
-    planted : Planted
-        Samples and truth.
-    start : array of shape (n, m)
-        The perturbed truth.
-    """
+    """Draw samples and a start."""
     n, m, s = setting["n"], setting["m"], setting["s"]
     seeds = np.random.SeedSequence([n, m, draw]).spawn(3)
     weights = setting["weights"]
@@ -172,19 +127,7 @@ def _of_symmetry(start: FloatArray, true: FloatArray, symmetry: str) -> FloatArr
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Purify a part of the draws.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `draw_samples` needs it, with ``first_draw``, ``n_draws``, possibly ``curve`` (keep what every
-        iteration measured), and options of `nonneg.purify`.
-
-    Returns
-    -------
-    list of dict
-        One a draw.
-    """
+    """Purify a part of the draws."""
     draws = range(setting["first_draw"], setting["first_draw"] + setting["n_draws"])
     return [{"draw": draw, **_run_one(setting, draw)} for draw in draws]
 
@@ -231,52 +174,19 @@ def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
 
 
 def error_of_known_weights(planted: Planted) -> float:
-    """Return the error of least squares with the true weights: what no method can be asked to beat.
-
-    Parameters
-    ----------
-    planted : Planted
-        Samples and truth.
-
-    Returns
-    -------
-    float
-        Largest l1 distance of a feature, both scaled to l1 norm one.
-    """
+    """Return the error of least squares with the true weights: what no method can be asked to beat."""
     centred = planted.W - planted.W.mean(axis=0)
     best = np.linalg.solve(centred.T @ centred, centred.T @ planted.X)
     return mixing(planted.model.H, best).normalized_error
 
 
 def short(value: float) -> float | None:
-    """Return a number with the digits that are kept in records.
-
-    Parameters
-    ----------
-    value : float
-        Any.
-
-    Returns
-    -------
-    float or None
-        Four significant digits; None for what is not finite, which JSON cannot hold.
-    """
+    """Return a number with the digits that are kept in records."""
     return float(f"{value:.4g}") if np.isfinite(value) else None
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others.
-
-    Parameters
-    ----------
-    setting : mapping
-        Of this file's `run`.
-
-    Returns
-    -------
-    float
-        About seconds on one thread.
-    """
+    """Return how long a trial takes in proportion to others."""
     samples = {"population": 2 ** setting["n"], "array": setting.get("blocks", 1) * (setting["n"] + 3) ** 2}
     n_rows = samples.get(setting["samples"], setting["samples"])
     each = 4e-10 * setting["n"] * setting["m"] * n_rows * setting["max_iter"] + 0.02
@@ -284,50 +194,15 @@ def cost(setting: Setting) -> float:
 
 
 def medians(groups: dict[tuple[Any, ...], list[dict[str, Any]]], key: str) -> dict[tuple[Any, ...], float]:
-    """Return the median over draws of one entry, group by group.
-
-    Parameters
-    ----------
-    groups : dict
-        Of `nonneg.experiments.grouping.grouped`.
-    key : str
-        The entry; None counts as infinite.
-
-    Returns
-    -------
-    dict
-        With the same keys.
-    """
+    """Return the median over draws of one entry, group by group."""
     return {place: middle([record[key] for record in group]) for place, group in groups.items()}
 
 
 def middle(values: Sequence[float | None]) -> float:
-    """Return the median.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        None counts as infinite.
-
-    Returns
-    -------
-    float
-        Of all.
-    """
+    """Return the median."""
     return float(np.median([np.inf if value is None else value for value in values]))
 
 
 def worst(values: Sequence[float | None]) -> float:
-    """Return the largest.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        None counts as infinite.
-
-    Returns
-    -------
-    float
-        Of all.
-    """
+    """Return the largest."""
     return max(np.inf if value is None else float(value) for value in values)

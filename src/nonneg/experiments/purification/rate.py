@@ -43,18 +43,7 @@ are checked on the whole distribution for n = 12: all 4096 patterns of weights w
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: an update and a number of features each.
-
-    Parameters
-    ----------
-    quick : bool
-        Few features.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: an update and a number of features each."""
     sizes = (20,) if quick else SIZES
     published = {"update": "covariance", "alpha": 0.25, "pseudo_inverse": "moore-penrose", "m": 0}
     cases: list[dict[str, Any]] = [
@@ -72,18 +61,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, the factors of an iteration, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, the factors of an iteration, and what was to be shown."""
     groups = grouped(records, "case", "n")
     rates = {
         place: [geometric_rate(record["e_curve"]) for record in group] for place, group in groups.items()

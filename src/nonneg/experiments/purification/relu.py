@@ -42,18 +42,7 @@ every M is a fixed point.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a start, a decoding and an update each.
-
-    Parameters
-    ----------
-    quick : bool
-        One draw.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a start, a decoding and an update each."""
     p = S / N
     cases: list[dict[str, Any]] = []
     for symmetry in SYMMETRIES:
@@ -69,18 +58,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the error by iteration, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the error by iteration, a table, and what was to be shown."""
     told = [
         dict(record) | {"rule": "linear" if record.get("decode") == "linear" else "relu"}
         for record in records

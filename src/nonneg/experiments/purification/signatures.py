@@ -45,18 +45,7 @@ draws.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a question and a draw each.
-
-    Parameters
-    ----------
-    quick : bool
-        One draw of known signatures.
-
-    Returns
-    -------
-    list of dict
-        Plain values.
-    """
+    """Return the settings: a question and a draw each."""
     cases: list[dict[str, Any]] = [
         {"question": "known signatures", "exposures": exposures, "number": number}
         for exposures in EXPOSURES
@@ -72,18 +61,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def process_types(names: Sequence[str]) -> dict[str, FloatArray]:
-    """Return which types of substitutions belong to known processes.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Such as "A[C>T]G".
-
-    Returns
-    -------
-    dict of str to array of bool
-        Process -> its types.
-    """
+    """Return which types of substitutions belong to known processes."""
     return {
         "deamination": np.array(["[C>T]" in name and name.endswith("G") for name in names]),
         "apobec_t": np.array([name.startswith("T[C>T]") for name in names]),
@@ -92,35 +70,13 @@ def process_types(names: Sequence[str]) -> dict[str, FloatArray]:
 
 
 def evened(counts: FloatArray) -> FloatArray:
-    """Return counts in which no patient outweighs the others.
-
-    Parameters
-    ----------
-    counts : array of shape (n_patients, 96)
-        Of mutations.
-
-    Returns
-    -------
-    array
-        Rows over the square root of their sum; patients without mutations are left out.
-    """
+    """Return counts in which no patient outweighs the others."""
     kept = counts[counts.sum(axis=1) > 0]
     return kept / np.sqrt(kept.sum(axis=1, keepdims=True))
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Answer one question with all methods.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `trials` gives them.
-
-    Returns
-    -------
-    list of dict
-        One a method.
-    """
+    """Answer one question with all methods."""
     rng = np.random.default_rng([96, setting["draw"]])
     dataset = load_brca_sbs96()
     counts = dataset.X
@@ -156,18 +112,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return tables and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a question, draw and method.
-
-    Returns
-    -------
-    list of exhibits
-        Up to three tables and verdicts.
-    """
+    """Return tables and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of at least 0.9"}
     timed = measures | {"n_iter": "iterations", "seconds": "seconds"}
     of = {

@@ -31,18 +31,7 @@ update (ReLU at 0.25, step 1/2, 200 iterations) runs on the whole distribution o
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a share, a number of features and a kind of weights each.
-
-    Parameters
-    ----------
-    quick : bool
-        One share and one size.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a share, a number of features and a kind of weights each."""
     cases: list[dict[str, Any]] = [
         {
             "case": weights,
@@ -65,18 +54,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return success rates, the iterations taken, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case, size, share and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return success rates, the iterations taken, and what was to be shown."""
     groups = grouped(records, "case", "n", "share")
     rates = {
         place: Rate(sum(_recovered(record) for record in group), len(group))

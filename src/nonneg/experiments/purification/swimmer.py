@@ -54,18 +54,7 @@ and at least 20 iterations. {N_DRAWS} draws.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a set of pictures and a draw each.
-
-    Parameters
-    ----------
-    quick : bool
-        The stored pictures and one small set of independent limbs.
-
-    Returns
-    -------
-    list of dict
-        Plain values.
-    """
+    """Return the settings: a set of pictures and a draw each."""
     if quick:
         cases: list[dict[str, Any]] = [{"pictures": "stored", "kept": 1.0, "background": "left in"}]
         cases.append(
@@ -86,14 +75,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def known_parts() -> FloatArray:
-    """Return the 16 limbs and the torso of the stored swimmers.
-
-    Returns
-    -------
-    array of shape (17, 1024)
-        Ones on the pixels of a part. Picture i shows limb j in the position that is the j-th digit of i in
-        base 4; the pixels of a part are those that follow it.
-    """
+    """Return the 16 limbs and the torso of the stored swimmers."""
     X = load_swimmer().X
     order = np.arange(len(X))
     shown = np.array(
@@ -108,18 +90,7 @@ def known_parts() -> FloatArray:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Find parts of one set of pictures by all methods.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `trials` gives them.
-
-    Returns
-    -------
-    list of dict
-        One a method.
-    """
+    """Find parts of one set of pictures by all methods."""
     rng = np.random.default_rng([4711, setting["draw"]])
     parts = known_parts()
     if setting["pictures"] == "stored":
@@ -151,18 +122,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return tables, pictures of parts, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a set, draw and method.
-
-    Returns
-    -------
-    list of exhibits
-        Two tables, pictures and verdicts.
-    """
+    """Return tables, pictures of parts, and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of parts found"}
     measures |= {"n_iter": "iterations", "seconds": "seconds"}
     stored = [record for record in records if record["pictures"] == "stored"]

@@ -38,18 +38,7 @@ squares with the *true* weights.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a number of features, a level of noise and a number of samples each.
-
-    Parameters
-    ----------
-    quick : bool
-        Two numbers of features.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a number of features, a level of noise and a number of samples each."""
     cases: list[dict[str, Any]] = [
         {
             "case": "size",
@@ -70,18 +59,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return errors relative to the noise, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return errors relative to the noise, and what was to be shown."""
     told = [
         dict(record)
         | {

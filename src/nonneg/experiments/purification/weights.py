@@ -42,18 +42,7 @@ norm c = {ADVERSARIAL:g} (Theorem 6: ||E||_1 and ||N||_1 at most c/2) and unbias
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a distribution, an update, a kind of samples and noise each.
-
-    Parameters
-    ----------
-    quick : bool
-        One draw without noise.
-
-    Returns
-    -------
-    list of dict
-        See `nonneg.experiments.purification.planted_runs.settings`.
-    """
+    """Return the settings: a distribution, an update, a kind of samples and noise each."""
     regression = {"update": "regression", "max_iter": 40}
     covariance = {"update": "covariance", "max_iter": 60, "alpha": 0.1, "eta": 0.5}
     adversarial = {"noise": "adversarial", "noise_level": ADVERSARIAL, "max_iter": 30}
@@ -75,18 +64,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return errors by iteration, a table, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a case and draw.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, two tables and verdicts.
-    """
+    """Return errors by iteration, a table, and what was to be shown."""
     groups = grouped(records, "weights", "update", "samples", "noise")
     named: dict[str, tuple[str, Any]] = {
         "regression, drawn": ("regression", N_SAMPLES),

@@ -21,38 +21,12 @@ SEARCHES = {"gcm": (30, 1e-8), "music": (10, 1e-6)}
 
 
 def parameters(kind: str) -> dict[str, Any]:
-    """Return the parameters of Table I.
-
-    Parameters
-    ----------
-    kind : {"gcm", "music"}
-        Which data.
-
-    Returns
-    -------
-    dict
-        K, eps0, J, P and others.
-    """
+    """Return the parameters of Table I."""
     return printed_numbers("tlnmf")["table_1_parameters"]["GCM" if kind == "gcm" else "music_notes"]
 
 
 def drawn_frames(kind: str, n_realizations: int, draw: int) -> FloatArray:
-    """Draw the frames of a trial.
-
-    Parameters
-    ----------
-    kind : {"gcm", "music"}
-        Which data.
-    n_realizations : int
-        The number S; realizations are drawn anew for every S, with the same factors behind them.
-    draw : int
-        Number of the draw.
-
-    Returns
-    -------
-    array of shape (n_realizations, n_frames, frame_length)
-        Realizations of the frames.
-    """
+    """Draw the frames of a trial."""
     rng = np.random.default_rng([SEED, draw, n_realizations])
     if kind == "music":
         return music_notes(n_realizations, rng=rng).Y
@@ -60,18 +34,7 @@ def drawn_frames(kind: str, n_realizations: int, draw: int) -> FloatArray:
 
 
 def gcm_model(draw: int) -> Any:
-    """Return the Gaussian composite model of a draw, the same for every S.
-
-    Parameters
-    ----------
-    draw : int
-        Number of the draw.
-
-    Returns
-    -------
-    GaussianCompositeModel
-        With the sizes of the paper.
-    """
+    """Return the Gaussian composite model of a draw, the same for every S."""
     given = parameters("gcm")
     return gaussian_composite_model(
         given["N"], given["M"], given["K"], rng=np.random.default_rng([SEED, draw])
@@ -79,18 +42,7 @@ def gcm_model(draw: int) -> Any:
 
 
 def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
-    """Return how iterations of both methods are made.
-
-    Parameters
-    ----------
-    kind : {"gcm", "music"}
-        Which data.
-
-    Returns
-    -------
-    tuple of TransformOptions
-        Of TL-NMF and of JD+NMF.
-    """
+    """Return how iterations of both methods are made."""
     given = parameters(kind)
     common = {
         "eps0": given["eps0"],
@@ -101,20 +53,7 @@ def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
 
 
 def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
-    """Run both methods from random starts, each also from the solutions of the other (Appendix G).
-
-    Parameters
-    ----------
-    setting : mapping
-        With ``kind``, ``S``, ``draw``, ``n_starts`` and ``max_iter``.
-
-    Returns
-    -------
-    MultiStart
-        Both solutions.
-    FrameCovariances
-        The data.
-    """
+    """Run both methods from random starts, each also from the solutions of the other (Appendix G)."""
     kind = setting["kind"]
     data = frame_covariances(drawn_frames(kind, setting["S"], setting["draw"]))
     tl_options, jd_options = options_of(kind)
@@ -131,16 +70,5 @@ def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes, in proportion.
-
-    Parameters
-    ----------
-    setting : mapping
-        As `solve_both` takes it.
-
-    Returns
-    -------
-    float
-        Iterations, weighted by the size of the data.
-    """
+    """Return how long a trial takes, in proportion."""
     return setting["n_starts"] * setting["max_iter"] * (1.0 if setting["kind"] == "gcm" else 60.0)

@@ -44,18 +44,7 @@ depends on the start by a tenth.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a kind of data, S and draw.
-
-    Parameters
-    ----------
-    quick : bool
-        Few starts and iterations of two S, which take seconds.
-
-    Returns
-    -------
-    list of dict
-        What decides most first, so that a part of them is of use.
-    """
+    """Return the settings: one a kind of data, S and draw."""
     if quick:
         common = {"kind": "gcm", "draw": 0, "n_starts": 2, "max_iter": 60}
         notes = {"kind": "music", "S": 1, "draw": 0, "n_starts": 1, "max_iter": 2}
@@ -72,18 +61,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run both methods on one draw.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One record: I, L and C of both solutions, and what the theory compares them with.
-    """
+    """Run both methods on one draw."""
     both, data = solve_both(setting)
     record: dict[str, Any] = {"rank": data.rank}
     for name, result in (("tl", both.tl), ("jd", both.jd)):
@@ -117,18 +95,7 @@ def _theory(setting: Setting, data: Any) -> dict[str, float]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, the numbers and the slopes.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a trial.
-
-    Returns
-    -------
-    list of exhibits
-        Tables, the figure, and verdicts.
-    """
+    """Return the curves, the numbers and the slopes."""
     exhibits: list[Exhibit] = []
     panels = []
     for kind, title in KINDS.items():

@@ -36,18 +36,7 @@ sinusoid leaves over does, and how many atoms stand at each frequency (two are n
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a number of realizations and draw.
-
-    Parameters
-    ----------
-    quick : bool
-        Two iterations from one start.
-
-    Returns
-    -------
-    list of dict
-        Draw after draw.
-    """
+    """Return the settings: one a number of realizations and draw."""
     if quick:
         return [{"kind": "music", "S": S, "draw": 0, "n_starts": 1, "max_iter": 2} for S in (1, 100)]
     given = parameters("music")
@@ -56,35 +45,13 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run both methods on one draw.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a method, with atoms, fits and factors.
-    """
+    """Run both methods on one draw."""
     both, _ = solve_both(setting)
     return [{"method": name} | described(result) for name, result in (("tl", both.tl), ("jd", both.jd))]
 
 
 def described(result: TransformResult) -> dict[str, Any]:
-    """Return the atoms with most power, the sinusoids nearest to them, and the factors, as plain values.
-
-    Parameters
-    ----------
-    result : TransformResult
-        Of the music notes.
-
-    Returns
-    -------
-    dict
-        Rounded to six digits where drawn.
-    """
+    """Return the atoms with most power, the sinusoids nearest to them, and the factors, as plain values."""
     power = np.asarray(result.variances).sum(axis=0)
     chosen = np.argsort(power)[::-1][:N_ATOMS]
     atoms = np.asarray(result.transform)[chosen]
@@ -102,18 +69,7 @@ def described(result: TransformResult) -> dict[str, Any]:
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the fits, the pictures of the first draw, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a setting and method.
-
-    Returns
-    -------
-    list of exhibits
-        A table, figures and verdicts.
-    """
+    """Return the fits, the pictures of the first draw, and what was to be shown."""
     records = sorted(records, key=lambda record: (record["draw"], record["S"], record["method"] == "jd"))
     exhibits: list[Exhibit] = [_fits(records)]
     for record in records:
@@ -123,34 +79,12 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
 
 
 def counts(record: Record) -> list[int]:
-    """Count the atoms that stand at each of the notes' frequencies.
-
-    Parameters
-    ----------
-    record : mapping
-        Of one method and setting.
-
-    Returns
-    -------
-    list of int
-        For 440, 466.16, 880 and 932.32 Hz.
-    """
+    """Count the atoms that stand at each of the notes' frequencies."""
     return atoms_per_frequency(record["frequencies"], TARGETS, within=WITHIN).tolist()
 
 
 def captures(record: Record) -> bool:
-    """Tell whether the eight atoms are sinusoids, two at each of the four frequencies.
-
-    Parameters
-    ----------
-    record : mapping
-        Of one method and setting.
-
-    Returns
-    -------
-    bool
-        By residual share and frequency.
-    """
+    """Tell whether the eight atoms are sinusoids, two at each of the four frequencies."""
     return max(record["residuals"]) < LARGEST_RESIDUAL and counts(record) == [2] * len(TARGETS)
 
 

@@ -41,18 +41,7 @@ its end is left.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a kind of data and start.
-
-    Parameters
-    ----------
-    quick : bool
-        One start each, few iterations.
-
-    Returns
-    -------
-    list of dict
-        Start after start.
-    """
+    """Return the settings: one a kind of data and start."""
     if quick:
         return [
             {"kind": "music", "start": 0, "grid": [1, 2]},
@@ -66,18 +55,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run both methods from one start.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One a method, with C at the start and for every J of the grid.
-    """
+    """Run both methods from one start."""
     kind, grid = setting["kind"], setting["grid"]
     given = parameters(kind)
     data = frame_covariances(drawn_frames(kind, S, 0))
@@ -110,36 +88,14 @@ def _objective(data: FrameCovariances, init: Any, eps0: float) -> float:
 
 
 def arrival(record: Record) -> int:
-    """Return the first J of the grid at which next to nothing of the decrease is left.
-
-    Parameters
-    ----------
-    record : mapping
-        Of one method and start.
-
-    Returns
-    -------
-    int
-        A number of iterations.
-    """
+    """Return the first J of the grid at which next to nothing of the decrease is left."""
     last = record["C"][-1]
     allowed = last + LEFT * (record["first"] - last)
     return next(J for J, value in zip(record["grid"], record["C"], strict=True) if value <= allowed)
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the curves, when runs arrive, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a kind, start and method.
-
-    Returns
-    -------
-    list of exhibits
-        A figure, a table and verdicts.
-    """
+    """Return the curves, when runs arrive, and what was to be shown."""
     panels, rows = [], []
     arrivals: dict[tuple[str, str], list[int]] = {}
     for (kind,), members in grouped(records, "kind").items():
@@ -197,18 +153,7 @@ def _verdicts(arrivals: dict[tuple[str, str], list[int]], records: Sequence[Reco
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes, in proportion.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    float
-        Iterations of all runs, weighted by the size of the data.
-    """
+    """Return how long a trial takes, in proportion."""
     return sum(setting["grid"]) * (1.0 if setting["kind"] == "gcm" else 60.0)
 
 

@@ -56,18 +56,7 @@ separate these notes equally well, and what mattered was the start.
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a mixture, number of realizations, window and method.
-
-    Parameters
-    ----------
-    quick : bool
-        One take of notes made here, few iterations.
-
-    Returns
-    -------
-    list of dict
-        Mixtures first.
-    """
+    """Return the settings: one a mixture, number of realizations, window and method."""
     if quick:
         common = {"part": "mixtures", "set": "notes", "simulation": 0, "window": "tukey", "takes": [0]}
         # The joint diagonalizer alone needs more of them.
@@ -101,18 +90,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Separate one mixture, or learn from the recording.
-
-    Parameters
-    ----------
-    setting : mapping
-        One of `trials`.
-
-    Returns
-    -------
-    list of dict
-        One record.
-    """
+    """Separate one mixture, or learn from the recording."""
     return [_mixture(setting) if setting["part"] == "mixtures" else _recording(setting)]
 
 

@@ -18,18 +18,7 @@ ROUNDING = 1e-12
 
 
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
-    """Return the tables, and what was to be shown.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        One a trial.
-
-    Returns
-    -------
-    list of exhibits
-        A table a part, and verdicts.
-    """
+    """Return the tables, and what was to be shown."""
     mixtures = [record for record in records if record["part"] == "mixtures"]
     recording = [record for record in records if record["part"] == "recording"]
     exhibits: list[Exhibit] = []

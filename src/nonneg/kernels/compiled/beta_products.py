@@ -38,10 +38,8 @@ def _from_bits(context: Any, value: Any) -> Any:
 
 @jit(inline="always", error_model="numpy")
 def quick_log(value):
-    """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorise.
-
-    The library's logarithm is a call for every entry and would cost more than a product with a factor.
-    """
+    """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorise."""
+    # The library's logarithm is a call for every entry and would cost more than a product with a factor.
     bits = _bits(value)
     # Split into 2^exponent and a mantissa between sqrt(1/2) and sqrt(2).
     exponent = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)
@@ -150,11 +148,9 @@ def ratio_terms(x, v, beta, floor, power):
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def newton_terms(x, v, weights, beta, floor, exact, slope, curvature):
-    """Write the weighted first and second derivatives of the divergence with respect to v.
-
-    The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
-    v^(beta - 2), which is positive.
-    """
+    """Write the weighted first and second derivatives of the divergence with respect to v."""
+    # The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
+    # v^(beta - 2), which is positive.
     n_rows, n = x.shape
     kind = v.dtype.type
     one = kind(1)
@@ -211,12 +207,10 @@ def slope_along(x, v, d, t, weights, beta, floor):
 
 @jit(error_model="numpy")
 def line_search(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
-    """Choose a step in (0, 1] along d for every row, move v there, and write the steps.
-
-    The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole
-    at 0, which is negative. Where the divergence is convex a negative derivative at the end says that the
-    loss has fallen; elsewhere losses are compared. A row without a good step stays, with step 0.
-    """
+    """Choose a step in (0, 1] along d for every row, move v there, and write the steps."""
+    # The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole at
+    # 0, which is negative. Where the divergence is convex a negative derivative at the end says that the loss
+    # has fallen; elsewhere losses are compared. A row without a good step stays, with step 0.
     n_rows, n = x.shape
     convex = 1.0 <= beta <= 2.0
     trial = np.empty(n, dtype=v.dtype)

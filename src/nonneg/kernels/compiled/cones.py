@@ -186,11 +186,9 @@ def own_products_block(rows, order, starts, stops, owners, vectors, weights, pro
 
 @jit(error_model="numpy")
 def settle_block(rows, inverse_norms, centroids, scores, enough, tries, labels, cosines, start, stop):
-    """Compare rows with the centroids of their best scores; see `kernels.cones.settled_centroids`.
-
-    A row ends with the label of a centroid whose cosine is `enough` to exclude all others, or with -1. The
-    scores are used up.
-    """
+    """Compare rows with the centroids of their best scores; see `kernels.cones.settled_centroids`."""
+    # A row ends with the label of a centroid whose cosine is `enough` to exclude all others, or with -1. The
+    # scores are used up.
     for i in range(start, stop):
         labels[i] = -1
         for _ in range(tries):

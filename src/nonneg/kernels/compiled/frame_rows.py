@@ -103,10 +103,8 @@ def inverse_row(weights, h, eps0, out):
 
 @jit(fastmath=MATH, error_model="numpy")
 def equalize_rows(data, eps0, w, h, n_updates, inverse):
-    """Update h (k, n), then w (m, k), so many times; the inverse of the model (m, n) goes to `inverse`.
-
-    `data` is V + eps0. A row of the model is made when it is needed, and stays in the fastest memory.
-    """
+    """Update h (k, n), then w (m, k), so many times; the inverse of the model (m, n) goes to `inverse`."""
+    # `data` is V + eps0. A row of the model is made when it is needed, and stays in the fastest memory.
     m, k = w.shape
     n = h.shape[1]
     above, below = np.empty((k, n)), np.empty((k, n))

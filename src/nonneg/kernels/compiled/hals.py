@@ -21,10 +21,8 @@ SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 # "contract" lets products and sums fuse. NaN and infinity keep their meaning.
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
-    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`.
-
-    `row` is scratch space for `BLOCK` indices.
-    """
+    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`."""
+    # `row` is scratch space for `BLOCK` indices.
     k = cross.shape[1]
     padded = gram.shape[1]
     zero = gram.dtype.type(0.0)

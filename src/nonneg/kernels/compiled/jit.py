@@ -20,18 +20,7 @@ except ImportError:  # another numba than those known: its own way serves
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function at its first call, or load it from the cache.
-
-    Parameters
-    ----------
-    **options : Any
-        Of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        The decorator.
-    """
+    """Compile a function at its first call, or load it from the cache."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(nogil=True, cache=True, **options)(function)

@@ -26,11 +26,9 @@ def pull_at_zero(x, wh, h, t, n, floor):
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
-    """Update the active components of a row once, in place; return the weighted sum of the changes.
-
-    A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from
-    the right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
-    """
+    """Update the active components of a row once, in place; return the weighted sum of the changes."""
+    # A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from the
+    # right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
     kind = wh.dtype.type
     change = 0.0
     for b in range(n_active):
@@ -66,10 +64,8 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessian, slope, passive, work):
-    """Move the positive active components of a row by one Newton step, in place.
-
-    The step ends at the first component that it makes zero, or where the derivative along it vanishes.
-    """
+    """Move the positive active components of a row by one Newton step, in place."""
+    # The step ends at the first component that it makes zero, or where the derivative along it vanishes.
     kind = wh.dtype.type
     n_passive = 0
     for b in range(n_active):

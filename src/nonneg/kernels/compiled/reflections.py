@@ -43,10 +43,8 @@ def put_four(out, at, a, b, c, d):
 
 @jit(**BARE)
 def project(V, start, stop, C, first, out):
-    """Put V[start:stop] times a panel, which begins at entry `first` of C, into `out`.
-
-    Entry (r, j) of V is zero for j < r.
-    """
+    """Put V[start:stop] times a panel, which begins at entry `first` of C, into `out`."""
+    # Entry (r, j) of V is zero for j < r.
     m = V.shape[1]
     for i in range(start, stop, ROWS):
         a0 = pair_of(0.0)
@@ -73,10 +71,8 @@ def project(V, start, stop, C, first, out):
 
 @jit(**BARE)
 def take_off(V, start, stop, D, C, first):
-    """Take V[start:stop]' D off a panel, which begins at entry `first` of C.
-
-    Entry (r, j) of V is zero for j < r.
-    """
+    """Take V[start:stop]' D off a panel, which begins at entry `first` of C."""
+    # Entry (r, j) of V is zero for j < r.
     m = V.shape[1]
     for i in range(start, m, ROWS):
         at = first + i * COLUMNS
@@ -133,10 +129,8 @@ def times_transpose(T, start, stop, D):
 
 @jit(**BARE)
 def reflect(V, T, back, panels, work):
-    """Multiply panels, in place, by Q' or (`back`) by Q, the product of I - V[b]' T[b] V[b] over blocks b.
-
-    A block has as many rows as T has columns, and as `work` has rows.
-    """
+    """Multiply panels, in place, by Q' or (`back`) by Q, the product of I - V[b]' T[b] V[b] over blocks b."""
+    # A block has as many rows as T has columns, and as `work` has rows.
     m, block = V.shape[0], T.shape[1]
     for step in range(0, m, block):
         start = (m - 1) // block * block - step if back else step
@@ -166,10 +160,8 @@ def four_products(row, a, b, c, d, first):
 
 @jit(fastmath=MATH, **BARE)
 def put_triangles(V, weights, out):
-    """Put T into `out`, with H_0 H_1 ... = I - V[b]' T[b] V[b] for every block b of rows of V.
-
-    Row k of V reflects: H_k = I - weights[k] v v'. What stands before its k-th entry is zero.
-    """
+    """Put T into `out`, with H_0 H_1 ... = I - V[b]' T[b] V[b] for every block b of rows of V."""
+    # Row k of V reflects: H_k = I - weights[k] v v'. What stands before its k-th entry is zero.
     m, block = out.shape
     for start in range(0, m, block):
         T = out[start : start + block]

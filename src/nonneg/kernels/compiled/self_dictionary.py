@@ -156,10 +156,8 @@ def scan_dense(
     rounded, points, centre, residual, columns, radius, base_scale, base, indptr, rows, extra, tol,
     height, width, found, start, stop,
 ):  # fmt: skip
-    """Find the best point of columns start to stop; see `kernels.self_dictionary.best_atoms`.
-
-    The products are made here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
-    """
+    """Find the best point of columns start to stop; see `kernels.self_dictionary.best_atoms`."""
+    # The products are made here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
     n_points, m = rounded.shape
     room = np.empty(min(height, n_points) * width, dtype=np.float32)
     right, sizes = np.empty((width, m), dtype=np.float32), np.empty(width)

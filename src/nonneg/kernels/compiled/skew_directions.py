@@ -13,10 +13,8 @@ TILE = 16
 
 @jit(fastmath=MATH, error_model="numpy")
 def put_direction(G, products, less, least, E, facts):
-    """Put -skew(G) / curvature into E, and slope, squared norm of skew(G) and a bound of E into `facts`.
-
-    The curvature is products + products' - less, and not used where it is at most `least`.
-    """
+    """Put -skew(G) / curvature into E, and slope, squared norm of skew(G) and a bound of E into `facts`."""
+    # The curvature is products + products' - less, and not used where it is at most `least`.
     m = G.shape[0]
     slope, squares, squared = 0.0, 0.0, 0.0
     sums = np.zeros(m)

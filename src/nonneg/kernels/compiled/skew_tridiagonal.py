@@ -12,11 +12,9 @@ from nonneg.kernels.compiled.rotations import BARE, MATH
 
 @jit(**BARE)
 def turn_and_multiply(A, first, u, v, y, z):
-    """Add v y' - y v' to a skew matrix A, and A u to z, for rows from `first` on, a multiple of `ROWS`.
-
-    Of A are used, and changed, squares of `ROWS` on the diagonal and what stands right of them; its size is
-    a multiple of `ROWS`.
-    """
+    """Add v y' - y v' to a skew matrix A, and A u to z, for rows from `first` on, a multiple of `ROWS`."""
+    # Of A are used, and changed, squares of `ROWS` on the diagonal and what stands right of them; its size is
+    # a multiple of `ROWS`.
     m = A.shape[0]
     for i in range(first, m, ROWS):
         v0, v1, v2, v3 = pair_of(v[i]), pair_of(v[i + 1]), pair_of(v[i + 2]), pair_of(v[i + 3])
@@ -48,12 +46,10 @@ def turn_and_multiply(A, first, u, v, y, z):
 
 @jit(fastmath=MATH, **BARE)
 def tridiagonalize(A, U, weights, beside, work):
-    """Bring a skew matrix, which is overwritten, to tridiagonal form.
-
-    A = Q T Q' with Q = H_0 H_1 ..., H_k = I - weights[k] u u' and u = U[k]; `beside` gets T[k, k + 1]. A and
-    U have rows and columns of zeros up to a multiple of `ROWS`, and `work` four rows of that length. The
-    reflection of one step is applied to the matrix together with the product that the next one needs.
-    """
+    """Bring a skew matrix, which is overwritten, to tridiagonal form."""
+    # A = Q T Q' with Q = H_0 H_1 ..., H_k = I - weights[k] u u' and u = U[k]; `beside` gets T[k, k + 1]. A
+    # and U have rows and columns of zeros up to a multiple of `ROWS`, and `work` four rows of that length.
+    # The reflection of one step is applied to the matrix together with the product that the next one needs.
     m = beside.shape[0] + 1
     work[:, :] = 0.0
     u, v, y, z = work[0], work[1], work[2], work[3]
@@ -84,10 +80,8 @@ def tridiagonalize(A, U, weights, beside, work):
 
 @jit(**BARE)
 def solve_shifted(Y, inverses, factors, scale, work, total):
-    """Add scale (shift - T^2)^-1 Y to `total`, for a panel Y.
-
-    Even and odd rows, which do not meet, are solved for at once: there is an even number of rows.
-    """
+    """Add scale (shift - T^2)^-1 Y to `total`, for a panel Y."""
+    # Even and odd rows, which do not meet, are solved for at once: there is an even number of rows.
     m = Y.shape[0]
     zero = pair_of(0.0)
     a, b, c, d = zero, zero, zero, zero
@@ -132,10 +126,8 @@ def solve_shifted(Y, inverses, factors, scale, work, total):
 
 @jit(fastmath=MATH, error_model="numpy")
 def sum_of_solutions(beside, panels, shifts, scales, own, out):
-    """Put (own + T) times the sum of scales (shifts - T^2)^-1 times panels into `out`.
-
-    T is skew, with `beside` over its diagonal; panels have an even number of rows, zeros beyond those of T.
-    """
+    """Put (own + T) times the sum of scales (shifts - T^2)^-1 times panels into `out`."""
+    # T is skew, with `beside` over its diagonal; panels have an even number of rows, zeros beyond those of T.
     m, even = beside.shape[0] + 1, panels.shape[1]
     n = shifts.shape[0]
     inverses, factors = np.zeros((n, even)), np.zeros((n, even))

@@ -9,10 +9,8 @@ UNSHIFTED, SHIFTED, LINEAR = 0, 1, 2
 
 @jit(error_model="numpy")
 def decode_block(values, shares, threshold, reference, rule, out, negative_counts, negative_squares, active):
-    """Write the decoded weights less a reference, and a one, into each row of `out`; add to the sums.
-
-    A row counts in the sums as often as its share says.
-    """
+    """Write the decoded weights less a reference, and a one, into each row of `out`; add to the sums."""
+    # A row counts in the sums as often as its share says.
     n_rows, n = values.shape
     for i in range(n_rows):
         row, target, share = values[i], out[i], shares[i]

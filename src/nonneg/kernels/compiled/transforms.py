@@ -84,12 +84,10 @@ def search(
     work,
     gradient,
 ):
-    """Look for a step that will do; return the slot of the best point, its step and value, and success.
-
-    Learning, the value is the sum of the power times `inverse`, and the step meets the strong Wolfe
-    conditions; else the value is the sum of log(power + eps0), and the step is halved until it decreases.
-    Points lie in three slots of `phis`, `xs`, `powers` and, learning, `crosses`.
-    """
+    """Look for a step that will do; return the slot of the best point, its step and value, and success."""
+    # Learning, the value is the sum of the power times `inverse`, and the step meets the strong Wolfe
+    # conditions; else the value is the sum of log(power + eps0), and the step is halved until it decreases.
+    # Points lie in three slots of `phis`, `xs`, `powers` and, learning, `crosses`.
     best, step, taken = current, 1.0, 0.0
     low, low_value, low_slope = 0.0, value, slope
     high, high_value = inf, inf
@@ -167,13 +165,11 @@ def rotate_range(
     start,
     stop,
 ):
-    """Rotate the transforms of some of the starts, in place; see `kernels.transforms`.
-
-    `frames` are the transformed ones before and after, and `moments` their power before and after and their
-    cross power before and after, which without learning is not brought up to date. `inverse` is that of the
-    model; without learning it is room to work in. More room, which numba would take seconds to compile the
-    making of, is in `rooms`.
-    """
+    """Rotate the transforms of some of the starts, in place; see `kernels.transforms`."""
+    # `frames` are the transformed ones before and after, and `moments` their power before and after and their
+    # cross power before and after, which without learning is not brought up to date. `inverse` is that of the
+    # model; without learning it is room to work in. More room, which numba would take seconds to compile the
+    # making of, is in `rooms`.
     before, after = frames
     V, new_V, cross, new_cross = moments
     phis, work, xs, powers, crosses = rooms

@@ -57,11 +57,9 @@ def update_all_rows(data, w, eps0, other):
 
 @jit(error_model="numpy")
 def equalize_two(data, turned, eps0, activations, components, n_updates, inverse):
-    """Update activations (n, 2), then components (2, m), so many times.
-
-    `data` is V + eps0 as (n, m), `turned` the same as (m, n); the inverse of the model (n, m) goes to
-    `inverse`.
-    """
+    """Update activations (n, 2), then components (2, m), so many times."""
+    # `data` is V + eps0 as (n, m), `turned` the same as (m, n); the inverse of the model (n, m) goes to
+    # `inverse`.
     n, m = data.shape
     h, w = np.empty((2, n)), np.empty((m, 2))
     for a in range(m):

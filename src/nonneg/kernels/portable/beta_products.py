@@ -11,22 +11,7 @@ from array_api_compat import array_namespace
 
 
 def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
-    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta.ratio_terms`.
-
-    Parameters
-    ----------
-    x, v : array of shape (n_rows, n_columns)
-        Data and model.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    mask : array of shape (n_rows, n_columns), optional
-        1 where observed.
-
-    Returns
-    -------
-    ratio, power : array
-        `power` is None where it is one everywhere.
-    """
+    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta.ratio_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=floor)
     if beta == 1:
@@ -37,24 +22,7 @@ def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> 
 
 
 def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
-    """Return the divergence of every row in float64; see `kernels.beta.row_losses`.
-
-    Parameters
-    ----------
-    x, v : array of shape (n_rows, n_columns)
-        Data and model.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    weights : array of shape (n_columns,), optional
-        A weight for every column.
-    mask : array of shape (n_rows, n_columns), optional
-        1 where observed.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        The divergences.
-    """
+    """Return the divergence of every row in float64; see `kernels.beta.row_losses`."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
     if beta == 2:
@@ -81,24 +49,7 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
 ) -> tuple[Any, Any]:
-    """Return weighted first and second derivatives; see `kernels.beta.newton_terms`.
-
-    Parameters
-    ----------
-    x, v : array of shape (n_rows, n_columns)
-        Data and model.
-    weights : array of shape (n_columns,) or None
-        A weight for every column.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    exact : array of bool of shape (n_rows,), optional
-        Where the second derivative is the true one; everywhere if the divergence is convex.
-
-    Returns
-    -------
-    slope, curvature : array
-        Of the shape of x.
-    """
+    """Return weighted first and second derivatives; see `kernels.beta.newton_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=floor)
     raised = 1 / v if beta == 1 else v ** (beta - 2)
@@ -124,28 +75,7 @@ def line_search(
     slopes: Any,
     tries: int,
 ) -> tuple[Any, Any]:
-    """Choose a step along d for every row; see `kernels.beta.line_search`.
-
-    Parameters
-    ----------
-    x, v, d : array of shape (n_rows, n_columns)
-        Data, model and direction.
-    weights : array of shape (n_columns,) or None
-        A weight for every column.
-    beta, floor : float
-        The divergence, and what v is raised to.
-    linear, quadratic, slopes : array of shape (n_rows,)
-        The penalty along d and the derivative of the whole at 0.
-    tries : int
-        At most so many steps are looked at.
-
-    Returns
-    -------
-    v : array
-        The model after the step.
-    steps : array of shape (n_rows,)
-        The steps; 0 where none was good.
-    """
+    """Choose a step along d for every row; see `kernels.beta.line_search`."""
     xp = array_namespace(x, v)
     down = -slopes
     able = down > 0

@@ -17,22 +17,7 @@ BATCH_ENTRIES = 2_000_000
 
 
 def block_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
-    """Minimise over each row; see `kernels.block_pivoting`. `gram` is (k, k), or (n_rows, k, k).
-
-    Parameters
-    ----------
-    factor, gram, cross : array
-        The start (its positive entries are the first guess), the Gram matrices, the cross products.
-    max_pivots : int
-        Rows that need more exchanges are flagged.
-
-    Returns
-    -------
-    factor : array
-        The minimisers; flagged rows are as they came.
-    unsolved : array of bool
-        The flags.
-    """
+    """Minimise over each row; see `kernels.block_pivoting`. `gram` is (k, k), or (n_rows, k, k)."""
     xp = array_namespace(factor, gram, cross)
     k = factor.shape[1]
     size = max(1, BATCH_ENTRIES // max(1, k * k))
@@ -47,13 +32,7 @@ class Rows(PivotedRows):
         self.passive = xp.logical_and(passive, self.diagonal > 0)
 
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports.
-
-        Returns
-        -------
-        x, n_wrong, wrong : array
-            As in `PivotedRows.solve`.
-        """
+        """Solve for the present supports."""
         xp = self.xp
         mask = xp.astype(self.passive, xp.float64)
         tolerance = 1e-14 * xp.max(xp.abs(self.cross), axis=1, keepdims=True)

@@ -44,22 +44,7 @@ def to_numpy(array: Any) -> Any:
 
 
 def column_products(points: Array, residual: Array, chosen: Any) -> tuple[Array, Array]:
-    """Return r'(r + x - a) and r'r of every column; see `kernels.column_residuals.column_products`.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, n_features)
-        The data points.
-    residual : array of float64 of shape (n_points, n_features)
-        The rows r.
-    chosen : array of int of shape (n_points,)
-        In NumPy, or where the points are.
-
-    Returns
-    -------
-    tuple of arrays of shape (n_points,)
-        Where `chosen` is.
-    """
+    """Return r'(r + x - a) and r'r of every column; see `kernels.column_residuals.column_products`."""
     xp = array_namespace(points)
     apart = xp.astype(points, xp.float64) - _rows(points, chosen)
     fit, squares = xp.sum(residual * (residual + apart), axis=1), xp.sum(residual * residual, axis=1)
@@ -75,26 +60,7 @@ def advance_residuals(
     gain: Any,
     cut: Any,
 ) -> Array:
-    """Return the residuals after a move; see `kernels.column_residuals.advance_residuals`.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, n_features)
-        The data points.
-    residual : array of float64 of shape (n_points, n_features)
-        The residuals before.
-    entering : array of int of shape (n_points,)
-        In NumPy, or where the points are.
-    leaving : array of int of shape (n_points,) or None
-        In NumPy; -1 for none.
-    keep, gain, cut : number or array of shape (n_points,)
-        In NumPy.
-
-    Returns
-    -------
-    array of float64 of shape (n_points, n_features)
-        Where the points are.
-    """
+    """Return the residuals after a move; see `kernels.column_residuals.advance_residuals`."""
     xp = array_namespace(points)
     own = xp.astype(points, xp.float64)
     share = [
@@ -108,41 +74,13 @@ def advance_residuals(
 
 
 def row_products(points: Array, rows: IntArray, residual: Array) -> FloatArray:
-    """Return the inner product of a named point with the residual of every column.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, n_features)
-        The data points.
-    rows : array of int of shape (n_points,)
-        Which point for which column, in NumPy.
-    residual : array of float64 of shape (n_points, n_features)
-        The residuals.
-
-    Returns
-    -------
-    array of shape (n_points,)
-        In NumPy.
-    """
+    """Return the inner product of a named point with the residual of every column."""
     xp = array_namespace(points)
     return to_numpy(xp.sum(_rows(points, rows) * residual, axis=1))
 
 
 def residuals_of(points: Array, columns: SparseColumns) -> Array:
-    """Compute the residuals anew; see `kernels.column_residuals.residuals_of`.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, n_features)
-        The data points.
-    columns : SparseColumns
-        The coefficients.
-
-    Returns
-    -------
-    array of float64 of shape (n_points, n_features)
-        Where the points are.
-    """
+    """Compute the residuals anew; see `kernels.column_residuals.residuals_of`."""
     xp = array_namespace(points)
     out = -xp.astype(points, xp.float64)
     # One place of all lists at a time: as many passes as the longest list has entries.

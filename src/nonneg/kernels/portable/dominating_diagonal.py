@@ -8,22 +8,7 @@ from array_api_compat import array_namespace
 
 
 def dominating_diagonal(coefficients: Any, weights: Any, max_steps: int) -> Any:
-    """Project all rows; see `kernels.dominating_diagonal`.
-
-    Parameters
-    ----------
-    coefficients : array of shape (n, n)
-        The matrix.
-    weights : array of shape (n,)
-        The weights.
-    max_steps : int
-        At most so many steps of Newton's method.
-
-    Returns
-    -------
-    array of shape (n, n)
-        The projection.
-    """
+    """Project all rows; see `kernels.dominating_diagonal`."""
     xp = array_namespace(coefficients, weights)
     n = coefficients.shape[0]
     eye = xp.eye(n, dtype=coefficients.dtype, device=coefficients.device)

@@ -10,26 +10,7 @@ from array_api_compat import array_namespace
 def hals_passes(
     factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, Any]:
-    """Update all rows; see `kernels.hals_passes`. `gram` is (k, k), or (n_rows, k, k).
-
-    Parameters
-    ----------
-    factor, gram, cross : array
-        The start, the Gram matrix or matrices and the cross products.
-    order : sequence of int
-        The components, in the order of the updates.
-    max_passes : int
-        At most so many passes over the components.
-    shrink : float
-        A row stops when a pass changed it by less than this share of its first pass.
-
-    Returns
-    -------
-    factor : array
-        The updated rows.
-    violation : array of shape ()
-        Sum of the absolute projected slopes met in the first pass.
-    """
+    """Update all rows; see `kernels.hals_passes`. `gram` is (k, k), or (n_rows, k, k)."""
     xp = array_namespace(factor, gram, cross)
     own = gram.ndim == 3
     factor = xp.asarray(factor, copy=True)

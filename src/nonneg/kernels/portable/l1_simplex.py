@@ -19,25 +19,7 @@ def l1_rows(
     start: int,
     stop: int,
 ) -> None:
-    """Solve the problems `start` to `stop`, in place; see `kernels.l1_simplex`.
-
-    Parameters
-    ----------
-    A : array of shape (m, n)
-        Of full column rank.
-    targets : array of shape (n, n)
-        The unit matrix, moved a little so that no entry of a row is zero by accident.
-    supports : array of int of shape (n, n)
-        Where each row may be nonzero; changed.
-    out, dual, steps : array
-        Rows, dual solutions and numbers of exchanges; written.
-    tol : float
-        By what the dual solution may violate its bounds.
-    max_steps : int
-        At most so many exchanges a row.
-    start, stop : int
-        The rows.
-    """
+    """Solve the problems `start` to `stop`, in place; see `kernels.l1_simplex`."""
     for i in range(start, stop):
         support = supports[i]
         inverse = np.linalg.inv(A[support])

@@ -14,19 +14,7 @@ PATIENCE = 3
 
 
 class PivotedRows(ABC):
-    """The rows that are not solved yet, with their guesses of the support.
-
-    Parameters
-    ----------
-    xp : namespace
-        Of the arrays.
-    gram : array of shape (k, k) or (n_rows, k, k)
-        The systems, float64.
-    cross : array of shape (n_rows, k)
-        The right-hand sides.
-    passive : bool array of shape (n_rows, k)
-        The first guess of the supports.
-    """
+    """The rows that are not solved yet, with their guesses of the support."""
 
     def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
         self.xp, self.gram, self.cross, self.passive = xp, gram, cross, passive
@@ -40,26 +28,10 @@ class PivotedRows(ABC):
 
     @abstractmethod
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports.
-
-        Returns
-        -------
-        x : array of shape (n_rows, k)
-            The solutions.
-        n_wrong : array of int of shape (n_rows,)
-            How many components violate a condition.
-        wrong : bool array of shape (n_rows, k)
-            Which.
-        """
+        """Solve for the present supports."""
 
     def exchange(self, n_wrong: Any, wrong: Any) -> None:
-        """Exchange all wrong components while that makes progress, else only the last one.
-
-        Parameters
-        ----------
-        n_wrong, wrong : array
-            From `solve`.
-        """
+        """Exchange all wrong components while that makes progress, else only the last one."""
         xp = self.xp
         better = n_wrong < self.fewest
         self.fewest = xp.where(better, n_wrong, self.fewest)
@@ -70,13 +42,7 @@ class PivotedRows(ABC):
         self.passive = xp.where(wrong, xp.logical_not(self.passive), self.passive)
 
     def keep(self, rows: Any) -> None:
-        """Drop all other rows.
-
-        Parameters
-        ----------
-        rows : array of int
-            The rows that stay.
-        """
+        """Drop all other rows."""
         take = self.xp.take
         if self.gram.ndim == 3:
             self.gram = take(self.gram, rows, axis=0)
@@ -88,32 +54,7 @@ class PivotedRows(ABC):
 def pivot_in_batches(
     kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, *, max_pivots: int, size: int
 ) -> tuple[Any, Any]:
-    """Solve all rows, so many at a time.
-
-    Parameters
-    ----------
-    kind : type
-        The rows: what they are solved for.
-    xp : namespace
-        Of the arrays.
-    factor : array of shape (n_rows, k)
-        The start, whose positive entries are the first guess.
-    gram : array of shape (k, k) or (n_rows, k, k)
-        The systems.
-    cross : array of shape (n_rows, k)
-        The right-hand sides.
-    max_pivots : int
-        Rows that need more exchanges are flagged.
-    size : int
-        Rows a batch, which holds a matrix for each.
-
-    Returns
-    -------
-    factor : array of shape (n_rows, k)
-        The solutions; flagged rows are as they came.
-    unsolved : array of bool of shape (n_rows,)
-        The flags.
-    """
+    """Solve all rows, so many at a time."""
     parts, flags = [], []
     for start in range(0, max(factor.shape[0], 1), size):
         rows = slice(start, min(factor.shape[0], start + size))

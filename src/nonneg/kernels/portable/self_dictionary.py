@@ -20,20 +20,7 @@ ENTRIES = 1 << 26
 
 
 def centre_and_radius(points: Array) -> tuple[Array, float]:
-    """Return the mean of the points and the largest distance from it.
-
-    Parameters
-    ----------
-    points : array of shape (n_points, n_features)
-        One data point a row.
-
-    Returns
-    -------
-    centre : array of float64 of shape (n_features,)
-        Where the points are.
-    radius : float
-        Not below the true one.
-    """
+    """Return the mean of the points and the largest distance from it."""
     xp = array_namespace(points)
     centre = xp.mean(xp.astype(points, xp.float64), axis=0)
     apart = xp.astype(points, xp.float64) - centre[None, :]
@@ -43,24 +30,7 @@ def centre_and_radius(points: Array) -> tuple[Array, float]:
 def best_atoms(
     dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
 ) -> IntArray:
-    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The data points.
-    residual : array of float64 of shape (n_points, n_features)
-        The rows r_l, where the points are.
-    slope : PenaltySlope
-        The penalty's part, in NumPy.
-    columns : array of int, optional
-        The columns wanted; all by default.
-
-    Returns
-    -------
-    array of int64 of shape (n_columns,)
-        In NumPy.
-    """
+    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`."""
     scan = Scan(dictionary, residual, slope)
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     step = max(1, ENTRIES // len(slope.base))
@@ -76,20 +46,7 @@ def best_atoms(
 
 
 def lowest_scores(points: Array, columns: Array) -> Lowest:
-    """Return the lowest products of points with columns; see `kernels.triton_scan.lowest_scores`.
-
-    Parameters
-    ----------
-    points : torch.Tensor of shape (n_points, depth)
-        In half precision or float32.
-    columns : torch.Tensor of shape (n_columns, depth)
-        Of the same type.
-
-    Returns
-    -------
-    Lowest
-        Of float32 products.
-    """
+    """Return the lowest products of points with columns; see `kernels.triton_scan.lowest_scores`."""
     import torch
 
     from nonneg.kernels.triton_scan import KEPT, Lowest
@@ -106,17 +63,7 @@ def lowest_scores(points: Array, columns: Array) -> Lowest:
 
 
 class Scan:
-    """One scan, with the points and the penalty brought where they are needed.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The data points.
-    residual : array of float64 of shape (n_points, n_features)
-        The rows r_l.
-    slope : PenaltySlope
-        The penalty's part, in NumPy.
-    """
+    """One scan, with the points and the penalty brought where they are needed."""
 
     def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltySlope) -> None:
         self.xp: Any = array_namespace(residual)
@@ -132,37 +79,11 @@ class Scan:
         return self.xp.astype(self.points, self.xp.float64) - self.centre[None, :]
 
     def placed(self, array: Any, kind: Any = None) -> Array:
-        """Bring a NumPy array to the residuals.
-
-        Parameters
-        ----------
-        array : numpy.ndarray
-            Any array.
-        kind : dtype, optional
-            Of the namespace.
-
-        Returns
-        -------
-        array
-            There.
-        """
+        """Bring a NumPy array to the residuals."""
         return self.xp.asarray(np.ascontiguousarray(array), dtype=kind, device=self.residual.device)
 
     def scaled_columns(self, wanted: IntArray) -> tuple[Array, Array]:
-        """Return residuals scaled so that no score exceeds 1, and the scales.
-
-        Parameters
-        ----------
-        wanted : array of int
-            The columns.
-
-        Returns
-        -------
-        columns : array of shape (n_wanted, n_features + 1)
-            In float64, the factor of the penalty's base last.
-        sizes : array of shape (n_wanted,)
-            What the scores were divided by; 1 where all of them are zero.
-        """
+        """Return residuals scaled so that no score exceeds 1, and the scales."""
         xp = self.xp
         rows = xp.take(self.residual, self.placed(wanted), axis=0)
         sizes = self.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
@@ -184,20 +105,7 @@ class Scan:
         return self.xp.astype(self.scaled_points, self.product_type()[0])
 
     def in_float32(self, wanted: IntArray) -> tuple[IntArray, Any]:
-        """Return the best points by float32 scores, and which of them are too close to call.
-
-        Parameters
-        ----------
-        wanted : array of int
-            The columns.
-
-        Returns
-        -------
-        index : array of int64
-            In NumPy.
-        close : array of bool
-            In NumPy.
-        """
+        """Return the best points by float32 scores, and which of them are too close to call."""
         from nonneg.kernels.self_dictionary import near_tie
 
         xp = self.xp
@@ -211,18 +119,7 @@ class Scan:
         return to_numpy(xp.argmin(scores, axis=0)), to_numpy(near) > 1
 
     def in_float64(self, wanted: IntArray) -> IntArray:
-        """Return the best points by float64 scores.
-
-        Parameters
-        ----------
-        wanted : array of int
-            The columns.
-
-        Returns
-        -------
-        array of int64
-            In NumPy; of equal scores the lowest index.
-        """
+        """Return the best points by float64 scores."""
         xp = self.xp
         parts = []
         step = max(1, ENTRIES // len(self.slope.base))
@@ -235,14 +132,7 @@ class Scan:
         return np.concatenate(parts).astype(np.int64)
 
     def product_type(self) -> tuple[Any, float]:
-        """Return the type of the quick products and its rounding unit.
-
-        Returns
-        -------
-        dtype, float
-            float32, but float64 where PyTorch was told that it may shorten float32 products to TF32, whose
-            errors are far larger.
-        """
+        """Return the type of the quick products and its rounding unit."""
         if is_torch_namespace(self.xp):
             import torch
 
@@ -251,20 +141,7 @@ class Scan:
         return self.xp.float32, 2.0**-24
 
     def listed(self, wanted: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return the listed entries of some columns.
-
-        Parameters
-        ----------
-        wanted : array of int
-            The columns, each once and in order.
-
-        Returns
-        -------
-        row, column : array of int64
-            In NumPy; the columns are counted within those wanted.
-        extra : array of float64
-            What the slope has there beyond its base.
-        """
+        """Return the listed entries of some columns."""
         slope = self.slope
         if len(wanted) == len(slope.base):
             column = np.repeat(np.arange(len(wanted)), np.diff(slope.indptr))

@@ -20,22 +20,7 @@ TOLERANCE = 1e-12
 
 
 def simplex_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
-    """Minimise over each row; see `kernels.simplex.simplex_pivoting`.
-
-    Parameters
-    ----------
-    factor, gram, cross : array
-        The start (its positive entries are the first guess), the Gram matrix, the cross products.
-    max_pivots : int
-        Rows that need more exchanges are flagged.
-
-    Returns
-    -------
-    factor : array
-        The minimisers; flagged rows are as they came.
-    unsolved : array of bool
-        The flags.
-    """
+    """Minimise over each row; see `kernels.simplex.simplex_pivoting`."""
     xp = array_namespace(factor, gram, cross)
     k = factor.shape[1]
     on_host = "cpu" in str(factor.device).lower()
@@ -53,13 +38,7 @@ class SimplexRows(PivotedRows):
         self.weight = xp.mean(self.diagonal)
 
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports.
-
-        Returns
-        -------
-        x, n_wrong, wrong : array
-            As in `PivotedRows.solve`.
-        """
+        """Solve for the present supports."""
         xp = self.xp
         # An empty support has no solution: all components enter.
         empty = xp.logical_not(xp.any(self.passive, axis=1))
@@ -84,12 +63,6 @@ class SimplexRows(PivotedRows):
         return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
 
     def keep(self, rows: Any) -> None:
-        """Drop all other rows.
-
-        Parameters
-        ----------
-        rows : array of int
-            The rows that stay.
-        """
+        """Drop all other rows."""
         super().keep(rows)
         self.scale = self.xp.take(self.scale, rows)

@@ -26,25 +26,7 @@ def move_columns(
     start: int,
     stop: int,
 ) -> None:
-    """Write columns start to stop after a move; see `kernels.sparse_columns.move_columns`.
-
-    Parameters
-    ----------
-    rows, weights, counts : array
-        The lists before.
-    entering, leaving : array of int of shape (n_columns,)
-        The rows that gain and lose; -1 for none.
-    keep, gain, cut : array of shape (n_columns,)
-        What the old weights are multiplied by, what is added, what is taken.
-    floor : float
-        Weights up to this are dropped.
-    new_rows, new_weights, new_counts : array
-        The lists after, written here.
-    reached : array of shape (n_columns,)
-        The new weights of the rows that gained, written here.
-    start, stop : int
-        The columns.
-    """
+    """Write columns start to stop after a move; see `kernels.sparse_columns.move_columns`."""
     part = slice(start, stop)
     room = new_rows.shape[1] + 1
     old = np.zeros((stop - start, room), dtype=weights.dtype)
@@ -67,15 +49,7 @@ def move_columns(
 
 
 def row_facts(rows: IntArray, weights: Any, counts: IntArray, row_max: Any, row_count: IntArray) -> None:
-    """Find the largest weight and the number of entries of every row.
-
-    Parameters
-    ----------
-    rows, weights, counts : array
-        The lists.
-    row_max, row_count : array
-        Zeros, written here.
-    """
+    """Find the largest weight and the number of entries of every row."""
     used = np.arange(rows.shape[1]) < counts[:, None]
     np.maximum.at(row_max, rows[used], weights[used])
     row_count += np.bincount(rows[used], minlength=len(row_count)).astype(row_count.dtype)
@@ -90,24 +64,7 @@ def row_slopes(
     mu: float,
     base: FloatArray,
 ) -> float:
-    """Complete the sums of the rows and find the slope of the smoothed row sparsity at zero entries.
-
-    Parameters
-    ----------
-    row_max, row_count : array of shape (n,)
-        The largest weight and the number of entries of every row.
-    sums : array of shape (n,)
-        Sums of exp((weight - largest) / scale) over the listed entries; the zeros are added here.
-    scale, total, mu : float
-        mu in units of the weights, the unit itself, and mu.
-    base : array of shape (n,)
-        The slope at zero entries, written here.
-
-    Returns
-    -------
-    float
-        The value of the penalty.
-    """
+    """Complete the sums of the rows and find the slope of the smoothed row sparsity at zero entries."""
     n, filled = len(row_max), row_count > 0
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         at_zero = np.where(row_max > 0, np.exp(-(row_max / scale)), 1.0)
@@ -126,21 +83,7 @@ def entry_slopes(
     shares: FloatArray,
     inner: FloatArray,
 ) -> None:
-    """Find the slope at the listed entries, and slope times entry summed over each column.
-
-    Parameters
-    ----------
-    indptr, rows, weights, values : array
-        The listed entries, column by column.
-    sums : array of shape (n,)
-        The sums of the rows.
-    total : float
-        The unit of the weights.
-    shares : array
-        The slopes, written here.
-    inner : array of shape (n,)
-        The sums over the columns, written here.
-    """
+    """Find the slope at the listed entries, and slope times entry summed over each column."""
     shares[:] = values / sums[rows]
     column = np.repeat(np.arange(len(inner)), np.diff(indptr))
     inner[:] = np.bincount(column, weights=shares * (weights / total), minlength=len(inner))
@@ -149,24 +92,7 @@ def entry_slopes(
 def near_maxima(
     rows: IntArray, weights: Any, counts: IntArray, row_max: Any, reach: float, inverse: float
 ) -> tuple[IntArray, IntArray, Any, FloatArray]:
-    """List the entries within `reach` of their row's largest; see `kernels.sparse_columns.near_maxima`.
-
-    Parameters
-    ----------
-    rows, weights, counts : array
-        The lists.
-    row_max : array
-        The largest weight of every row.
-    reach : float
-        How far below it an entry is listed.
-    inverse : float
-        Weights are multiplied by this in the exponent.
-
-    Returns
-    -------
-    tuple of arrays
-        Where the columns begin, and the rows, weights and values of the entries.
-    """
+    """List the entries within `reach` of their row's largest; see `kernels.sparse_columns.near_maxima`."""
     below = row_max[rows] - weights
     near = (np.arange(rows.shape[1]) < counts[:, None]) & (below <= reach)
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))]).astype(np.int64)
