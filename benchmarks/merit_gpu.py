@@ -60,12 +60,12 @@ def check() -> Iterator[dict[str, Any]]:
 
     from nonneg import select_anchors
     from nonneg.data import as_data_matrix
-    from nonneg.kernels.portable import self_dictionary as portable
+    from nonneg.kernels.self_dictionary import array_api as portable
     from nonneg.kernels.self_dictionary import best_atoms, dictionary_of
+    from nonneg.kernels.self_dictionary.torch_scan import best_atoms_of_host
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.kernels.tensor_scan import best_atoms_of_host
-    from nonneg.separable.frank_wolfe_steps import advance, open_loop
-    from nonneg.separable.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.merit.self_dictionary import SelfDictionary
 
     for n_points in (1_000, 20_000):
         X = make(n_points, 10.0).X
@@ -118,12 +118,13 @@ def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]
     import torch
 
     from nonneg.data import as_data_matrix
-    from nonneg.kernels import tensor_scan, triton_scan
-    from nonneg.kernels.portable import self_dictionary as portable
+    from nonneg.kernels.self_dictionary import array_api as portable
+    from nonneg.kernels.self_dictionary import torch_scan as tensor_scan
+    from nonneg.kernels.self_dictionary import triton as triton_scan
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.losses.tensor_row_sparsity import tensor_row_sparsity
-    from nonneg.separable.frank_wolfe_steps import advance, open_loop
-    from nonneg.separable.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.merit.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.tensor_row_sparsity import tensor_row_sparsity
 
     X = torch.tensor(make(n_points, 10.0).X, device="cuda")
     problem = SelfDictionary.of(as_data_matrix(X), 3.0, 1e-5)

@@ -101,9 +101,9 @@ def iterations(X: Any) -> Callable[[int], None]:
     from nonneg._threads import threads
     from nonneg.data import as_data_matrix
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.separable.frank_wolfe_steps import advance, open_loop
-    from nonneg.separable.penalty_weight import balanced_weight
-    from nonneg.separable.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.merit.penalty_weight import balanced_weight
+    from nonneg.separable.merit.self_dictionary import SelfDictionary
 
     data = as_data_matrix(X)
     problem = SelfDictionary.of(data, balanced_weight(data, N_ANCHORS).lam, 1e-5)
@@ -176,7 +176,7 @@ def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
         Bytes found and allowed.
     """
     from nonneg import select_anchors
-    from nonneg.separable import self_dictionary
+    from nonneg.separable.merit.algorithm import self_dictionary
 
     X = points(n_points)
     # Kernels are compiled and loaded before the count begins.

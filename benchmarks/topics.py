@@ -118,8 +118,9 @@ def measure(corpus: str, k: int, n_threads: int) -> dict[str, Any]:
     """
     stages = Stages()
     with stages.timed("imports"):
+        from reproduction.merit import topic_draws
+
         from nonneg._threads import threads
-        from nonneg.experiments.merit import topic_draws
     parts = {"find_anchor_words": "anchors", "topics_of_anchors": "topics", "document_weights": "memberships"}
     with threads(n_threads), ExitStack() as patched:
         with stages.timed("documents"):

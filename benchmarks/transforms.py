@@ -69,9 +69,10 @@ def problem(case: dict[str, Any]) -> tuple[Any, Any, Any]:
     tuple
         The data, the starts and the options.
     """
-    from nonneg.experiments.tlnmf.both_methods import drawn_frames, options_of, parameters
+    from reproduction.tlnmf.both_methods import drawn_frames, options_of, parameters
+
     from nonneg.transforms import frame_covariances
-    from nonneg.transforms.starts import first_state
+    from nonneg.transforms.initialization import first_state
     from nonneg.transforms.working import working_frames, working_state
 
     data = frame_covariances(drawn_frames(case["kind"], case["S"], 0))
@@ -262,9 +263,10 @@ def measure_study(threads: int) -> dict[str, Any]:
     dict
         Seconds of all trials, and of each.
     """
+    from reproduction.tlnmf.both_methods import solve_both
+    from reproduction.tlnmf.figure_2 import trials
+
     from nonneg._threads import threads as limit
-    from nonneg.experiments.tlnmf.both_methods import solve_both
-    from nonneg.experiments.tlnmf.figure_2 import trials
 
     settings = [s for s in trials(False) if s["kind"] == "gcm" and s["draw"] == 0]
     parts: dict[str, float] = {}
@@ -296,8 +298,9 @@ def measure_peer(threads: int) -> dict[str, Any]:
         from qndiag import qndiag
     except ImportError:
         return {"failure": "qndiag is not installed"}
-    from nonneg.experiments.tlnmf.both_methods import drawn_frames, parameters
-    from nonneg.orthogonal import random_orthogonal
+    from reproduction.tlnmf.both_methods import drawn_frames, parameters
+
+    from nonneg.transforms.rotations import random_orthogonal
 
     Y = drawn_frames("music", 100, 0)
     Sigma = np.einsum("sna,snb->nab", Y, Y, optimize=True) / len(Y)

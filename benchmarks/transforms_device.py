@@ -43,10 +43,10 @@ def problem(kind: str, n_realizations: int, n_starts: int, place: str) -> tuple[
         Data and starts.
     """
     import torch
+    from reproduction.tlnmf.both_methods import drawn_frames, parameters
 
-    from nonneg.experiments.tlnmf.both_methods import drawn_frames, parameters
     from nonneg.transforms import frame_covariances
-    from nonneg.transforms.starts import first_state
+    from nonneg.transforms.initialization import first_state
 
     Y = torch.asarray(drawn_frames(kind, n_realizations, 0), device=place)
     data = frame_covariances(Y)
@@ -69,7 +69,7 @@ def options_of(method: str, kind: str) -> Any:
     TransformOptions
         Those of the paper.
     """
-    from nonneg.experiments.tlnmf import both_methods
+    from reproduction.tlnmf import both_methods
 
     return both_methods.options_of(kind)[0 if method == "tl" else 1]
 

@@ -13,8 +13,8 @@ from nonneg._version import __version__
 if TYPE_CHECKING:
     from nonneg import datasets, exceptions, metrics
     from nonneg.applications.saved_models import load
+    from nonneg.cones.rank_one import cone_rank_one
     from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF
-    from nonneg.initializers.cone_rank_one import cone_rank_one
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
@@ -30,7 +30,7 @@ _HOME = {
     "SeparableNMF": "nonneg.estimators",
     "TransformNMF": "nonneg.estimators",
     "compare_ranks": "nonneg.rank_selection",
-    "cone_rank_one": "nonneg.initializers.cone_rank_one",
+    "cone_rank_one": "nonneg.cones.rank_one",
     "datasets": "nonneg.datasets",
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",

@@ -14,8 +14,8 @@ import pytest
 from scipy import sparse
 
 from nonneg.cli import main
-from nonneg.data.files import read_table
 from nonneg.exceptions import InterruptedFitWarning
+from nonneg.io import read_table
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

@@ -8,11 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from nonneg.cli import main
-from nonneg.exceptions import InterruptedFitWarning
-from nonneg.experiments import registry
-from nonneg.experiments.exhibits import (
+from reproduction import registry
+from reproduction.exhibits import (
     Curves,
     Figure,
     Measured,
@@ -22,7 +19,10 @@ from nonneg.experiments.exhibits import (
     Table,
     Verdict,
 )
-from nonneg.experiments.experiment import Experiment
+from reproduction.experiment import Experiment
+
+from nonneg.cli import main
+from nonneg.exceptions import InterruptedFitWarning
 
 NAME = "made/table-1"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from reproduction import registry
+from reproduction import trials as experiment_trials
+from reproduction.exhibits import Paragraph
+from reproduction.experiment import Experiment
 
-from nonneg.cli import experiment_trials, main
-from nonneg.experiments import registry
-from nonneg.experiments.exhibits import Paragraph
-from nonneg.experiments.experiment import Experiment
+from nonneg.cli import main
 
 NAME = "made/table-1"
 

@@ -13,8 +13,8 @@ from tests.cli.transform_runs import record_of, run, the_error
 
 import nonneg
 from nonneg.cli import main
-from nonneg.data.files import read_table
 from nonneg.datasets import separable_dirichlet
+from nonneg.io import read_table
 
 NAMES = ["apple", "pear", "plum", "fig", "lime", "kiwi"]
 

@@ -10,9 +10,9 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nonneg.cones.streaming import SKETCH_ROWS, ConeStream, take_in
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
-from nonneg.estimators.cone_stream import SKETCH_ROWS, ConeStream, take_in
 
 
 def streamed(X, n_cones, cuts, weights=None):

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels import beta as kernels
-from nonneg.kernels.portable import beta_products as portable
+from nonneg.kernels import beta_products as kernels
+from nonneg.kernels.beta_products import array_api as portable
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 FLOOR = 1e-30

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from tests.references.least_squares import kkt_violation, nonnegative_rows, row_objective
 
-from nonneg import kernels
 from nonneg._threads import threads
 from nonneg.data.observed import ListedObserved
+from nonneg.kernels import block_pivoting as front
+from nonneg.kernels.block_pivoting import block_pivoting
+from nonneg.kernels.grams import SharedGram
 
 
 @pytest.fixture(
@@ -17,15 +19,13 @@ from nonneg.data.observed import ListedObserved
 def pivoting(request, monkeypatch):
     """`block_pivoting` of one version, NumPy arrays in and out."""
     if request.param == "compiled":
-        monkeypatch.setattr(kernels, "SMALL_PIVOTING", 0)
-        return lambda start, gram, cross, **options: kernels.block_pivoting(
-            start, kernels.SharedGram(gram), cross, **options
-        )
+        monkeypatch.setattr(front, "SMALL_PIVOTING", 0)
+        return lambda start, gram, cross, **options: block_pivoting(start, SharedGram(gram), cross, **options)
     xp = pytest.importorskip(request.param)
 
     def portable(start, gram, cross, **options):
-        rows, flags = kernels.block_pivoting(
-            xp.asarray(start), kernels.SharedGram(xp.asarray(gram)), xp.asarray(cross), **options
+        rows, flags = block_pivoting(
+            xp.asarray(start), SharedGram(xp.asarray(gram)), xp.asarray(cross), **options
         )
         return np.asarray(rows), np.asarray(flags)
 
@@ -149,22 +149,22 @@ def test_a_row_does_not_depend_on_its_neighbours(pivoting):
 @pytest.mark.parametrize("small", [0, 10**9], ids=["compiled", "portable"])
 @pytest.mark.parametrize("listed", [True, False])
 def test_rows_with_matrices_of_their_own_have_the_minimisers_of_scipy(monkeypatch, small, listed):
-    monkeypatch.setattr(kernels, "SMALL_PIVOTING", small)
+    monkeypatch.setattr(front, "SMALL_PIVOTING", small)
     A, X = design(4, n_rows=15, n_features=14)
     mask = np.random.default_rng(4).random(X.shape) < 0.7
     gram = ListedObserved(mask).left_gram(A)
     cross = np.where(mask, X, 0) @ A
-    rows, flags = kernels.block_pivoting(np.maximum(cross, 0), gram if listed else gram.dense(), cross)
+    rows, flags = block_pivoting(np.maximum(cross, 0), gram if listed else gram.dense(), cross)
     expected = [nonnegative_rows(A[seen], x[None, seen])[0] for x, seen in zip(X, mask, strict=True)]
     assert not flags.any()
     np.testing.assert_allclose(rows, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_one_and_two_threads_give_the_same_bytes(monkeypatch):
-    monkeypatch.setattr(kernels, "SMALL_PIVOTING", 0)
+    monkeypatch.setattr(front, "SMALL_PIVOTING", 0)
     A, X = design(10, n_rows=3000)
     results = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            results.append(solved(lambda s, g, c: kernels.block_pivoting(s, kernels.SharedGram(g), c), A, X))
+            results.append(solved(lambda s, g, c: block_pivoting(s, SharedGram(g), c), A, X))
     assert results[0].tobytes() == results[1].tobytes()

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nonneg._threads import threads
 from nonneg.kernels.cones import compare_rows, own_products, settled_centroids
-from nonneg.kernels.portable.cones import nearest_cosines, own_columns
+from nonneg.kernels.cones.array_api import nearest_cosines, own_columns
 
 
 @pytest.fixture(params=["dense", "csr"])

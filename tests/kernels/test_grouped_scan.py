@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels import grouped_scan, self_dictionary
-from nonneg.kernels.grouped_scan import PointGroups, best_coordinates
-from nonneg.kernels.self_dictionary import PenaltySlope, best_atoms, dictionary_of
+from nonneg.kernels import self_dictionary
+from nonneg.kernels.self_dictionary import PenaltySlope, best_atoms, dictionary_of, grouped_scan
+from nonneg.kernels.self_dictionary.grouped_scan import PointGroups, best_coordinates
 
 
 def slope_of(n, rng, *, penalised):

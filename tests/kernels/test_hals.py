@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.references.least_squares import coordinate_passes
 
-from nonneg import kernels
 from nonneg._threads import threads
+from nonneg.kernels.grams import SharedGram
+from nonneg.kernels.hals import hals_passes
 
 
 def problem(n_rows, k, dtype=np.float64, seed=0):
@@ -21,7 +22,7 @@ def problem(n_rows, k, dtype=np.float64, seed=0):
 
 def run(xp, factor, gram, cross, **options):
     as_xp = [array if xp.__name__.endswith("numpy") else xp.asarray(array) for array in (factor, gram, cross)]
-    rows, violation = kernels.hals_passes(as_xp[0], kernels.SharedGram(as_xp[1]), as_xp[2], **options)
+    rows, violation = hals_passes(as_xp[0], SharedGram(as_xp[1]), as_xp[2], **options)
     return np.asarray(rows), float(violation)
 
 
@@ -75,17 +76,17 @@ def test_the_violation_is_zero_at_an_optimum(xp):
 def test_the_start_is_not_changed(xp):
     factor, gram, cross = problem(9, 3)
     as_xp = xp.asarray(factor.copy())
-    kernels.hals_passes(as_xp, kernels.SharedGram(xp.asarray(gram)), xp.asarray(cross))
+    hals_passes(as_xp, SharedGram(xp.asarray(gram)), xp.asarray(cross))
     np.testing.assert_array_equal(np.asarray(as_xp), factor)
 
 
 def test_a_row_does_not_depend_on_its_neighbours():
     factor, gram, cross = problem(400, 7)
     options = {"max_passes": 30, "shrink": 0.1}
-    whole, _ = kernels.hals_passes(factor, kernels.SharedGram(gram), cross, **options)
+    whole, _ = hals_passes(factor, SharedGram(gram), cross, **options)
     shuffled = np.random.default_rng(1).permutation(400)
-    moved, _ = kernels.hals_passes(factor[shuffled], kernels.SharedGram(gram), cross[shuffled], **options)
-    alone, _ = kernels.hals_passes(factor[37:38], kernels.SharedGram(gram), cross[37:38], **options)
+    moved, _ = hals_passes(factor[shuffled], SharedGram(gram), cross[shuffled], **options)
+    alone, _ = hals_passes(factor[37:38], SharedGram(gram), cross[37:38], **options)
     np.testing.assert_allclose(moved, whole[shuffled], rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(alone, whole[37:38], rtol=1e-13, atol=1e-14)
 
@@ -95,17 +96,17 @@ def test_one_and_two_threads_give_the_same_bytes():
     results = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            results.append(kernels.hals_passes(factor, kernels.SharedGram(gram), cross, max_passes=5))
+            results.append(hals_passes(factor, SharedGram(gram), cross, max_passes=5))
     assert results[0][0].tobytes() == results[1][0].tobytes()
     assert results[0][1] == results[1][1]
 
 
 def test_arrays_in_fortran_order_give_the_same_rows():
     factor, gram, cross = problem(150, 5)
-    expected, _ = kernels.hals_passes(factor, kernels.SharedGram(gram), cross)
+    expected, _ = hals_passes(factor, SharedGram(gram), cross)
     turned = (np.asfortranarray(array) for array in (factor, cross))
     factor_f, cross_f = turned
-    rows, _ = kernels.hals_passes(factor_f, kernels.SharedGram(np.asfortranarray(gram)), cross_f)
+    rows, _ = hals_passes(factor_f, SharedGram(np.asfortranarray(gram)), cross_f)
     np.testing.assert_array_equal(rows, expected)
     assert rows.flags.c_contiguous
 

@@ -7,7 +7,7 @@ import pytest
 from tests.references.purification import smallest_infinity_norm
 
 from nonneg.kernels.l1_simplex import MOVED, first_supports, least_l1_rows
-from nonneg.kernels.portable.l1_simplex import l1_rows
+from nonneg.kernels.l1_simplex.array_api import l1_rows
 
 
 def sparse(rng, m, n):

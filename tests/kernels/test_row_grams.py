@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tests.references.least_squares import coordinate_passes
 
-from nonneg import kernels
 from nonneg._threads import threads
 from nonneg.data.observed import ArrayObserved, ListedObserved
+from nonneg.kernels.grams import DenseGrams, SharedGram, quadratic_form
+from nonneg.kernels.hals import hals_passes
 
 
 def masked(share, n_rows=23, n_columns=17, k=4, dtype=np.float64, seed=0):
@@ -47,7 +48,7 @@ def test_a_ridge_and_a_sum_change_what_they_should(share):
     np.testing.assert_allclose(ridged.dense().matrices, expected + 0.7 * np.eye(4), rtol=1e-12)
     np.testing.assert_allclose(gram.dense().plus_ridge(0.7).matrices, ridged.dense().matrices, rtol=1e-14)
     np.testing.assert_allclose((gram + gram).matrices, 2 * expected, rtol=1e-12)
-    shared = kernels.SharedGram(expected[0]) + kernels.SharedGram(expected[1])
+    shared = SharedGram(expected[0]) + SharedGram(expected[1])
     np.testing.assert_allclose(shared.matrix, expected[0] + expected[1])
 
 
@@ -58,8 +59,8 @@ def test_listed_and_written_out_matrices_give_the_rows_of_the_loop(share, passes
     grams = written_out(mask, other)
     turns = range(4) if order is None else order
     expected, violation = coordinate_passes(factor, grams, cross, turns, passes, shrink)
-    for gram in (ListedObserved(mask).left_gram(other), kernels.DenseGrams(grams)):
-        rows, found = kernels.hals_passes(factor, gram, cross, max_passes=passes, shrink=shrink, order=order)
+    for gram in (ListedObserved(mask).left_gram(other), DenseGrams(grams)):
+        rows, found = hals_passes(factor, gram, cross, max_passes=passes, shrink=shrink, order=order)
         np.testing.assert_allclose(rows, expected, rtol=1e-9, atol=1e-10)
         assert float(found) == pytest.approx(violation, rel=1e-11)
 
@@ -68,8 +69,8 @@ def test_a_mask_of_any_namespace_gives_the_same_rows(xp):
     mask, other, factor, cross = masked(0.7)
     grams = ArrayObserved(xp.asarray(mask.astype(float)), xp).left_gram(xp.asarray(other))
     np.testing.assert_allclose(np.asarray(grams.matrices), written_out(mask, other), rtol=1e-12, atol=1e-13)
-    rows, _ = kernels.hals_passes(xp.asarray(factor), grams, xp.asarray(cross), max_passes=4)
-    expected, _ = kernels.hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=4)
+    rows, _ = hals_passes(xp.asarray(factor), grams, xp.asarray(cross), max_passes=4)
+    expected, _ = hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=4)
     np.testing.assert_allclose(np.asarray(rows), expected, rtol=1e-9, atol=1e-10)
 
 
@@ -80,7 +81,7 @@ def test_a_row_with_nothing_observed_stays_where_it_is(dtype):
     mask[5] = False
     cross[5] = 0
     factor[5] = [1.0, 0.0, 2.0, 3.0]
-    rows, _ = kernels.hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=20)
+    rows, _ = hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=20)
     np.testing.assert_array_equal(rows[5], factor[5])
 
 
@@ -90,7 +91,7 @@ def test_a_row_with_one_entry_observed_is_fitted_at_that_entry(dtype):
     mask[5] = False
     mask[5, 7] = True
     cross[5] = 3.0 * other[7]
-    rows, _ = kernels.hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=200)
+    rows, _ = hals_passes(factor, ListedObserved(mask).left_gram(other), cross, max_passes=200)
     assert rows[5] @ other[7] == pytest.approx(3.0, rel=1e-3 if dtype == np.float32 else 1e-9)
     assert rows[5].max() < 1e3
 
@@ -100,16 +101,16 @@ def test_the_quadratic_form_sums_over_all_rows(share):
     mask, other, factor, _ = masked(share)
     grams = written_out(mask, other)
     expected = float(np.einsum("ia,iab,ib->", factor, grams, factor))
-    assert kernels.quadratic_form(factor, ListedObserved(mask).left_gram(other)) == pytest.approx(expected)
-    assert kernels.quadratic_form(factor, kernels.DenseGrams(grams)) == pytest.approx(expected)
+    assert quadratic_form(factor, ListedObserved(mask).left_gram(other)) == pytest.approx(expected)
+    assert quadratic_form(factor, DenseGrams(grams)) == pytest.approx(expected)
     ridged = ListedObserved(mask).left_gram(other).plus_ridge(0.5)
-    assert kernels.quadratic_form(factor, ridged) == pytest.approx(expected + 0.5 * (factor**2).sum())
+    assert quadratic_form(factor, ridged) == pytest.approx(expected + 0.5 * (factor**2).sum())
 
 
 def test_the_quadratic_form_of_a_shared_matrix_is_summed_in_float64(xp):
     _, other, factor, _ = masked(1.0, dtype=np.float32)
     gram = other.T @ other
-    value = kernels.quadratic_form(xp.asarray(factor), kernels.SharedGram(xp.asarray(gram)))
+    value = quadratic_form(xp.asarray(factor), SharedGram(xp.asarray(gram)))
     expected = float(np.einsum("ia,ab,ib->", *(a.astype(float) for a in (factor, gram, factor))))
     assert isinstance(value, float)
     assert value == pytest.approx(expected, rel=1e-6)
@@ -121,5 +122,5 @@ def test_one_and_two_threads_give_the_same_bytes():
     for n_jobs in (1, 2):
         with threads(n_jobs):
             gram = ListedObserved(mask).left_gram(other)
-            results.append(kernels.hals_passes(factor, gram, cross, max_passes=3)[0].tobytes())
+            results.append(hals_passes(factor, gram, cross, max_passes=3)[0].tobytes())
     assert results[0] == results[1]

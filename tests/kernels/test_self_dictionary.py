@@ -10,9 +10,9 @@ from tests.references.holders import TORCH, bring
 from nonneg._threads import threads
 from nonneg.kernels import column_residuals as residuals
 from nonneg.kernels import self_dictionary
-from nonneg.kernels.portable import column_residuals as portable_residuals
-from nonneg.kernels.portable import self_dictionary as portable
+from nonneg.kernels.column_residuals import array_api as portable_residuals
 from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope, best_atoms, dictionary_of, near_tie
+from nonneg.kernels.self_dictionary import array_api as portable
 from nonneg.kernels.sparse_columns import columns_of, no_entries
 
 FORMS = ["dense", "fortran", "csr", "strict", TORCH]

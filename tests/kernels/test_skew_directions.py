@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nonneg.kernels.skew_directions import serves, skew_direction
-from nonneg.orthogonal import newton_direction, skew_part
-from nonneg.orthogonal.group import norm_bound
-from nonneg.orthogonal.quasi_newton import symmetric_curvature
+from nonneg.transforms.rotations import newton_direction, skew_part
+from nonneg.transforms.rotations.group import norm_bound
+from nonneg.transforms.rotations.quasi_newton import symmetric_curvature
 
 
 @pytest.mark.parametrize("m", [24, 37])

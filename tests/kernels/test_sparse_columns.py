@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nonneg.kernels import sparse_columns as lists
-from nonneg.kernels.compiled import sparse_columns as compiled
-from nonneg.kernels.portable import sparse_columns as portable
+from nonneg.kernels.sparse_columns import array_api as portable
+from nonneg.kernels.sparse_columns import numba as compiled
 
 
 def random_matrix(rng, n, share=0.2):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import kernels
 from nonneg._threads import threads
+from nonneg.kernels.sparse_products import sampled_product, sparse_times
 
 
 def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int32, seed=0):
@@ -23,7 +23,7 @@ def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int3
 def test_the_product_is_that_of_scipy(k, dtype, index):
     csr = sparse(dtype=dtype, index=index)
     right = np.random.default_rng(1).random((21, k)).astype(dtype)
-    product = kernels.sparse_times(csr.indptr, csr.indices, csr.data, right)
+    product = sparse_times(csr.indptr, csr.indices, csr.data, right)
     assert product.dtype == dtype
     np.testing.assert_allclose(product, csr @ right, rtol=1e-5 if dtype == np.float32 else 1e-13)
 
@@ -33,7 +33,7 @@ def test_sampled_entries_are_those_of_the_whole_product(index):
     csr = sparse(index=index)
     rng = np.random.default_rng(2)
     left, right = rng.random((30, 6)), rng.random((21, 6))
-    values = kernels.sampled_product(csr.indptr, csr.indices, left, right)
+    values = sampled_product(csr.indptr, csr.indices, left, right)
     rows, columns = csr.tocoo().coords
     np.testing.assert_allclose(values, (left @ right.T)[rows, columns], rtol=1e-13)
 
@@ -43,10 +43,10 @@ def test_arrays_in_fortran_order_and_slices_are_read_right():
     rng = np.random.default_rng(3)
     wide = rng.random((21, 9))
     for right in (np.asfortranarray(wide), wide[:, ::2]):
-        product = kernels.sparse_times(csr.indptr, csr.indices, csr.data, right)
+        product = sparse_times(csr.indptr, csr.indices, csr.data, right)
         np.testing.assert_allclose(product, csr @ right, rtol=1e-13)
     left = np.asfortranarray(rng.random((30, 9)))
-    values = kernels.sampled_product(csr.indptr, csr.indices, left, np.asfortranarray(wide))
+    values = sampled_product(csr.indptr, csr.indices, left, np.asfortranarray(wide))
     rows, columns = csr.tocoo().coords
     np.testing.assert_allclose(values, (left @ wide.T)[rows, columns], rtol=1e-13)
 
@@ -54,16 +54,16 @@ def test_arrays_in_fortran_order_and_slices_are_read_right():
 def test_empty_rows_give_zeros_and_an_empty_matrix_gives_nothing():
     csr = sp.csr_array((5, 3))
     right = np.ones((3, 2))
-    product = kernels.sparse_times(csr.indptr, csr.indices, csr.data, right)
+    product = sparse_times(csr.indptr, csr.indices, csr.data, right)
     np.testing.assert_array_equal(product, np.zeros((5, 2)))
-    assert kernels.sampled_product(csr.indptr, csr.indices, np.ones((5, 2)), right).shape == (0,)
+    assert sampled_product(csr.indptr, csr.indices, np.ones((5, 2)), right).shape == (0,)
 
 
 def test_rows_of_every_length_modulo_the_unrolling_are_right():
     dense = np.tril(np.arange(1.0, 101.0).reshape(10, 10))
     csr = sp.csr_array(dense)
     right = np.random.default_rng(4).random((10, 3))
-    product = kernels.sparse_times(csr.indptr, csr.indices, csr.data, right)
+    product = sparse_times(csr.indptr, csr.indices, csr.data, right)
     np.testing.assert_allclose(product, dense @ right, rtol=1e-14)
 
 
@@ -73,7 +73,7 @@ def test_one_and_two_threads_give_the_same_bytes():
     results = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            product = kernels.sparse_times(csr.indptr, csr.indices, csr.data, right)
-            sampled = kernels.sampled_product(csr.indptr, csr.indices, left, right)
+            product = sparse_times(csr.indptr, csr.indices, csr.data, right)
+            sampled = sampled_product(csr.indptr, csr.indices, left, right)
             results.append(product.tobytes() + sampled.tobytes())
     assert results[0] == results[1]

@@ -7,7 +7,7 @@ import pytest
 from tests.kernels.test_sparse_columns import random_matrix
 
 from nonneg.kernels import sparse_columns as host
-from nonneg.kernels import tensor_columns as placed
+from nonneg.kernels.sparse_columns import torch as placed
 
 pytestmark = pytest.mark.torch
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.kernels.test_self_dictionary import nothing, slope_of
 
-from nonneg.kernels.portable.self_dictionary import centre_and_radius
 from nonneg.kernels.self_dictionary import Dictionary, best_atoms, dictionary_of
-from nonneg.kernels.tensor_scan import TensorScan, best_atoms_of_host
-from nonneg.kernels.tensor_slope import TensorSlope
+from nonneg.kernels.self_dictionary.array_api import centre_and_radius
+from nonneg.kernels.self_dictionary.torch_scan import TensorScan, best_atoms_of_host
+from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
 
 pytestmark = pytest.mark.torch
 

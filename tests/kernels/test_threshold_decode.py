@@ -7,7 +7,7 @@ import pytest
 
 from nonneg import _threads
 from nonneg.kernels import threshold_decode as kernel
-from nonneg.kernels.portable.threshold_decode import decode_block, decoded
+from nonneg.kernels.threshold_decode.array_api import decode_block, decoded
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels import triton_rotations
-from nonneg.orthogonal.group import random_orthogonal
-from nonneg.orthogonal.quasi_newton import rotation_step
+from nonneg.kernels.rotations import triton as triton_rotations
 from nonneg.transforms import frame_covariances
+from nonneg.transforms.fused_line_search import searches_whole
 from nonneg.transforms.objective import DiagonalityObjective, DivergenceObjective, FitObjective
-from nonneg.transforms.whole_search import searches_whole
+from nonneg.transforms.rotations.group import random_orthogonal
+from nonneg.transforms.rotations.quasi_newton import rotation_step
 
 
 def test_it_is_for_tensors_on_a_gpu_alone(rng):

@@ -8,11 +8,11 @@ from tests.kernels.test_self_dictionary import nothing, slope_of
 
 from nonneg import select_anchors
 from nonneg.datasets import separable_dirichlet
-from nonneg.kernels import triton_scan
-from nonneg.kernels.portable import self_dictionary as portable
+from nonneg.kernels.self_dictionary import array_api as portable
 from nonneg.kernels.self_dictionary import best_atoms, dictionary_of, fused_at
-from nonneg.kernels.tensor_scan import TensorScan, best_atoms_of_host
-from nonneg.kernels.tensor_slope import TensorSlope
+from nonneg.kernels.self_dictionary import triton as triton_scan
+from nonneg.kernels.self_dictionary.torch_scan import TensorScan, best_atoms_of_host
+from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels import triton_transforms
+from nonneg.kernels.transforms import triton as triton_transforms
 from nonneg.transforms.factor_updates import update_factors
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tests.references.least_squares import coordinate_passes, kkt_violation, nonnegative_rows, row_objective
 
-from nonneg import kernels
 from nonneg.data.observed import ArrayObserved, ListedObserved
-from nonneg.leastsquares import CoordinatePasses, ExactRows, nonnegative_least_squares
+from nonneg.kernels.block_pivoting import block_pivoting
+from nonneg.kernels.grams import DenseGrams, SharedGram
+from nonneg.leastsquares import CoordinatePasses, ExactRows, nonnegative, nonnegative_least_squares
 
 
 def design(k=5, n_rows=25, n_features=12, seed=0):
@@ -18,7 +19,7 @@ def design(k=5, n_rows=25, n_features=12, seed=0):
 
 
 def products(xp, A, X):
-    return kernels.SharedGram(xp.asarray(A.T @ A)), xp.asarray(X @ A)
+    return SharedGram(xp.asarray(A.T @ A)), xp.asarray(X @ A)
 
 
 def test_the_minimisers_are_those_of_scipy_from_any_start(xp):
@@ -53,7 +54,7 @@ def test_only_the_flagged_rows_are_replaced(monkeypatch):
     A, X = design()
     gram, cross = products(np, A, X)
     expected = nonnegative_least_squares(gram, cross)
-    exact = kernels.block_pivoting
+    exact = block_pivoting
 
     def forgetful(*args, **options):
         rows, flags = exact(*args, **options)
@@ -62,7 +63,7 @@ def test_only_the_flagged_rows_are_replaced(monkeypatch):
         rows[[2, 7, 24]] = 1.0
         return rows, flags
 
-    monkeypatch.setattr(kernels, "block_pivoting", forgetful)
+    monkeypatch.setattr(nonnegative, "block_pivoting", forgetful)
     np.testing.assert_allclose(nonnegative_least_squares(gram, cross), expected, rtol=1e-7, atol=1e-9)
 
 
@@ -94,7 +95,7 @@ def test_held_components_stay_and_the_others_are_exact(xp, free, own):
     factor = np.random.default_rng(2).random((25, 5))
     gram, cross = products(xp, A, X)
     if own:
-        gram = kernels.DenseGrams(xp.asarray(np.repeat((A.T @ A)[None], 25, axis=0)))
+        gram = DenseGrams(xp.asarray(np.repeat((A.T @ A)[None], 25, axis=0)))
     found, violation = ExactRows(free)(xp.asarray(factor), gram, cross)
     found = np.asarray(found)
     moving = list(range(5)) if free is None else list(free)
@@ -122,5 +123,5 @@ def test_coordinate_passes_are_those_of_the_kernel():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_stay_in_their_dtype(dtype):
     A, X = (array.astype(dtype) for array in design())
-    found = nonnegative_least_squares(kernels.SharedGram(A.T @ A), X @ A)
+    found = nonnegative_least_squares(SharedGram(A.T @ A), X @ A)
     assert found.dtype == dtype

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nonneg.experiments.exhibits import Verdict
-from nonneg.experiments.experiment import flat_records
-from nonneg.experiments.registry import find_experiment
+from reproduction.exhibits import Verdict
+from reproduction.experiment import flat_records
+from reproduction.registry import find_experiment
 
 
 def quick_records(name: str) -> list[dict]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.datasets.store import is_available
-from nonneg.experiments.cr1.clustering_methods import (
+from reproduction.cr1.clustering_methods import (
     METHODS,
     clustering_trials,
     k_means_labels,
     run_clusterings,
     spherical_labels,
 )
-from nonneg.experiments.cr1.four_starts import Samples
-from nonneg.experiments.cr1.real_sets import QUICK, load_set
-from nonneg.experiments.exhibits import Measured, Table
-from nonneg.experiments.printed import printed_numbers
-from nonneg.experiments.registry import find_experiment
+from reproduction.cr1.four_starts import Samples
+from reproduction.cr1.real_sets import QUICK, load_set
+from reproduction.exhibits import Measured, Table
+from reproduction.printed import printed_numbers
+from reproduction.registry import find_experiment
+from tests.papers.quick_runs import exhibits, quick_records, verdicts
+
+from nonneg.datasets.store import is_available
 from nonneg.metrics.clustering import purity
 
 PRINTED = printed_numbers("cr1_nmf")["table_7_clustering_tr11"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from nonneg.experiments.cr1.cone_draws import FULL, draw_cones, n_mixed_clusters
+from reproduction.cr1.cone_draws import FULL, draw_cones, n_mixed_clusters
 
 
 def test_a_draw_depends_on_its_number_and_angle_alone():

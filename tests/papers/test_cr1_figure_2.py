@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.exhibits import Figure
+from reproduction.grouping import grouped
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Figure
-from nonneg.experiments.grouping import grouped
 
 NAME = "cr1/figure-2"
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.grouping import grouped
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.grouping import grouped
 
 NAME = "cr1/figure-3"
 

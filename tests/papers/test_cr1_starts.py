@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.cr1.figure_6 import packed, unpacked
+from reproduction.cr1.four_starts import STARTS
+from reproduction.cr1.start_times import TIMED_STARTS, shift
+from reproduction.cr1.table_5 import first_time
+from reproduction.exhibits import Figure, Pictures, Table
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.cr1.figure_6 import packed, unpacked
-from nonneg.experiments.cr1.four_starts import STARTS
-from nonneg.experiments.cr1.start_times import TIMED_STARTS, shift
-from nonneg.experiments.cr1.table_5 import first_time
-from nonneg.experiments.exhibits import Figure, Pictures, Table
 
 
 def test_every_start_is_timed_and_the_ratios_are_those_of_the_means():

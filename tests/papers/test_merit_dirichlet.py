@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.experiment import flat_records
+from reproduction.merit.anchor_trials import draw_points, run, search, settings_by_draws
+from reproduction.merit.figure_5 import FACTORS, SMOOTHINGS, SNRS
+from reproduction.merit.rates import success_rates
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, verdicts
-
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.experiment import flat_records
-from nonneg.experiments.merit.anchor_trials import draw_points, run, search, settings_by_draws
-from nonneg.experiments.merit.figure_5 import FACTORS, SMOOTHINGS, SNRS
-from nonneg.experiments.merit.rates import success_rates
-from nonneg.experiments.registry import find_experiment
 
 TABLE_1, FIGURE_4A, FIGURE_5 = "merit/table-1", "merit/figure-4a", "merit/figure-5"
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.experiment import Workspace, flat_records
+from reproduction.merit import figure_4b, million
+from reproduction.merit.million_exhibits import lowest_ratio
+from reproduction.merit.peak_memory import can_measure, measured_peak
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, verdicts
 
 from nonneg.exceptions import NonnegError, UnsupportedError
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.experiment import Workspace, flat_records
-from nonneg.experiments.merit import figure_4b, million
-from nonneg.experiments.merit.million_exhibits import lowest_ratio
-from nonneg.experiments.merit.peak_memory import can_measure, measured_peak
-from nonneg.experiments.registry import find_experiment
 
 FIGURE_4B, MILLION = "merit/figure-4b", "merit/million"
 needs_proc = pytest.mark.skipif(not can_measure(), reason="memory is read from /proc")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.merit.rates import success_rates
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.merit.rates import success_rates
-from nonneg.experiments.registry import find_experiment
 
 FIGURE_2, FIGURE_3 = "merit/figure-2", "merit/figure-3"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Measured, Paragraph, Table
+from reproduction.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, printed_row
+from reproduction.merit.peak_memory import can_measure
+from reproduction.merit.table_4 import N_SEEDS
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Measured, Paragraph, Table
-from nonneg.experiments.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, printed_row
-from nonneg.experiments.merit.peak_memory import can_measure
-from nonneg.experiments.merit.table_4 import N_SEEDS
 
 
 def test_table_3_counts_the_nodes_of_a_generated_network():

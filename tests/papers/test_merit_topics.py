@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.merit import figure_6, table_2, topics_recommendation
+from reproduction.merit.peak_memory import can_measure
+from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
+from reproduction.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
 
 from nonneg.datasets.store import is_available
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.merit import figure_6, table_2, topics_recommendation
-from nonneg.experiments.merit.peak_memory import can_measure
-from nonneg.experiments.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
-from nonneg.experiments.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
-from nonneg.experiments.registry import find_experiment
 
 PINNED = {"similarity": 1, "coherence": -479.443, "n_words": 3742}
 TABLE_2, FIGURE_6, STUDY = "merit/table-2", "merit/figure-6", "merit/topics-recommendation"

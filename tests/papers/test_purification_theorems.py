@@ -7,14 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from reproduction.exhibits import Figure, Table
+from reproduction.experiment import flat_records
+from reproduction.grouping import grouped
+from reproduction.purification.designs import all_patterns, orthogonal_array
+from reproduction.purification.planted_exhibits import geometric_rate, power_of
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Figure, Table
-from nonneg.experiments.experiment import flat_records
-from nonneg.experiments.grouping import grouped
-from nonneg.experiments.purification.designs import all_patterns, orthogonal_array
-from nonneg.experiments.purification.planted_exhibits import geometric_rate, power_of
-from nonneg.experiments.registry import find_experiment
 
 PLANTED = (
     "rate", "floor", "adversarial-noise", "unbiased-noise", "weights", "sparsity", "relu", "balancing",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.exhibits import Pictures, Table
+from reproduction.experiment import flat_records
+from reproduction.purification.against_nmf import scores
+from reproduction.purification.digits import overlaid_features
+from reproduction.purification.signatures import evened, process_types
+from reproduction.purification.swimmer import known_parts
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
 
 from nonneg.datasets.store import is_available
-from nonneg.experiments.exhibits import Pictures, Table
-from nonneg.experiments.experiment import flat_records
-from nonneg.experiments.purification.against_nmf import scores
-from nonneg.experiments.purification.digits import overlaid_features
-from nonneg.experiments.purification.signatures import evened, process_types
-from nonneg.experiments.purification.swimmer import known_parts
-from nonneg.experiments.registry import find_experiment
 
 needs_swimmer = pytest.mark.skipif(
     not is_available("swimmer"), reason="the swimmers are not in the data home"

@@ -7,13 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.exhibits import Table
+from reproduction.registry import find_experiment
+from reproduction.tlnmf.both_methods import drawn_frames, gcm_model, parameters
+from reproduction.tlnmf.figure_3 import TARGETS, captures
+from reproduction.tlnmf.figure_4 import arrival
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Table
-from nonneg.experiments.registry import find_experiment
-from nonneg.experiments.tlnmf.both_methods import drawn_frames, gcm_model, parameters
-from nonneg.experiments.tlnmf.figure_3 import TARGETS, captures
-from nonneg.experiments.tlnmf.figure_4 import arrival
 
 
 @pytest.fixture(scope="module")

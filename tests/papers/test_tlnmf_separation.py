@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.exhibits import Table
 from tests.papers.quick_runs import exhibits, quick_records, verdicts
-
-from nonneg.experiments.exhibits import Table
 
 NAME = "tlnmf/separation"
 

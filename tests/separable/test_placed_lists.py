@@ -9,11 +9,11 @@ from nonneg import select_anchors
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.iteration import StopReason
-from nonneg.kernels.portable.self_dictionary import centre_and_radius
 from nonneg.kernels.self_dictionary import Dictionary, dictionary_of
+from nonneg.kernels.self_dictionary.array_api import centre_and_radius
 from nonneg.kernels.sparse_columns import no_entries
-from nonneg.separable.frank_wolfe_steps import advance, open_loop
-from nonneg.separable.self_dictionary import SelfDictionary
+from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
+from nonneg.separable.merit.self_dictionary import SelfDictionary
 
 pytestmark = pytest.mark.torch
 
@@ -27,8 +27,8 @@ def as_on_a_gpu(torch, monkeypatch):
             return dictionary_of(points)
         return Dictionary(points, *centre_and_radius(points))
 
-    monkeypatch.setattr("nonneg.separable.self_dictionary.dictionary_of", made)
-    monkeypatch.setattr("nonneg.separable.merit.fused_at", torch.is_tensor)
+    monkeypatch.setattr("nonneg.separable.merit.self_dictionary.dictionary_of", made)
+    monkeypatch.setattr("nonneg.separable.merit.algorithm.fused_at", torch.is_tensor)
     return torch.tensor
 
 
@@ -62,7 +62,7 @@ def test_every_iterate_is_that_of_the_host(lam, mu, data, as_on_a_gpu):
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
-    monkeypatch.setattr("nonneg.separable.frank_wolfe_steps.REFRESH", 8)
+    monkeypatch.setattr("nonneg.separable.merit.frank_wolfe_steps.REFRESH", 8)
     # Not from anchors: their own residuals would be zero but for roundings, which decide what is chosen.
     init = select_anchors(data.X, 6, max_iter=6).coefficients
     options = {"init": init if warm else None, "max_iter": 20, "anchor_window": 40, "recovery": True}

@@ -11,10 +11,10 @@ from nonneg.data import as_data_matrix
 from nonneg.iteration import Checkpoint
 from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.kl_coordinate_descent import kl_coordinate_descent
-from nonneg.solvers.majorization_equalization import majorization_equalization
-from nonneg.solvers.multiplicative import multiplicative
-from nonneg.solvers.scaled_newton import scaled_newton
+from nonneg.solvers.kl_cd import kl_coordinate_descent
+from nonneg.solvers.me import majorization_equalization
+from nonneg.solvers.mu import multiplicative
+from nonneg.solvers.newton import scaled_newton
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 NONE = Penalties()

@@ -13,7 +13,7 @@ from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorization import scaled_penalties
+from nonneg.solvers.factorize import scaled_penalties
 
 NONE = Penalties()
 LOSSES = [2.0, 1.0, 1.5, 0.0]

@@ -13,8 +13,8 @@ from nonneg import TransformNMF, joint_diagonalize, learn_transform
 from nonneg.data.spectral import to_numpy
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
 
 Y = composite_frames(5, 20, 6, 2)
 

@@ -10,13 +10,13 @@ import pytest
 from tests.transforms.cases import CASES, checked_case, paper_objective
 
 from nonneg import learn_transform
-from nonneg.orthogonal import newton_direction, skew_part
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.factor_updates import update_factors
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.objective import DiagonalityObjective, FitObjective
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
+from nonneg.transforms.rotations import newton_direction, skew_part
 
 
 def first(case: Any) -> Any:

@@ -9,12 +9,12 @@ from scipy.linalg import expm
 from nonneg._threads import threads
 from nonneg.datasets import gaussian_composite
 from nonneg.kernels import transforms as kernels
-from nonneg.kernels.compiled.rotations import exponential
+from nonneg.kernels.rotations.numba import exponential
 from nonneg.transforms.advance import PORTABLE, advancer
 from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.covariances import frame_covariances
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
 from nonneg.transforms.state import joined
 from nonneg.transforms.two_stage import FactorState
 

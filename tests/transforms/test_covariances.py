@@ -16,8 +16,8 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.orthogonal import random_orthogonal
 from nonneg.transforms import covariances_of, frame_covariances
+from nonneg.transforms.rotations import random_orthogonal
 
 
 def sinusoids(n_realizations: int) -> np.ndarray:

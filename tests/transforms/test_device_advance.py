@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from nonneg.datasets import gaussian_composite
-from nonneg.descent import line_search
 from nonneg.transforms import device_advance
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.device_advance import DeviceAdvance
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
+from nonneg.transforms.rotations import line_search
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -18,11 +18,11 @@ from nonneg.exceptions import (
     UnsupportedError,
 )
 from nonneg.iteration import StopReason
-from nonneg.orthogonal import orthogonality_error
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.covariances import frame_covariances
+from nonneg.transforms.initialization import dct_matrix, first_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import dct_matrix, first_state
+from nonneg.transforms.rotations import orthogonality_error
 from nonneg.transforms.state import RENEWAL, renewed
 
 Y = composite_frames(4, 30, 7, 3)

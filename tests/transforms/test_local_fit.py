@@ -7,12 +7,12 @@ import pytest
 from tests.transforms.test_working import notes
 
 from nonneg.kernels import frame_rows
-from nonneg.orthogonal import closest_orthogonal
 from nonneg.transforms import frame_covariances, local_fit
 from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.objective import DivergenceObjective, FitObjective
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
+from nonneg.transforms.rotations import closest_orthogonal
 from nonneg.transforms.working import working_frames, working_state
 
 # Data of any scale stay in the range of single precision.

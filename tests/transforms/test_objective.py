@@ -10,13 +10,13 @@ from tests.transforms.cases import composite_frames
 
 from nonneg.data import as_data_matrix
 from nonneg.losses.penalties import Penalties
-from nonneg.orthogonal import exponential, skew_part
-from nonneg.solvers.majorization_equalization import majorization_equalization
+from nonneg.solvers.me import majorization_equalization
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.factor_updates import update_factors
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
 from nonneg.transforms.objective import DiagonalityObjective, DivergenceObjective, FitObjective
-from nonneg.transforms.starts import first_state
+from nonneg.transforms.rotations import exponential, skew_part
 from nonneg.transforms.working import WorkingFrames, working_frames, working_state
 
 EPS0 = 1e-3

@@ -8,9 +8,9 @@ import pytest
 from nonneg.kernels import frame_rows
 from nonneg.transforms import frame_covariances, row_products
 from nonneg.transforms.advance import PORTABLE
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.objective import DiagonalityObjective
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import WorkingFrames, working_frames, working_state
 
 

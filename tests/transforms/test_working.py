@@ -10,13 +10,13 @@ import pytest
 
 from nonneg import learn_transform
 from nonneg.kernels import frame_rows
-from nonneg.orthogonal import orthogonality_error
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.factor_updates import update_factors
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
 from nonneg.transforms.options import method_options
-from nonneg.transforms.starts import first_state
+from nonneg.transforms.rotations import orthogonality_error
 from nonneg.transforms.working import WorkingFrames, whole_transform, working_frames, working_state
 
 

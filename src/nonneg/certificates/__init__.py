@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.certificates.error_bound import svd_floor_statement
 from nonneg.certificates.stationarity import (
     frobenius_stationarity,
     gram_residual,
     ratio_residual,
     stationarity_statement,
 )
+from nonneg.certificates.svd_lower_bound import svd_floor_statement
 
 __all__ = [
     "Certificate",

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from nonneg._typing import FloatArray
 from nonneg.cli.result_files import MODEL, NAMES, REPORT, RESULT, versions, write_answer, write_names
-from nonneg.data.files import Table
+from nonneg.io import Table
 from nonneg.report.anchor_page import build_anchor_page
 from nonneg.report.folder import replaced_folder
 from nonneg.report.quality import observed_relative_error

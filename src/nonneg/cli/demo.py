@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg._optional import import_optional
     from nonneg.cli.fit import add_floor, fit_model
     from nonneg.cli.results import FittedModel, write_results
-    from nonneg.data.files import Table
+    from nonneg.io import Table
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
     from nonneg.report.quality import observed_relative_error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nonneg.cli import arguments, terminal
 
 if TYPE_CHECKING:
-    from nonneg.data.files import Table
+    from nonneg.io import Table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +159,7 @@ def add_floor(model: Any, X: Any) -> None:
 
 def read_input(options: argparse.Namespace) -> Table:
     """Read the file as the options say."""
-    from nonneg.data.files import read_table
+    from nonneg.io import read_table
 
     started = time.perf_counter()
     table = read_table(

@@ -11,7 +11,7 @@ from typing import Any
 from scipy import sparse
 
 from nonneg.cli.result_files import REPORT, RESULT, versions, write_answer
-from nonneg.data.files import Table
+from nonneg.io import Table
 from nonneg.report.folder import replaced_folder
 from nonneg.report.rank_page import HEADINGS, build_rank_page, rank_figure, rank_rows
 from nonneg.report.records import plain

@@ -1,143 +1,45 @@
-"""`nonneg reproduce`: repeat experiments of the papers."""
+"""`nonneg reproduce`: repeat experiments of the papers, from a clone of the repository."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from nonneg.cli import INTERRUPTED, arguments, terminal
-from nonneg.exceptions import UnsupportedError
-from nonneg.experiments.registry import TITLES, find_experiment
-
-if TYPE_CHECKING:
-    from nonneg.experiments.experiment import Experiment
-
-ALL = "all"
-OUTPUT = Path("reproduced")
-QUICK_OUTPUT = OUTPUT / "quick"
+import nonneg
+from nonneg.cli import terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "experiment",
-        nargs="?",
-        metavar="ID",
-        help=f"which one, such as cr1/table-1, or {ALL!r} (default: list them)",
-    )
-    parser.add_argument("--quick", action="store_true", help="a small setting that takes seconds")
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help=f"folder for the results (default: ./{OUTPUT}, with --quick ./{QUICK_OUTPUT})",
-    )
-    parser.add_argument(
-        "--trials",
-        type=arguments.whole_number,
-        metavar="N",
-        help="run at most so many trials now; those that are done are kept and the same command goes on",
-    )
-    parser.add_argument(
-        "--minutes",
-        type=arguments.positive_number,
-        metavar="N",
-        help="begin no trial after so many minutes; the same command goes on later",
-    )
-    parser.add_argument(
-        "--processes",
-        type=arguments.whole_number,
-        metavar="N",
-        default=1,
-        help="run so many trials at once, each in a process with one thread (not where times are measured)",
-    )
-    parser.add_argument(
-        "--device",
-        metavar="NAME",
-        help="where the points lie, as PyTorch names it, such as cuda (default: NumPy)",
-    )
-    parser.add_argument(
-        "--only-summarize", action="store_true", help="run nothing; write the pages anew from the records"
-    )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    """Declare the options of the experiments where there is a clone."""
+    command = _command()
+    if command is not None:
+        command.add_arguments(parser)
+    else:
+        parser.add_argument(
+            "arguments", nargs=argparse.REMAINDER, help="available in a clone of the repository"
+        )
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the experiments, or run one or all of them."""
-    if options.experiment is None:
-        width = max(map(len, TITLES), default=0)
-        for name, title in TITLES.items():
-            terminal.say(f"{name.ljust(width)}  {title}")
-        return 0
-    from nonneg.cli.experiment_page import write_page
-    from nonneg.cli.experiment_trials import read_trials, run_trials
-    from nonneg.experiments.device import use_device
-    from nonneg.report.folder import check_output_folder
-
-    out = options.out or (QUICK_OUTPUT if options.quick else OUTPUT)
-    chosen = _chosen(options.experiment, options.quick, options.only_summarize)
-    _check_options(options, chosen)
-    check_output_folder(out)
-    for experiment in chosen:
-        folder = out / experiment.name
-        whole = True
-        if not options.only_summarize:
-            with terminal.warnings_as_notes(), use_device(options.device):
-                whole = run_trials(
-                    experiment,
-                    folder,
-                    quick=options.quick,
-                    limit=options.trials,
-                    minutes=options.minutes,
-                    n_processes=options.processes if experiment.side_by_side else 1,
-                    quiet=options.quiet,
-                )
-        lines = read_trials(experiment, folder, quick=options.quick)
-        if lines:
-            write_page(experiment, folder, lines, quick=options.quick)
-            terminal.say(str(folder / "index.md"))
-        else:
-            terminal.note(f"{experiment.name}: there are no records of finished trials in {folder}")
-        if not whole:
-            return INTERRUPTED
+    """Run the experiments of the clone, or say how to get one."""
+    command = _command()
+    if command is not None:
+        return int(command.run(options))
+    terminal.say(
+        "The experiments of the papers are in the repository, not in the installed package. "
+        "In a clone of it, run: nonneg reproduce"
+    )
     return 0
 
 
-def _check_options(options: argparse.Namespace, chosen: list[Experiment]) -> None:
-    """Refuse what the one experiment cannot do; of all, each takes what it can."""
-    if options.experiment == ALL or options.only_summarize:
-        return
-    (experiment,) = chosen
-    if options.processes > 1 and not experiment.side_by_side:
-        raise UnsupportedError(
-            f"{experiment.name} measures times or rests on earlier trials: its trials run one after another. "
-            "Leave out --processes."
-        )
-    if options.device is not None and not experiment.on_devices:
-        raise UnsupportedError(f"{experiment.name} does not choose where its points lie. Leave out --device.")
-
-
-def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
-    """Return the experiments to run; what they need is there."""
-    if name != ALL:
-        experiment = find_experiment(name)
-        if not only_summarize:
-            experiment.check_machine(quick)
-        return [experiment]
-    chosen = []
-    for experiment in map(find_experiment, TITLES):
-        missing = [] if only_summarize else experiment.missing_data_sets(quick)
-        if missing:
-            terminal.note(
-                f"{experiment.name} is left out: its data sets {', '.join(missing)} are not in the data "
-                "home that NONNEG_DATA names"
-            )
-            continue
-        lacking = None if only_summarize or experiment.lacks is None else experiment.lacks(quick)
-        if lacking:
-            terminal.note(f"{experiment.name} is left out: {lacking}")
-        else:
-            chosen.append(experiment)
-    return chosen
+def _command() -> Any:
+    """Return the module behind the command, from the clone one is in or the one nonneg is installed from."""
+    for root in (Path.cwd(), Path(nonneg.__file__).parents[2]):
+        if (root / "reproduction" / "command.py").is_file() and (root / "pyproject.toml").is_file():
+            if str(root) not in sys.path:
+                sys.path.insert(0, str(root))
+            return importlib.import_module("reproduction.command")
+    return None

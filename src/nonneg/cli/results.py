@@ -23,8 +23,8 @@ from nonneg.cli.result_files import (
     write_factor,
     write_names,
 )
-from nonneg.data.files import Table, read_table
 from nonneg.exceptions import FileFormatError
+from nonneg.io import Table, read_table
 from nonneg.report.folder import replaced_folder
 from nonneg.report.page import Fit, build_page
 from nonneg.report.quality import observed_relative_error

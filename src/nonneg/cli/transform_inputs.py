@@ -10,8 +10,8 @@ from typing import Any
 
 import nonneg
 from nonneg.cli.result_files import MODEL, NAMES
-from nonneg.data.files import Table
 from nonneg.exceptions import FileFormatError, ShapeError, UnsupportedError
+from nonneg.io import Table
 from nonneg.report.records import read_record
 
 _N_SHOWN = 5

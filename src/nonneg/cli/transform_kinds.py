@@ -135,7 +135,7 @@ def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 
 def _compare_bands(given: Any, known: Any) -> None:
-    from nonneg.data.files.wavelengths import in_nanometres
+    from nonneg.io.wavelengths import in_nanometres
 
     places = in_nanometres(known)
     apart = float(np.abs(in_nanometres(given) - places).max())

@@ -14,7 +14,7 @@ from nonneg.applications.hyperspectral import LibraryMatch, rgb_preview, write_m
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
 from nonneg.cli.unmix_scenes import Scene
-from nonneg.data.files.wavelengths import in_nanometres
+from nonneg.io.wavelengths import in_nanometres
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import plain
 from nonneg.report.scene_page import ScenePictures, build_scene_page

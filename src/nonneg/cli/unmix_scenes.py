@@ -12,8 +12,8 @@ import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
 from nonneg.applications.hyperspectral.library import known_spectra
-from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
+from nonneg.io.wavelengths import in_nanometres
 
 RANGES = {"samson": (401.0, 889.0)}
 """Where the first and the last band of a real scene lie, in nanometres, as its publishers say."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from nonneg._typing import Array, LeftArray, Namespace
 from nonneg.data.observed import Observed
-from nonneg.kernels import Gram, SharedGram
+from nonneg.kernels.grams import Gram, SharedGram
 
 RowFunction: TypeAlias = Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import Array
-from nonneg.kernels import DenseGrams, Gram, ListedGrams
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg import kernels
 from nonneg._typing import Array, LeftArray
 from nonneg.data.matrix import LocalMatrix, exact_sum
 from nonneg.data.observed import Observed
+from nonneg.kernels.sparse_products import sparse_times
 
 
 class SparseMatrix(LocalMatrix):
@@ -35,12 +35,12 @@ class SparseMatrix(LocalMatrix):
 
     def times(self, right: Array) -> LeftArray:
         """Return X right."""
-        return kernels.sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
+        return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
 
     def transposed_times(self, left: LeftArray) -> Array:
         """Return X' diag(weights) left."""
         turned = self.transposed
-        return kernels.sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))
+        return sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))
 
     def _entry_weights(self) -> Array:
         return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._typing import Array, LeftArray
-from nonneg.certificates.error_bound import settled_error
+from nonneg.certificates.svd_lower_bound import settled_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
 from nonneg.data.checks import checked_data, refuse_unread_forms
 from nonneg.data.spectral import to_numpy

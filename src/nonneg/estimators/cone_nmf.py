@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.error_bound import relative_frobenius_error, svd_floor_statement
+from nonneg.certificates.svd_lower_bound import relative_frobenius_error, svd_floor_statement
+from nonneg.cones.clustering import SEEDINGS
+from nonneg.cones.encoding import coefficients_of, cones_of, unit_rows
+from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import input_data, placed
-from nonneg.estimators.cone_encoding import coefficients_of, cones_of, unit_rows
 from nonneg.estimators.cone_online import OnlineConeEstimator, memory_of_a_fit
-from nonneg.initializers.cone_clustering import SEEDINGS
-from nonneg.initializers.cone_rank_one import ConeResult, cone_rank_one
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import estimate_rank
-from nonneg.solvers.certify import certify
+from nonneg.solvers.certificate import certify
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 

@@ -11,16 +11,16 @@ from sklearn.base import _fit_context
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.cone_stream import stream_statements
+from nonneg.cones.encoding import cones_of, sums_by_cone
+from nonneg.cones.geometry import angles_between
+from nonneg.cones.rank_one import ConeResult
+from nonneg.cones.streaming import SKETCH_ROWS, ConeStream, take_in
+from nonneg.cones.streaming_certificate import stream_statements
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.local import local_matrix
 from nonneg.data.spectral import to_numpy
 from nonneg.estimators._base import FactorizingEstimator, input_data, on_host
-from nonneg.estimators.cone_encoding import cones_of, sums_by_cone
-from nonneg.estimators.cone_stream import SKETCH_ROWS, ConeStream, take_in
 from nonneg.estimators.stored import check_arrays
-from nonneg.geometry import angles_between
-from nonneg.initializers.cone_rank_one import ConeResult
 from nonneg.rank_selection import estimate_rank
 
 

@@ -30,7 +30,7 @@ from nonneg.estimators.preparation import (
 )
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorization import factorize
+from nonneg.solvers.factorize import factorize
 from nonneg.solvers.result import FactorizationResult
 
 COUNT = [Interval(Integral, 1, None, closed="left")]

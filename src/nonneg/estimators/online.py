@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
-from nonneg import kernels
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data, placed
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
+from nonneg.kernels.grams import SharedGram
+from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorization import checked_rank, starting_factors
+from nonneg.solvers.factorize import checked_rank, starting_factors
 
 # Passes over B a batch. The sums hold coefficients that earlier components gave, so that solving for B
 # to the end would fit them rather than the data.
@@ -88,8 +89,8 @@ def _least_squares_step(
     state = _joined(state, data.shape[0], cross, gram, lambda past: (B @ past, past))
     share = state.n_samples / data.shape[0]
     target = state.numerator - share * penalties.l1_H
-    system = kernels.SharedGram(state.denominator).plus_ridge(share * penalties.l2_H)
-    new, _ = kernels.hals_passes(B, system, target, max_passes=PASSES)
+    system = SharedGram(state.denominator).plus_ridge(share * penalties.l2_H)
+    new, _ = hals_passes(B, system, target, max_passes=PASSES)
     return new, state
 
 

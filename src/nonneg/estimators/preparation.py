@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg.certificates.certificate import Statement, Verdict
-from nonneg.certificates.error_bound import DEFAULT_FACTOR, svd_floor_statement
+from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, svd_floor_statement
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import placed
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -18,7 +18,7 @@ from nonneg.initializers.registry import STARTS, Start, find_start
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorization import scaled_penalties
+from nonneg.solvers.factorize import scaled_penalties
 from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
 

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import LeftArray
-from nonneg.certificates.error_bound import relative_frobenius_error
+from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.estimators._base import input_data, placed
+from nonneg.estimators.purification_initialization import features_to_start, number_of_features
 from nonneg.estimators.purification_online import OnlinePurification, PurificationStream
-from nonneg.estimators.purification_start import features_to_start, number_of_features
 from nonneg.iteration import Progress
 from nonneg.purification import purify
 from nonneg.purification.decode import decode

@@ -12,7 +12,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.purification_start import features_to_start, number_of_features
+from nonneg.estimators.purification_initialization import features_to_start, number_of_features
 from nonneg.estimators.stored import check_arrays
 from nonneg.exceptions import FileFormatError
 from nonneg.iteration.loop import Stalled

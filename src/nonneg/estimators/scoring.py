@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._threads import threads
 from nonneg._typing import Array, LeftArray
-from nonneg.certificates.error_bound import squared_residual
+from nonneg.certificates.svd_lower_bound import squared_residual
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.spectral import to_numpy

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import LeftArray
-from nonneg.certificates.error_bound import relative_frobenius_error
+from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data, placed
 from nonneg.estimators.anchor_arrays import anchor_arrays, restore_anchor_arrays

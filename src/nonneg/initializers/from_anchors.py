@@ -5,7 +5,7 @@ from __future__ import annotations
 from nonneg._typing import Array, IntArray, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
-from nonneg.kernels import SharedGram
+from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 
 

@@ -55,7 +55,7 @@ class Start:
 
 
 def _cone(data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
-    from nonneg.initializers.from_cones import cone_start  # with kernels that other starts do not need
+    from nonneg.cones.initialization import cone_start  # with kernels that other starts do not need
 
     return cone_start(data, k, **options)
 

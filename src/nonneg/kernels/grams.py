@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg.kernels.sparse_products import sampled_product
+
 
 def _plus_ridge(matrices: Any, ridge: float) -> Any:
     xp = array_namespace(matrices)
@@ -44,7 +46,7 @@ class ListedGrams:
 
     def dense(self) -> DenseGrams:
         """Write the matrices out."""
-        from nonneg.kernels.compiled.row_grams import grams_block
+        from nonneg.kernels.row_grams import grams_block
 
         n_rows, k = len(self.indptr) - 1, self.other.shape[1]
         out = np.empty((n_rows, k, k), dtype=self.other.dtype)
@@ -78,3 +80,33 @@ class DenseGrams:
 
 
 Gram = SharedGram | ListedGrams | DenseGrams
+
+
+def quadratic_form(factor: Any, gram: Gram) -> float:
+    """Return the sum of f G f' over the rows f of `factor`.
+
+    Parameters
+    ----------
+    factor : array of shape (n_rows, k)
+        The rows.
+    gram : Gram
+        The matrices G.
+
+    Returns
+    -------
+    float
+        The sum, accumulated in float64.
+    """
+    if isinstance(gram, ListedGrams):
+        # f (base + sign * sum o o') f' = f base f' + sign * sum (f o)^2
+        sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other).astype(
+            np.float64, copy=False
+        )
+        listed = float(sampled @ sampled)
+        return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * listed
+    xp = array_namespace(factor)
+    if isinstance(gram, SharedGram):
+        values = xp.astype(factor.T @ factor, xp.float64) * xp.astype(gram.matrix, xp.float64)
+    else:
+        values = factor[:, None, :] @ gram.matrices @ factor[:, :, None]
+    return float(xp.sum(values, dtype=xp.float64))

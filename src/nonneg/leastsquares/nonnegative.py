@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg import kernels
 from nonneg._typing import Array
+from nonneg.kernels.block_pivoting import block_pivoting
+from nonneg.kernels.grams import DenseGrams, Gram, SharedGram
+from nonneg.kernels.hals import hals_passes
 
 # Rows whose equations are singular are left to coordinate descent, which needs no inverse.
 FALLBACK_PASSES = 3000
@@ -21,10 +23,10 @@ class ExactRows:
 
     free: tuple[int, ...] | None = None  # the components that may change; all by default
 
-    def __call__(self, factor: Array, gram: kernels.Gram, cross: Array) -> tuple[Array, Any]:
+    def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
         # One pass of coordinate descent measures the violation of the start, and its result is a
         # good first guess of the supports.
-        guess, violation = kernels.hals_passes(factor, gram, cross, order=self.free, max_passes=1)
+        guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
         if self.free is None or len(self.free) == factor.shape[1]:
             return nonnegative_least_squares(gram, cross, start=guess), violation
         xp = array_namespace(factor)
@@ -38,40 +40,38 @@ class ExactRows:
         return guess, violation
 
 
-def _reduced(
-    xp: Any, factor: Array, gram: kernels.Gram, cross: Array, free: tuple[int, ...]
-) -> tuple[Any, Array]:
+def _reduced(xp: Any, factor: Array, gram: Gram, cross: Array, free: tuple[int, ...]) -> tuple[Any, Array]:
     # Move the fixed components to the right-hand side.
     keep = xp.asarray(np.asarray(free, dtype=np.int64), device=factor.device)
     fixed_part = xp.asarray(factor, copy=True)
     for component in free:
         fixed_part[:, component] = 0.0
-    if isinstance(gram, kernels.SharedGram):
+    if isinstance(gram, SharedGram):
         target = cross - fixed_part @ gram.matrix
-        small: kernels.Gram = kernels.SharedGram(xp.take(xp.take(gram.matrix, keep, axis=0), keep, axis=1))
+        small: Gram = SharedGram(xp.take(xp.take(gram.matrix, keep, axis=0), keep, axis=1))
     else:
         matrices = gram.dense().matrices
         target = cross - (matrices @ fixed_part[:, :, None])[:, :, 0]
-        small = kernels.DenseGrams(xp.take(xp.take(matrices, keep, axis=1), keep, axis=2))
+        small = DenseGrams(xp.take(xp.take(matrices, keep, axis=1), keep, axis=2))
     return small, xp.take(target, keep, axis=1)
 
 
-def nonnegative_least_squares(gram: kernels.Gram, cross: Array, *, start: Array | None = None) -> Array:
+def nonnegative_least_squares(gram: Gram, cross: Array, *, start: Array | None = None) -> Array:
     """Minimise 0.5 f G f' - c f' over f >= 0 for every row c of `cross`."""
     # Costs O(k^3) a row and exchange of supports; the data themselves are never needed. A singular system,
     # which has many minimisers, is solved by coordinate descent from the row's own start.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
     xp = array_namespace(cross)
     guess = xp.clip(cross, min=0.0) if start is None else start
-    solution, unsolved = kernels.block_pivoting(guess, gram, cross)
+    solution, unsolved = block_pivoting(guess, gram, cross)
     if bool(xp.any(unsolved)):
         rows = xp.nonzero(unsolved)[0]
         part = xp.take(solution, rows, axis=0)
         own = gram
-        if not isinstance(gram, kernels.SharedGram):
-            own = kernels.DenseGrams(xp.take(gram.dense().matrices, rows, axis=0))
+        if not isinstance(gram, SharedGram):
+            own = DenseGrams(xp.take(gram.dense().matrices, rows, axis=0))
         tiny = float(xp.finfo(cross.dtype).eps)
-        part, _ = kernels.hals_passes(
+        part, _ = hals_passes(
             part, own, xp.take(cross, rows, axis=0), max_passes=FALLBACK_PASSES, shrink=tiny
         )
         # Put the rows back: each flagged row takes the next one of `part`.

@@ -17,7 +17,7 @@ from nonneg._threads import over_ranges
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import block_rows
-from nonneg.kernels import beta as beta_kernels
+from nonneg.kernels import beta_products as beta_kernels
 from nonneg.losses.nonzeros import divergence, left_terms, right_terms
 from nonneg.losses.penalties import Penalties
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import kernels
 from nonneg._typing import Array, FloatArray
+from nonneg.kernels.sparse_products import sampled_product, sparse_times
 
 
 def left_sums(block: Any, B: FloatArray) -> FloatArray:
@@ -44,7 +44,7 @@ def _divergence(block: Any, W: FloatArray, sums: FloatArray, ratio: FloatArray) 
 
 
 def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> FloatArray:
-    model = kernels.sampled_product(csr.indptr, csr.indices, left, right)
+    model = sampled_product(csr.indptr, csr.indices, left, right)
     return csr.data / np.maximum(model, model.dtype.type(floor))
 
 
@@ -60,7 +60,7 @@ def left_terms(
     csr = block.csr
     ratio, sums = _ratio(csr, W, B, floor), left_sums(block, B)
     loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
-    return kernels.sparse_times(csr.indptr, csr.indices, ratio, B), sums, loss
+    return sparse_times(csr.indptr, csr.indices, ratio, B), sums, loss
 
 
 def right_terms(
@@ -70,5 +70,5 @@ def right_terms(
     turned = block.transposed
     ratio = _ratio(turned, B, W, floor)
     loss = divergence(block, W, B, floor) if want_loss else 0.0
-    product = kernels.sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
+    product = sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
     return product, right_sums(block, W), loss

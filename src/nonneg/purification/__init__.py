@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nonneg.purification.alternating import purify
+from nonneg.purification.purify import purify
 from nonneg.purification.result import PurificationResult
 from nonneg.purification.warm_start import StartQuality, perturbed_features
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate, Statement
-from nonneg.certificates.purification import (
+from nonneg.metrics.mixing import mixing
+from nonneg.purification.balance import weight_constants
+from nonneg.purification.certificate import (
     balancing_statement,
     conditioning_statement,
     decode_statement,
@@ -15,8 +17,6 @@ from nonneg.certificates.purification import (
     warm_start_statement,
     weights_statement,
 )
-from nonneg.metrics.mixing import mixing
-from nonneg.purification.balance import weight_constants
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments
 from nonneg.purification.update import regression_target

@@ -11,7 +11,7 @@ import numpy as np
 
 from nonneg._typing import Array, FloatArray, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.portable.threshold_decode import decoded
+from nonneg.kernels.threshold_decode.array_api import decoded
 
 # The threshold lies so many standard deviations of the bulk above its middle, and between these shares of the
 # size of a weight. A start may mix l = 0.1 of one feature into another: what that adds to decoded values is

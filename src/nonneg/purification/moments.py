@@ -10,8 +10,8 @@ import numpy as np
 from nonneg._typing import Array, FloatArray, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.spectral import to_numpy
-from nonneg.kernels.portable.threshold_decode import decode_block
 from nonneg.kernels.threshold_decode import decoded_sums
+from nonneg.kernels.threshold_decode.array_api import decode_block
 from nonneg.purification.decode import Decoder
 
 

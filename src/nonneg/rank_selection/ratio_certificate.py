@@ -8,8 +8,8 @@ from typing import Any
 from scipy.optimize import brentq
 
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.geometry.bounds import mean_squared_sine
-from nonneg.geometry.spectrum import RatioCondition, ratio_condition
+from nonneg.cones.geometry.bounds import mean_squared_sine
+from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
 from nonneg.rank_selection.candidates import Question
 
 CONDITION, SPECTRUM, GUARANTEE = "ratio-condition", "cone-spectrum", "ratio-guarantee"

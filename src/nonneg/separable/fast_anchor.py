@@ -9,10 +9,10 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.descent.greedy import GreedyRule
+from nonneg.data.greedy import GreedyRule
+from nonneg.separable.cleanup_pass import SecondRound, farthest_in_turn
 from nonneg.separable.greedy import GrowingBasis, pursue, relative_floor, settled
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.second_round import SecondRound, farthest_in_turn
 from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 
 

@@ -18,7 +18,7 @@ from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
 from nonneg.iteration.progress import reporter
-from nonneg.kernels import SharedGram
+from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable.number import distinct_rows, leading_rows

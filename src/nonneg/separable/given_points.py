@@ -11,10 +11,10 @@ from nonneg._random import Seed
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
-from nonneg.kernels.portable.column_residuals import to_numpy
+from nonneg.kernels.column_residuals.array_api import to_numpy
+from nonneg.separable.merit.initialization import checked_anchors, checked_coefficients
 from nonneg.separable.preprocessing import Prepared
 from nonneg.separable.registry import METHODS, find_method
-from nonneg.separable.warm_start import checked_anchors, checked_coefficients
 
 
 def init_among(init: Any, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.greedy import GreedyRule, GreedySelection, greedy_selection
 from nonneg.data.spectral import to_numpy
-from nonneg.descent.greedy import GreedyRule, GreedySelection, greedy_selection
 from nonneg.iteration import History, StopReason
 from nonneg.separable.result import SelectionResult
 

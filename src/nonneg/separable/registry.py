@@ -71,7 +71,7 @@ CONVEX = frozenset({"max_iter", "tol", "callback", "verbose"})
 
 METHODS: dict[str, Method] = {
     "merit": Method(
-        _later("merit", "merit"),
+        _later("merit.algorithm", "merit"),
         "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, memory linear in the points",
         kind="convex",
         needs_n_anchors=False,

@@ -8,9 +8,9 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
-from nonneg.certificates.recovery import margin_statement
 from nonneg.data import DataMatrix
 from nonneg.data.spectral import to_numpy
+from nonneg.separable.recovery_certificate import margin_statement
 from nonneg.separable.result import SelectionResult
 
 

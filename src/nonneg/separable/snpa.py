@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.descent.greedy import GreedyRule
+from nonneg.data.greedy import GreedyRule
 from nonneg.leastsquares.simplex import simplex_least_squares
 from nonneg.separable.greedy import pursue, relative_floor, settled
 from nonneg.separable.result import SelectionResult

@@ -11,8 +11,8 @@ from array_api_compat import array_namespace
 from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.greedy import GreedyRule
 from nonneg.data.spectral import to_numpy
-from nonneg.descent.greedy import GreedyRule
 from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult

@@ -7,7 +7,7 @@ from typing import Any
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
-from nonneg.kernels import SharedGram
+from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
 

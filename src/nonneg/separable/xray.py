@@ -12,14 +12,14 @@ from array_api_compat import array_namespace
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.greedy import GreedyRule, best_candidate
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import to_numpy
-from nonneg.descent.greedy import GreedyRule, best_candidate
 from nonneg.exceptions import UnknownNameError
 from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.xray_pass import Report, Search, advance, begin, look, residuals
+from nonneg.separable.xray_prefetch import Report, Search, advance, begin, look, residuals
 
 VARIANTS = ("max", "rand")
 RANDOM_TRIES = 50

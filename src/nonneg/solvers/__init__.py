@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nonneg.solvers.factorization import factorize
+from nonneg.solvers.factorize import factorize
 from nonneg.solvers.registry import SOLVERS, Solver
 from nonneg.solvers.result import FactorizationResult
 

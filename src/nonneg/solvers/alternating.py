@@ -15,16 +15,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg import kernels
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.iteration.stopping import StoppingRule
+from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
+from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
 
-Update: TypeAlias = Callable[[Array, kernels.Gram, Array], tuple[Array, Any]]
+Update: TypeAlias = Callable[[Array, Gram, Array], tuple[Array, Any]]
 
 # Ang & Gillis (2019), Section 4: growth of the momentum and of its ceiling, and the division after a
 # restart. After so many restarts in a row the momentum is given up.
@@ -75,7 +76,7 @@ def left_half(
     W_plain: Array | None = None,
     *,
     B: Array,
-    gram: kernels.Gram | None,
+    gram: Gram | None,
     update: Update,
     penalties: Penalties,
     momentum: float,
@@ -89,7 +90,7 @@ def left_half(
     if block.weights is not None:
         # Rows that count several times violate several times, and scaled rows have scaled slopes.
         W, cross = block.weighted(W), block.weighted(cross)
-        _, violation = kernels.hals_passes(W, system, cross, order=getattr(update, "order", None))
+        _, violation = hals_passes(W, system, cross, order=getattr(update, "order", None))
     violation = violation - rounding(cross)
     del cross
     chosen = extrapolated(new, W_plain, momentum) if momentum else new
@@ -123,7 +124,7 @@ class AlternatingProblem:
         """Do one iteration."""
         B = state.B_next if momentum and state.B_next is not None else state.B
         lefts = (state.W, state.W_plain) if momentum else (state.W,)
-        shared_gram = None if self.data.has_missing else kernels.SharedGram(B.T @ B)
+        shared_gram = None if self.data.has_missing else SharedGram(B.T @ B)
         rows, (violation, gram, cross, penalty) = self.data.row_pass(
             left_half,
             *lefts,
@@ -137,7 +138,7 @@ class AlternatingProblem:
         penalties = self.penalties
         target = cross - penalties.l1_H if penalties.l1_H else cross
         new, violation_B = self.right_update(B, gram.plus_ridge(penalties.l2_H), target)
-        loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * kernels.quadratic_form(new, gram) + penalty
+        loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
         # Rounding may take the difference below zero where the fit is exact.
         loss = max(loss + penalties.right(new), 0.0)
         state = replace(

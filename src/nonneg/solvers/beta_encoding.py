@@ -16,11 +16,11 @@ from array_api_compat import array_namespace
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.beta import kl_passes
+from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, over_blocks
-from nonneg.losses.newton import Pairs, Side, newton_step, shared_correlations
 from nonneg.losses.nonzeros import left_sums
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.row_newton import Pairs, Side, newton_step, shared_correlations
 
 # Steps with shared correlations before those with every row's own Hessian, which end quadratically.
 SHARED_STEPS = 4

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg import kernels
 from nonneg._typing import Array, LeftArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
+from nonneg.kernels.hals import hals_passes
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import dot
@@ -29,7 +30,7 @@ def encode(
     # For the Frobenius loss the rows are exact minimisers (block pivoting). For 1 <= beta <= 2 the problem is
     # convex and solved to tolerance; otherwise it is descended from a start that the row alone determines.
     if beta == 2.0:
-        gram = None if data.has_missing else kernels.SharedGram(B.T @ B)
+        gram = None if data.has_missing else SharedGram(B.T @ B)
         (W,), (loss,) = data.row_pass(_encode_rows, B=B, gram=gram, penalties=penalties)
         return W, max(0.5 * data.squared_norm() + loss, 0.0)
     from nonneg.solvers.beta_encoding import encode_beta
@@ -43,7 +44,7 @@ def encode(
 
 
 def _encode_rows(
-    block: LocalMatrix, *, B: Array, gram: kernels.Gram | None, penalties: Penalties
+    block: LocalMatrix, *, B: Array, gram: Gram | None, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[float]]:
     xp = block.xp
     if gram is None:
@@ -55,12 +56,12 @@ def _encode_rows(
     # Any positive multiple of the curvature would do; this one is right for orthogonal components.
     scale = xp.max(xp.abs(B.T @ B)) + penalties.l2_W
     start = start / xp.where(scale > 0, scale, xp.ones_like(scale))
-    guess, _ = kernels.hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
+    guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
     W = nonnegative_least_squares(system, target, start=guess)
     if block.weights is None:
-        quadratic = kernels.quadratic_form(W, gram)
+        quadratic = quadratic_form(W, gram)
     else:
         root = xp.sqrt(block.weights)
-        quadratic = kernels.quadratic_form(W * root[:, None], gram)
+        quadratic = quadratic_form(W * root[:, None], gram)
     loss = 0.5 * quadratic - dot(block.weighted(W), cross) + penalties.left(W, block.weights)
     return (W,), (loss,)

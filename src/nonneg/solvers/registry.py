@@ -150,7 +150,7 @@ SOLVERS: dict[str, Solver] = {
         (2.0, 2.0),
     ),
     "mu": Solver(
-        _later("multiplicative", "multiplicative"),
+        _later("mu", "multiplicative"),
         "multiplicative updates with the exponent that guarantees descent; extrapolated for KL",
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
@@ -159,7 +159,7 @@ SOLVERS: dict[str, Solver] = {
         positive_start=True,
     ),
     "kl-cd": Solver(
-        _later("kl_coordinate_descent", "kl_coordinate_descent"),
+        _later("kl_cd", "kl_coordinate_descent"),
         "coordinate descent over the nonzeros with safe Newton steps",
         (1.0, 1.0),
         inputs=LOCAL,
@@ -167,7 +167,7 @@ SOLVERS: dict[str, Solver] = {
         tol=DECREASE_RULE,
     ),
     "newton": Solver(
-        _later("scaled_newton", "scaled_newton"),
+        _later("newton", "scaled_newton"),
         "Newton steps on rows with shared curvature and a line search a row",
         (0.0, 2.0),
         inputs=frozenset({"dense", "array"}),
@@ -175,7 +175,7 @@ SOLVERS: dict[str, Solver] = {
         tol=DECREASE_RULE,
     ),
     "me": Solver(
-        _later("majorization_equalization", "majorization_equalization"),
+        _later("me", "majorization_equalization"),
         "majorization-equalization (exponent 1) with safeguard and extrapolation",
         (0.0, 0.0),
         inputs=frozenset({"dense", "array", "dask"}),

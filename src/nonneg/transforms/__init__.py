@@ -6,8 +6,8 @@ from nonneg.transforms.batches import LoopOptions
 from nonneg.transforms.covariances import FrameCovariances, covariances_of, frame_covariances
 from nonneg.transforms.diagonalize import joint_diagonalize
 from nonneg.transforms.learn import learn_transform
-from nonneg.transforms.multi_start import MultiStart, multi_start
 from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.restarts import MultiStart, multi_start
 from nonneg.transforms.result import StartsSummary, TransformResult
 
 __all__ = [

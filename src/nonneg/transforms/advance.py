@@ -10,12 +10,12 @@ from array_api_compat import is_numpy_array
 from nonneg._threads import over_ranges
 from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.device_advance import DeviceAdvance
+from nonneg.transforms.fused_line_search import searches_whole
 from nonneg.transforms.joint_diagonalization import advance_joint_diagonalization
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import joined
 from nonneg.transforms.transform_learning import Measures, advance_transform_learning
 from nonneg.transforms.two_stage import advance_factors
-from nonneg.transforms.whole_search import searches_whole
 
 Advance = Callable[[Any], tuple[Any, Measures]]
 """From a batch of runs to the batch after one more iteration, with its measures."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.iteration import History, Run
-from nonneg.orthogonal.group import polished
 from nonneg.transforms.batches import STOPPED, Batch, LoopOptions, ended
-from nonneg.transforms.certify import certified
+from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.result import StartsSummary, TransformResult
+from nonneg.transforms.rotations.group import polished
 from nonneg.transforms.runs import lane_history, last_values
 from nonneg.transforms.state import TransformState
 from nonneg.transforms.two_stage import FactorState

@@ -13,9 +13,9 @@ from nonneg.iteration import Progress
 from nonneg.transforms.answers import best_two_stage
 from nonneg.transforms.batches import LoopOptions, ended
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, covariances_of
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.result import TransformResult
-from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import working_frames, working_state
 
 

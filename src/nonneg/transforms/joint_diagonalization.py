@@ -7,10 +7,10 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from nonneg.orthogonal.quasi_newton import rotation_step
 from nonneg.transforms.likelihoods import likelihood, variances
 from nonneg.transforms.objective import DiagonalityObjective
 from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.rotations.quasi_newton import rotation_step
 from nonneg.transforms.state import TransformState
 from nonneg.transforms.transform_learning import Measures
 

@@ -14,10 +14,10 @@ from nonneg.iteration import Progress
 from nonneg.transforms.answers import best_transform, best_two_stage
 from nonneg.transforms.batches import LoopOptions, ended
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
-from nonneg.transforms.multi_start import multi_start
+from nonneg.transforms.initialization import first_state
 from nonneg.transforms.options import METHODS, method_options
+from nonneg.transforms.restarts import multi_start
 from nonneg.transforms.result import TransformResult
-from nonneg.transforms.starts import first_state
 from nonneg.transforms.working import working_frames, working_state
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.kernels import frame_rows, triton_transforms
+from nonneg.kernels import frame_rows
+from nonneg.kernels.transforms import triton as triton_transforms
 
 
 def variances(X: Array, data: Any) -> Array:

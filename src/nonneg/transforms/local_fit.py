@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.descent.line_search import Point
 from nonneg.kernels import frame_rows
+from nonneg.transforms.rotations.line_search import Point
 
 # Operations of a product with the rows from which the change pays.
 LEAST_WORK = 1 << 22

@@ -13,12 +13,12 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.descent.line_search import Point
-from nonneg.orthogonal.quasi_newton import symmetric_curvature
+from nonneg.transforms.fused_line_search import WholeSearch, whole_search
 from nonneg.transforms.likelihoods import inner_products, sum_of_logs, weighted_rows
 from nonneg.transforms.local_fit import LocalFit, serves
+from nonneg.transforms.rotations.line_search import Point
+from nonneg.transforms.rotations.quasi_newton import symmetric_curvature
 from nonneg.transforms.row_products import frames_and_variances, weighted_sums
-from nonneg.transforms.whole_search import WholeSearch, whole_search
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nonneg._arguments import checked_count, checked_size
-from nonneg.descent.line_search import SEARCHES
 from nonneg.exceptions import UnknownNameError, UnsupportedError
-from nonneg.orthogonal.curves import CURVES
+from nonneg.transforms.rotations.line_search import SEARCHES
+from nonneg.transforms.rotations.retractions import CURVES
 
 METHODS = ("tl", "jd")
 OBJECTIVES = ("C", "I")

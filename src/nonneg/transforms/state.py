@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.orthogonal.group import polished
+from nonneg.transforms.rotations.group import polished
 
 State = TypeVar("State", bound=Any)
 

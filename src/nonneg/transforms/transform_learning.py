@@ -9,12 +9,13 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.kernels import frame_rows, triton_transforms
-from nonneg.orthogonal.quasi_newton import rotation_step
+from nonneg.kernels import frame_rows
+from nonneg.kernels.transforms import triton as triton_transforms
 from nonneg.transforms.factor_updates import update_factors
 from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
 from nonneg.transforms.objective import DivergenceObjective, FitObjective
 from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.rotations.quasi_newton import rotation_step
 from nonneg.transforms.state import TransformState
 
 Measures = Mapping[str, Array]

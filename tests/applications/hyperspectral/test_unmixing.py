@@ -68,7 +68,7 @@ def test_the_cube_is_neither_changed_nor_copied(cube):
 
 
 def read_as_cube(values):
-    from nonneg.data.files.cube import as_cube
+    from nonneg.io.cube import as_cube
 
     return as_cube(values)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from nonneg._optional import import_optional
 from nonneg.applications.communities.edge_list import DUPLICATES, read_edge_list
-from nonneg.data.files import read_table
-from nonneg.data.files.variables import check_variable
 from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError, UnknownNameError
+from nonneg.io import read_table
+from nonneg.io.variables import check_variable
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
 MATRICES = (".mtx", ".npz", ".npy", ".mat")

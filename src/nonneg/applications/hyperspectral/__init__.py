@@ -11,7 +11,7 @@ from nonneg.applications.hyperspectral.library import (
 from nonneg.applications.hyperspectral.maps import write_maps
 from nonneg.applications.hyperspectral.preview import rgb_preview
 from nonneg.applications.hyperspectral.unmixing import Unmixing
-from nonneg.data.files.cube import Cube, read_cube
+from nonneg.io.cube import Cube, read_cube
 
 __all__ = [
     "Cube",

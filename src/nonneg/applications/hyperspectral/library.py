@@ -13,9 +13,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import BoolArray, FloatArray, IntArray
-from nonneg.data.files.envi import header_of, read_envi_library
-from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
+from nonneg.io.envi import header_of, read_envi_library
+from nonneg.io.wavelengths import in_nanometres
 from nonneg.metrics.angles import spectral_angles
 
 BAND_NUMBERS = ("band", "bands")

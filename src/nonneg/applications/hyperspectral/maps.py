@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.data.files.envi import write_envi
 from nonneg.exceptions import FileFormatError, OutputError, ShapeError
+from nonneg.io.envi import write_envi
 
 
 def write_maps(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.data.files.cube import Cube
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,
@@ -18,6 +17,7 @@ from nonneg.exceptions import (
     NonnegWarning,
     ShapeError,
 )
+from nonneg.io.cube import Cube
 
 BLOCK_BYTES = 1 << 24
 """About so many bytes of a cube are looked at a time."""

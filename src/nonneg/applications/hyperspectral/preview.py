@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.data.files.cube import as_cube
-from nonneg.data.files.wavelengths import in_nanometres
 from nonneg.exceptions import InvalidParameterError
+from nonneg.io.cube import as_cube
+from nonneg.io.wavelengths import in_nanometres
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometres that are shown as red, green and blue."""

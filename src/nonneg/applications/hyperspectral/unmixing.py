@@ -19,9 +19,9 @@ from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibr
 from nonneg.applications.hyperspectral.pixels import Block, ScenePixels
 from nonneg.applications.hyperspectral.saved_unmixing import restore_unmixing, unmixing_parts
 from nonneg.applications.hyperspectral.statements import scene_statements
-from nonneg.data.files.cube import as_cube
 from nonneg.estimators.stored import StoredEstimator
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.io.cube import as_cube
 from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
 from nonneg.separable.select import select_anchors

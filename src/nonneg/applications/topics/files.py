@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonneg.data.files.read import known_suffixes, read_table
 from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.io.read import known_suffixes, read_table
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
 """Endings of files that are one document each."""

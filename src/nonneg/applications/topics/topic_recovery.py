@@ -8,7 +8,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.word_correlation import WordCorrelation
-from nonneg.kernels import SharedGram
+from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 
 

@@ -1,0 +1,123 @@
+"""Tables of scores of the fourteen ways to cluster, and what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reproduction.cr1.clustering_methods import MEASURES, METHODS
+from reproduction.cr1.four_starts import DETERMINISTIC, STARTS
+from reproduction.cr1.real_sets import QUICK
+from reproduction.cr1.runs_from_starts import ALGORITHMS
+from reproduction.exhibits import Measured, Table, Verdict
+from reproduction.experiment import Record
+from reproduction.grouping import grouped, mean_and_spread
+
+Printed = Mapping[str, Mapping[str, float]]
+HEADINGS = {"nmi": "nmi", "dice": "Dice", "purity": "purity"}
+WITHIN, WITHIN_DETERMINISTIC = 2.0, 0.02
+"""Means are to lie within so many printed standard deviations; deterministic rows within this difference."""
+
+
+def printed_rows(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Arrange a printed table by method and column."""
+    columns = table["columns"][1:]
+    return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in table["rows"]}
+
+
+def by_method(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+    """Gather records by method."""
+    groups = {method: group for (method,), group in grouped(records, "method").items()}
+    return {method: groups[method] for method in METHODS if method in groups}
+
+
+def scores_table(caption: str, records: Sequence[Record], printed: Printed | None = None) -> Table:
+    """Lay out the scores of one set."""
+    rows = []
+    for method, group in by_method(records).items():
+        row: dict[str, Any] = {"method": method, "runs": len(group)}
+        beside = (printed or {}).get(method, {})
+        for measure in MEASURES:
+            mean, spread = mean_and_spread([record[measure] for record in group])
+            row[measure] = Measured(mean, spread, beside.get(measure), beside.get(f"{measure}_std"))
+        if "n_iter" in group[0]:
+            row["n_iter"] = round(mean_and_spread([record["n_iter"] for record in group])[0] or 0)
+            row["error"] = mean_and_spread([record["error"] for record in group])[0]
+        rows.append(row)
+    columns = {"method": "method", "runs": "runs"} | HEADINGS
+    columns |= {"n_iter": "iterations", "error": "relative error"}
+    return Table(caption, columns, rows, digits=3)
+
+
+def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
+    """Compare the means of a set with the printed ones."""
+    drawn, fixed, n_drawn, n_fixed = [], [], 0, 0
+    largest = ("", 0.0)
+    for method, group in by_method(records).items():
+        for measure in MEASURES:
+            mean = mean_and_spread([record[measure] for record in group])[0] or 0.0
+            target, spread = printed[method][measure], printed[method][f"{measure}_std"]
+            apart = abs(mean - target)
+            what = f"{method} {measure} {mean:.3f} against {target:.3f}"
+            if method.split("+")[0] in DETERMINISTIC:
+                n_fixed += 1
+                fixed += [what] if apart > WITHIN_DETERMINISTIC else []
+                continue
+            n_drawn += 1
+            drawn += [f"{what} ± {spread:.3f}"] if apart > WITHIN * spread else []
+            if apart / spread > largest[1]:
+                largest = (what, apart / spread)
+    return [
+        Verdict(
+            f"the {n_drawn} means of the rows that are drawn lie within two printed standard deviations",
+            None if n_drawn == 0 else not drawn,
+            "; ".join(drawn)
+            or f"the largest difference is {largest[1]:.2f} standard deviations: {largest[0]}",
+        ),
+        Verdict(
+            f"the {n_fixed} scores of the deterministic rows (nndsvd) lie within 0.02",
+            None if n_fixed == 0 else not fixed,
+            "; ".join(fixed),
+        ),
+    ]
+
+
+def best_starts(records: Sequence[Record], measure: str = "nmi") -> dict[str, str]:
+    """Return the start with the best mean score for each algorithm."""
+    groups = by_method(records)
+    found = {}
+    for algorithm in ALGORITHMS:
+        means = {
+            start: mean_and_spread([record[measure] for record in groups[f"{start}+{algorithm}"]])[0] or 0.0
+            for start in STARTS
+            if f"{start}+{algorithm}" in groups
+        }
+        if len(means) == len(STARTS):
+            found[algorithm] = max(means, key=lambda start: means[start])
+    return found
+
+
+def _is_near(records: Sequence[Record], algorithm: str, best: str, measure: str = "nmi") -> bool:
+    """Tell whether the mean from cr1-nmf is within its own spread of that from the best start."""
+    groups = by_method(records)
+    ours, spread = mean_and_spread([record[measure] for record in groups[f"cr1-nmf+{algorithm}"]])
+    theirs, _ = mean_and_spread([record[measure] for record in groups[f"{best}+{algorithm}"]])
+    assert ours is not None
+    assert theirs is not None
+    return theirs - ours <= (spread or 0.0)
+
+
+def start_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
+    """Say on how many sets and algorithms each start has the best nmi."""
+    winners = [best for records in sets.values() for best in best_starts(records).values()]
+    counts = {start: winners.count(start) for start in STARTS}
+    claim = "cr1-nmf is the best start by nmi for most sets and algorithms, as the paper says of its sets"
+    detail = f"of {len(winners)}: " + ", ".join(f"{start} {count}" for start, count in counts.items())
+    near = sum(
+        _is_near(records, algorithm, best)
+        for records in sets.values()
+        for algorithm, best in best_starts(records).items()
+    )
+    detail += f"; in {near} cr1-nmf is the best or within one of its standard deviations of the best"
+    decided = bool(winners) and QUICK not in sets
+    return Verdict(claim, counts["cr1-nmf"] > len(winners) / 2 if decided else None, detail)

@@ -1,0 +1,189 @@
+"""Figure 3: the number of cones estimated from the singular values of noisy data, against N."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg.rank_selection import estimate_rank
+from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
+from reproduction.exhibits import (
+    Curves,
+    Exhibit,
+    Figure,
+    Measured,
+    Paragraph,
+    Series,
+    Table,
+    Verdict,
+)
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped, mean_and_spread
+from reproduction.registry import TITLES
+
+NAME = "cr1/figure-3"
+NOISES = (0.1, 0.5)
+SIZES = (100, 200, 500, 1000, 2000, 3000, 5000, 7000, 10_000)
+N_DRAWS = 50
+LARGER_SIZES, N_LARGER_DRAWS = (10_000, 14_000, 20_000), 20
+"""Beyond the paper: where the larger noise level leads."""
+K_MIN, K_MAX = 11, 64
+TOLERANCE = 0.5
+"""Of the second estimate: the last ratio that is this close to the largest, on a logarithmic scale."""
+TO_RECOVER = {0.1: 2000, 0.5: 10_000}
+"""From which N on the number of cones is to be found at a noise level."""
+
+RULES = {"rank": "largest ratio (45)", "last_rank": f"last large ratio (tolerance={TOLERANCE:g})"}
+"""Entry of a record -> the rule behind it."""
+
+SHOWS = f"""
+Liu & Tan (2017), Figure 3. Points in K=40 cones of size angle 0.3 in F=1600 dimensions, with normal noise
+of standard deviation delta added to every entry and negative entries set to zero. The number of cones is
+estimated as the k with the largest ratio of the k-th singular value to the next, equation (45). The paper
+finds it for delta = 0.1, and for delta = 0.5 once N is at least 5000.
+
+The paper's search starts at K_min = {K_MIN}; it does not say where it ends, and ends here at K_max =
+{K_MAX}. The paper draws 1000 matrices for each N and delta. Here there are {N_DRAWS} draws of 10000 points,
+independent of one another; smaller N are the first points of the same draws, and the two noise levels share
+the points and have noise of their own.
+
+Beside (45), which is `estimate_rank(..., tolerance=0)`, stands what the default tolerance of
+{TOLERANCE:g} gives: the last k whose ratio has at least half of the largest one's logarithm, for components
+of unequal strength, if the largest ratio has four times the median logarithm.
+"""
+
+WHY = """
+Why delta = 0.5 is hard for (45) at N = 10000: the mean squared length of the points of cone k is k, so that
+the cones have unequal singular values, and the ratio after the 40th has to win against the one before it,
+which tells cone 2 from the next stronger ones and has little to do with noise. At N = 10000 the two are
+equal on average, about 1.09 each, so that either 39 or 40 comes out. The 40th singular value, that of cone
+2, already stands 9 % above the noise in every draw; with more points it rises further above the noise,
+while the ratio before it tends to a constant, and 40 wins. Taking the last of the large ratios instead asks
+only where the noise begins. (Cone 1 shares its direction with the mean of the clipped noise and makes the
+strongest singular value.) Dividing the points by their lengths (Remark 2) changes nothing here: the noise
+is several times as long as the points, so that the noisy points have nearly equal lengths.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings, one a draw and noise level."""
+    size: dict[str, Any] = {"tolerance": TOLERANCE}
+    size |= QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
+    sizes = [60, 240, 960] if quick else list(SIZES)
+    found = [
+        {"draw": draw, "noise": noise, "alpha": 0.3, "sizes": sizes} | size
+        for draw in range(3 if quick else N_DRAWS)
+        for noise in NOISES
+    ]
+    larger = {"noise": max(NOISES), "alpha": 0.3, "sizes": list(LARGER_SIZES)} | size
+    larger["n_drawn"] = max(LARGER_SIZES)
+    return found + [{"draw": draw} | larger for draw in range(0 if quick else N_LARGER_DRAWS)]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run one trial."""
+    X, _, _ = draw_cones(setting)
+    # Each noise level has a stream of its own, whole thousandths being its seed.
+    rng = np.random.default_rng([3, round(1000 * setting["noise"]), setting["draw"]])
+    X += setting["noise"] * rng.standard_normal(X.shape)
+    np.maximum(X, 0.0, out=X)
+    records = []
+    true = setting["n_cones"]
+    for n in setting["sizes"]:
+        estimate = estimate_rank(
+            X[:n], k_min=setting["k_min"], k_max=setting["k_max"], tolerance=setting["tolerance"]
+        )
+        scores = estimate.scores
+        records.append(
+            {
+                "n": n,
+                "rank": max(scores, key=scores.__getitem__),  # equation (45)
+                "last_rank": estimate.rank,
+                "ratio_before": scores.get(true - 1),
+                "ratio": scores.get(true),
+            }
+        )
+    return records
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the curves, a table, and what was to be shown."""
+    true = records[0]["n_cones"]
+    groups = dict(sorted(grouped(records, "noise", "n").items()))
+    columns = {
+        "noise": "delta",
+        "n": "N",
+        "draws": "draws",
+        "rank": "estimate (45)",
+        "found": f"K = {true} found",
+        "last_rank": f"with tolerance {TOLERANCE:g}",
+        "last_found": f"K = {true} found",
+        "before": f"ratio at {true - 1}",
+        "ratio": f"ratio at {true}",
+    }
+    return [
+        Figure(
+            "estimated-rank",
+            "The estimate against N; bars: one standard deviation.",
+            [_panel(title, groups, rule, true) for rule, title in RULES.items()],
+        ),
+        Table(
+            "Estimates and ratios of singular values, mean ± standard deviation over draws.",
+            columns,
+            [_row(noise, n, members, true) for (noise, n), members in groups.items()],
+        ),
+        *([Paragraph(WHY)] if true == FULL["n_cones"] else []),
+        *(_recovered(records, rule, noise, n) for rule in RULES for noise, n in TO_RECOVER.items()),
+    ]
+
+
+def _panel(title: str, groups: Mapping[tuple[Any, ...], list[Any]], rule: str, true: int) -> Curves:
+    series = []
+    for noise in sorted({noise for noise, _ in groups}):
+        by_size = {n: members for (at, n), members in groups.items() if at == noise}
+        pairs = [mean_and_spread([m[rule] for m in members]) for members in by_size.values()]
+        means, spreads = [mean for mean, _ in pairs], [spread or 0.0 for _, spread in pairs]
+        series.append(Series(f"delta = {noise:g}", list(by_size), means, spreads))
+    sizes = sorted({n for _, n in groups})
+    series.append(Series("true", sizes, [float(true)] * len(sizes), style="dashed"))
+    return Curves(title, "N", "estimated number of cones", series, x_log=True)
+
+
+def _row(noise: float, n: int, members: Sequence[Record], true: int) -> dict[str, Any]:
+    def found(rule: str) -> str:
+        return f"{100 * sum(m[rule] == true for m in members) / len(members):.0f} %"
+
+    return {
+        "noise": noise,
+        "n": n,
+        "draws": len(members),
+        "rank": Measured(*mean_and_spread([m["rank"] for m in members])),
+        "found": found("rank"),
+        "last_rank": Measured(*mean_and_spread([m["last_rank"] for m in members])),
+        "last_found": found("last_rank"),
+        "before": Measured(*mean_and_spread([m["ratio_before"] for m in members])),
+        "ratio": Measured(*mean_and_spread([m["ratio"] for m in members])),
+    }
+
+
+def _recovered(records: Sequence[Record], rule: str, noise: float, least: int) -> Verdict:
+    claim = (
+        f"{RULES[rule]}: K = 40 is found in at least 95 % of draws for delta = {noise:g}, N "
+        + f"{'=' if least == max(SIZES) else '>='} {least}"
+    )
+    sizes = [n for n in SIZES if n >= least]
+    full = [r for r in records if r["noise"] == noise and r["n"] in sizes and r["n_cones"] == 40]
+    if not full:
+        return Verdict(claim, None, "no draws of that size")
+    shares = {
+        n: sum(record[rule] == 40 for record in group) / len(group)
+        for (n,), group in sorted(grouped(full, "n").items())
+    }
+    detail = ", ".join(f"N = {n}: {100 * share:.0f} %" for n, share in shares.items())
+    n_draws = len([record for record in full if record["n"] == max(sizes)])
+    return Verdict(claim, min(shares.values()) >= 0.95, f"{detail}; {n_draws} draws")
+
+
+EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize)

@@ -1,0 +1,97 @@
+"""What starts and iterations take on the real sets, and how many iterations a start is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reproduction.cr1.four_starts import STARTS, Samples, make_start, seeded
+from reproduction.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
+from reproduction.cr1.runs_from_starts import run_from
+from reproduction.experiment import Record
+from reproduction.grouping import grouped, mean_and_spread
+
+TIMED_STARTS = tuple(kind for kind in STARTS if kind != "rand")
+SHIFTED = ("mult", "hals")
+"""The algorithms whose iterations all take about the same time."""
+SET_NAMES = {
+    "olivetti_64x64": "Olivetti",
+    "ckplus48": "CK+",
+    "yaleB_32x32": "Yale B",
+    "coil20": "COIL-20",
+    "indian_pines": "Indian Pines",
+    "paviaU_sub50": "PaviaU crop",
+    FILMS: "films of ORL",
+    QUICK: "made-up cones",
+}
+SETS_USED = (
+    "The paper's sets CK, faces94 and Georgia Tech are not at hand, and of PaviaU only a crop of 50 x 50 "
+    "pixels. In their places stand Olivetti, CK+, Extended Yale B and COIL-20, and the crop of PaviaU and"
+    " Indian Pines with pixels as features and bands as samples, as in the paper. K is the number of "
+    "people, things or covers; for CK+, whose people are not named, it is 97 as for the paper's CK set. "
+    "In CK and faces94 the pictures of a person are frames of films or were taken one after the other by "
+    "a camera that did not move, and hardly differ; those here differ much. So there is a last set, made "
+    "up of real faces: for each of the 40 people of ORL a film of 20 frames that turns one picture into "
+    "another, with changing brightness and a little noise."
+)
+
+
+def timed_starts(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
+    """Measure what the starts take."""
+    return {
+        kind: [make_start(kind, samples, k, seeded(kind, i)).seconds for i in (0, *range(n_repeats))][1:]
+        for kind in TIMED_STARTS
+    }
+
+
+def timed_iterations(samples: Samples, k: int, n_iter: int) -> dict[str, float]:
+    """Measure what an iteration takes, from a random start."""
+    found = {}
+    for algorithm in SHIFTED:
+        start = make_start("rand", samples, k, seeded("rand", 0))
+        run_from(algorithm, samples, start, max_iter=1)
+        found[algorithm] = run_from(algorithm, samples, start, max_iter=n_iter).seconds[-1] / n_iter
+    return found
+
+
+def shift(start_seconds: float, iteration_seconds: float) -> int:
+    """Return how many iterations could have been done while the start was made."""
+    return math.floor(start_seconds / iteration_seconds)
+
+
+def shape_columns(name: str, records: Sequence[Record]) -> dict[str, Any]:
+    """Return the columns that say what a set is."""
+    record = records[0]
+    return {"set": SET_NAMES[name], "F": record["n_features"], "N": record["n_samples"], "K": record["k"]}
+
+
+def shape_record(real: RealSet) -> dict[str, int]:
+    """Return what `shape_columns` needs."""
+    return {"n_samples": real.X.shape[0], "n_features": real.X.shape[1], "k": real.k}
+
+
+def set_trials(quick: bool, **more: Any) -> list[dict[str, Any]]:
+    """Return one setting a set; one thread, so that times mean the same everywhere."""
+    return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else TIMED)]
+
+
+def mean_times(records: Sequence[Record]) -> dict[str, float]:
+    """Return the mean seconds of each start in the records of a set."""
+    found = {}
+    for (kind,), group in grouped(records, "start").items():
+        values = [value for record in group for value in as_list(record["start seconds"])]
+        mean, _ = mean_and_spread(values)
+        found[kind] = mean or 0.0
+    return found
+
+
+def as_list(value: Any) -> list[float]:
+    """Return a number, or a list of numbers, as a list."""
+    return list(value) if isinstance(value, list) else [float(value)]
+
+
+def loaded(setting: Mapping[str, Any]) -> tuple[RealSet, Samples]:
+    """Load the set of a setting in both orientations."""
+    real = load_set(setting["set"])
+    return real, Samples.of(real.X)

@@ -1,0 +1,108 @@
+"""Figure 3: spectral angles and approximation against the signal-to-noise ratio, middle points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Series, Table, Verdict
+from reproduction.experiment import Experiment, Record
+from reproduction.grouping import grouped, mean_and_spread
+from reproduction.merit.anchor_trials import METHODS, cost, run
+from reproduction.merit.middle_settings import N_DRAWS, SHOWN, trials
+from reproduction.registry import TITLES
+
+NAME = "merit/figure-3"
+MEASURES = {"mrsa": "MRSA", "rae": "RAE"}
+
+SHOWS = f"""
+Nguyen, Fu & Wu, Figure 3: the trials of Figure 2, {N_DRAWS} draws a ratio, measured otherwise. MRSA is the
+mean-removed spectral angle between the anchors without noise and the found points, in [0, 100] (100/pi times
+the angle, averaged over the best pairs; each component less the mean of its own entries), as Gillis & Luce
+(2018) define it; lower is better. RAE is 1 - ||X - W H|| / ||X|| with the found points as H and the best
+weights that sum to one as W; higher is better. The paper prints curves without numbers and says that they
+show what Figure 2 shows. The anchors are clean in this setting, so that MRSA is 0 where all of them are
+found.
+"""
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the curves, a table, and what was to be shown."""
+    groups = grouped(records, "method", "snr")
+    snrs = sorted({snr for _, snr in groups})
+    rows = []
+    for snr in snrs:
+        row: dict[str, Any] = {"snr": snr}
+        for measure in MEASURES:
+            for name in SHOWN:
+                values = [record[measure] for record in groups.get((name, snr), [])]
+                row[f"{measure} {name}"] = Measured(*mean_and_spread(values))
+        rows.append(row)
+    columns = {"snr": "SNR (dB)"} | {
+        f"{measure} {name}": f"{words} {METHODS[name]}"
+        for measure, words in MEASURES.items()
+        for name in SHOWN
+    }
+    return [
+        Figure(
+            "angles-and-approximation",
+            "Mean MRSA and RAE against the signal-to-noise ratio. Bars: twice the standard error.",
+            [_panel(groups, snrs, measure) for measure in MEASURES],
+        ),
+        Table("Mean ± standard deviation over draws.", columns, rows, 4),
+        *_verdicts(groups, snrs),
+    ]
+
+
+def _panel(
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]], snrs: Sequence[float], measure: str
+) -> Curves:
+    series = []
+    for name in SHOWN:
+        means, bars = [], []
+        for snr in snrs:
+            values = [record[measure] for record in groups.get((name, snr), [])]
+            mean, spread = mean_and_spread(values)
+            means.append(mean)
+            bars.append(0.0 if spread is None else 2.0 * spread / math.sqrt(len(values)))
+        series.append(Series(METHODS[name], list(snrs), means, bars))
+    return Curves(MEASURES[measure], "SNR (dB)", MEASURES[measure], series)
+
+
+def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]], snrs: Sequence[float]) -> list[Verdict]:
+    def mean(name: str, snr: float, measure: str) -> float | None:
+        return mean_and_spread([record[measure] for record in groups.get((name, snr), [])])[0]
+
+    enough = all(len(group) >= N_DRAWS for group in groups.values()) and {10, 12, 20} <= set(snrs)
+    from_10 = [snr for snr in snrs if snr >= 10]
+    angles = {(name, snr): mean(name, snr, "mrsa") for name in SHOWN for snr in from_10}
+    best = all(
+        (angles["merit", snr] or 0.0) <= min(angles[other, snr] or 0.0 for other in ("fast-gradient", "spa"))
+        for snr in from_10
+    )
+    above = max(
+        (angle or 0.0 for (name, snr), angle in angles.items() if name == "merit" and snr >= 12), default=0.0
+    )
+    fast = mean("fast-gradient", 20, "mrsa")
+    return [
+        Verdict(
+            "MERIT has the smallest mean MRSA of the three at every ratio from 10 dB on",
+            best if enough else None,
+        ),
+        Verdict(
+            "MERIT's MRSA is 0 from 12 dB on",
+            above < 1e-4 if enough else None,
+            f"largest mean {above:.3g}",
+        ),
+        Verdict(
+            "FastGradient's MRSA is 0 at 20 dB",
+            None if fast is None or not enough else fast < 1e-4,
+            "no trials" if fast is None else f"mean {fast:.3g}",
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+)

@@ -1,0 +1,163 @@
+"""Figure 7: the memory of the searches on the networks of co-authors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nonneg.applications.communities import leading_eigenvectors
+from nonneg.applications.communities.candidates import energetic_nodes
+from nonneg.applications.communities.methods import MERIT_GAP, MERIT_ITERATIONS, MERIT_LAM
+from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Paragraph, Series, Table, Verdict
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped
+from reproduction.merit.coauthor_networks import (
+    ENERGY,
+    METHODS,
+    NEEDED,
+    NETWORKS,
+    lacking_sentence,
+    load_network,
+    networks_at_hand,
+)
+from reproduction.merit.peak_memory import can_measure, measured_peak
+from reproduction.registry import TITLES
+
+NAME = "merit/figure-7"
+SHOWN = ("merit", "merit-0", "spa", "fast-gradient")
+FAST_GRADIENT_STEPS = 5
+FAST_GRADIENT_LIMIT = 16e9
+LARGEST = "dblp1"
+# More than 2 GB against less than 0.3.
+RATIO = 2.0 / 0.3
+
+SHOWS = f"""
+Nguyen, Fu & Wu, Figure 7: the memory of MERIT and FastGradient on the networks, after the eigendecomposition.
+Each search runs in a fresh process on one thread, on the rows of the eigenvectors that hold 99 % of the
+energy. Two numbers are told: the largest resident memory of the process, which the paper measures, and by how
+much the search raised it above what Python, the libraries (loaded by a small search) and the points take.
+FastGradient does {FAST_GRADIENT_STEPS} iterations: its arrays all exist by then.
+
+The paper prints curves, and says that at N about 6500 FastGradient takes more than 2 GB where MERIT and
+MERIT(0) take less than 0.3 GB.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: a network and a method each."""
+    methods = ("merit", "fast-gradient") if quick else SHOWN
+    return [
+        {"network": network, "method": method, "threads": 1}
+        for network in networks_at_hand(quick)
+        for method in methods
+    ]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run one trial."""
+    network = load_network(setting["network"])
+    vectors = leading_eigenvectors(network.adjacency, network.k).vectors
+    points = vectors[energetic_nodes(vectors, ENERGY)]
+    method = setting["method"]
+    options: dict[str, Any] = {"method": method}
+    if method.startswith("merit"):
+        lam = MERIT_LAM if method == "merit" else 0.0
+        options = {"method": "merit", "lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
+        options["recovery"] = False
+    elif method == "fast-gradient":
+        options |= {"max_iter": FAST_GRADIENT_STEPS, "memory_limit": FAST_GRADIENT_LIMIT, "rng": 0}
+    return [measured_peak(points, network.k, options) | {"n": len(points), "k": network.k}]
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the curves, a table, and what was to be shown."""
+    found = {key: group[-1] for key, group in grouped(records, "method", "network").items()}
+    names = sorted({record["network"] for record in records}, key=lambda name: _size(found, name))
+    present = [method for method in SHOWN if any(key[0] == method for key in found)]
+    panels = [
+        Curves(
+            words,
+            "N",
+            "MB",
+            [
+                Series(
+                    METHODS[method],
+                    [found[method, name]["n"] for name in names if (method, name) in found],
+                    [max(found[method, name][entry], 0.1) for name in names if (method, name) in found],
+                )
+                for method in present
+            ],
+            x_log=True,
+            y_log=True,
+        )
+        for entry, words in (("process", "whole process"), ("search", "search alone"))
+    ]
+    columns = {"network": "network", "n": "N"}
+    columns |= {
+        f"{entry} {method}": f"{METHODS[method]}, {entry} (MB)"
+        for entry in ("process", "search")
+        for method in present
+    }
+    rows = []
+    for name in names:
+        row: dict[str, Any] = {"network": NETWORKS.get(name, name), "n": _size(found, name)}
+        for method in present:
+            for entry in ("process", "search"):
+                cell = found.get((method, name))
+                row[f"{entry} {method}"] = Measured(None if cell is None else cell[entry])
+        rows.append(row)
+    exhibits: list[Exhibit] = [
+        Figure("peak-memory", "Peak resident memory against the number of nodes kept.", panels),
+        Table("Peak resident memory.", columns, rows, 3),
+        *_verdicts(found),
+    ]
+    missing = lacking_sentence(names)
+    return [*exhibits, Paragraph(missing)] if missing else exhibits
+
+
+def _size(found: dict[tuple[Any, ...], dict[str, Any]], network: str) -> int:
+    return int(next(record["n"] for key, record in found.items() if key[1] == network))
+
+
+def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
+    words = NETWORKS[LARGEST]
+    verdicts = []
+    for method in ("merit", "merit-0"):
+        record = found.get((method, LARGEST))
+        verdicts.append(
+            Verdict(
+                f"{METHODS[method]} takes less than 300 MB on {words}, the whole process included",
+                None if record is None else record["process"] < 300,
+                "not measured"
+                if record is None
+                else f"{record['process']:.0f} MB, of which the search {record['search']:.0f} MB",
+            )
+        )
+    merit, fast = found.get(("merit", LARGEST)), found.get(("fast-gradient", LARGEST))
+    verdicts.append(
+        Verdict(
+            f"FastGradient takes more than {RATIO:.1f} times as much as MERIT on {words}, whole processes "
+            "compared, as in print (more than 2 GB against less than 0.3)",
+            fast["process"] > RATIO * merit["process"] if merit is not None and fast is not None else None,
+            f"{fast['process'] / 1000:.2f} GB, five arrays of N x N among them; the authors' takes more"
+            if fast is not None
+            else "not measured",
+        )
+    )
+    return verdicts
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    TITLES[NAME],
+    SHOWS,
+    trials=trials,
+    run=run,
+    summarize=summarize,
+    data_sets=NEEDED,
+    quick_data_sets=(),
+    side_by_side=False,
+    lacks=lambda quick: (
+        None if can_measure() else "memory is read from /proc/self/status, which only Linux has."
+    ),
+)

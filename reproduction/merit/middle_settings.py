@@ -1,0 +1,20 @@
+"""The setting of Figures 2 and 3: ten anchors and the middles of their pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reproduction.merit.anchor_trials import settings_by_draws
+
+N_DRAWS = 50
+SNRS = tuple(range(5, 21))
+SHOWN = ("merit", "fast-gradient", "spa")
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
+    k = 10
+    common = {"data": "middle", "n": k * (k + 1) // 2, "n_features": 50, "n_anchors": k}
+    snrs = (8, 12, 20) if quick else SNRS
+    cases = [{"snr": snr, "method": method} for snr in snrs for method in SHOWN]
+    return settings_by_draws(cases, 3 if quick else N_DRAWS, 10, common)

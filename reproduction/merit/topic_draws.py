@@ -1,0 +1,184 @@
+"""Draws of classes of two collections of documents, methods that find topics in them, and their scores."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg import datasets
+from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
+from nonneg.applications.topics.term_weights import informative_words, inverse_frequencies, term_weights
+from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
+from nonneg.metrics.clustering import clustering_accuracy
+from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
+from reproduction.device import placed
+
+CORPORA = {"tdt2": "TDT2", "reuters21578": "Reuters-21578"}
+"""Folders of the data home -> the paper's names."""
+NUMBERS = (3, 4, 5, 6, 7, 8, 9, 10)
+N_DRAWS = 50
+ANCHOR_METHODS = {
+    "spa": "SPA",
+    "fast-anchor": "FastAnchor",
+    "xray": "XRAY",
+    "fast-gradient": "FastGradient",
+    "merit": "MERIT",
+    "merit(0)": "MERIT(0)",
+    "merit of nonneg": "MERIT of nonneg",
+}
+"""Our names of searches for anchors -> the paper's; "of nonneg" with the defaults of `TopicModel`."""
+N_TOP_WORDS = 20
+N_CLUSTERINGS = 10
+QUICK = "quick"
+"""The name of a small made-up collection, for the quick setting."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Documents of a few classes."""
+
+    counts: Any  # of words in two documents or more, and not in all
+    y: IntArray  # the class of each document
+    k: int  # the number of classes
+
+    @cached_property
+    def weights(self) -> Any:
+        """TF-IDF weights, rows as they come."""
+        return term_weights(self.counts, inverse_frequencies(self.counts))
+
+    @cached_property
+    def unit_weights(self) -> Any:
+        """TF-IDF weights, rows of unit length."""
+        return term_weights(self.counts, inverse_frequencies(self.counts), unit_rows=True)
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """The words in twice as many dimensions as there are classes."""
+        return reduced_words(self.weights, 2 * self.k)
+
+
+@cache
+def _corpus(name: str) -> Any:
+    if name == QUICK:
+        return None
+    return {"tdt2": datasets.load_tdt2, "reuters21578": datasets.load_reuters21578}[name]()
+
+
+def make_draw(corpus: str, k: int, draw: int) -> Draw:
+    """Take the documents of a stored draw of classes."""
+    if corpus == QUICK:
+        made = datasets.text_like(120, 400, k, mean_length=60.0, rng=1000 * k + draw)
+        return prepared_draw(sp.csr_array(made.X), np.asarray(made.labels), k)
+    found = _corpus(corpus)
+    rows = np.flatnonzero(np.isin(found.y, found.extras["class_subsets"][k][draw]))
+    return prepared_draw(sp.csr_array(found.X[rows]), found.y[rows], k)
+
+
+def prepared_draw(counts: Any, y: IntArray, k: int) -> Draw:
+    """Leave out the words that say nothing."""
+    return Draw(sp.csr_array(counts[:, informative_words(counts)]), y, k)
+
+
+def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLUSTERINGS) -> dict[str, Any]:
+    """Find topics by a method and score them."""
+    started = time.perf_counter()
+    topics, memberships, facts = find_topics(draw, method, seed)
+    seconds = time.perf_counter() - started
+    words = top_words(topics, N_TOP_WORDS)
+    return {
+        "method": method,
+        "coherence": float(umass_coherence(draw.counts, words).mean()),
+        "npmi": float(npmi_coherence(draw.counts, words).mean()),
+        "similarity": similarity_count(words),
+        "accuracy": clustered_accuracy(memberships, draw.y, draw.k, seed, n_clusterings),
+        "argmax accuracy": clustering_accuracy(draw.y, np.argmax(memberships, axis=1)),
+        "n_words": draw.counts.shape[1],
+        "n_documents": draw.counts.shape[0],
+        "seconds": round(seconds, 3),
+    } | facts
+
+
+def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:
+    """Find topics and the memberships of the documents in them."""
+    if method in ANCHOR_METHODS:
+        name, _, ours = method.partition(" of ")
+        options: dict[str, Any] = {}
+        if name.startswith("merit"):
+            options = {"recovery": False, "as_published": not ours}
+        # The long searches can run on a device.
+        points = placed(draw.points) if name.startswith("merit") else draw.points
+        found = find_anchor_words(points, draw.k, method=name, rng=seed, **options)
+        topics = topics_of_anchors(draw.weights, found.anchors)
+        facts: dict[str, Any] = {"n_iter": found.n_iter}
+        if found.gap is not None:
+            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.facts.get("tied")}
+        return topics, document_weights(draw.counts, topics), facts
+    if method == "lda":
+        return lda_topics(draw, seed)
+    if method == "default":
+        from nonneg.applications import TopicModel
+
+        found_model = TopicModel(draw.k, random_state=seed)
+        memberships = found_model.fit_transform(draw.counts)
+        return found_model.topics_, memberships, {"n_iter": found_model.n_iter_}
+    from nonneg import NMF
+
+    kl = method == "kl"
+    model = NMF(draw.k, beta_loss="kullback-leibler" if kl else "frobenius", random_state=seed, max_iter=500)
+    with warnings.catch_warnings():
+        # An end at the limit is a result here.
+        warnings.simplefilter("ignore")
+        W = model.fit_transform(draw.counts if kl else draw.unit_weights)
+    sums = model.components_.sum(axis=1)
+    return rows_of_sum_one(model.components_), W * sums if kl else W, {"n_iter": model.n_iter_}
+
+
+def lda_topics(draw: Draw, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:
+    """Fit latent Dirichlet allocation by scikit-learn's variational method."""
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(draw.k, random_state=seed)
+    memberships = model.fit_transform(draw.counts)
+    return rows_of_sum_one(model.components_), memberships, {"n_iter": int(model.n_iter_)}
+
+
+def clustered_accuracy(memberships: FloatArray, y: IntArray, k: int, seed: int, n_runs: int) -> float:
+    """Return the accuracy of k-means on memberships of unit length."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    norms = np.linalg.norm(memberships, axis=1, keepdims=True)
+    points = memberships / np.where(norms > 0, norms, 1.0)
+    found = []
+    with warnings.catch_warnings():
+        # Fewer distinct memberships than clusters is a result here.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for run in range(n_runs):
+            labels = KMeans(k, n_init=10, random_state=1000 * seed + run).fit_predict(points)
+            found.append(clustering_accuracy(y, labels))
+    return float(np.mean(found))
+
+
+def cost(setting: Mapping[str, Any]) -> float:
+    """Return how long a trial takes in proportion to the others."""
+    words = {"tdt2": 5000 + 1500 * setting["k"], "reuters21578": 2200 + 500 * setting["k"]}
+    n = words.get(setting["corpus"], 300) / 10_000
+    each = {
+        "greedy": 1.0,
+        "merit": 5.0 * n,
+        "merit of nonneg": 5.0 * n,
+        "merit(0)": 5.0 * n,
+        "nmf": 0.3,
+        "default": 0.3,
+        "kl": 1.0,
+        "lda": 4.5,
+    }
+    return each.get(setting["group"], 100.0 * n) * n * setting["k"] / 5.0 + 1.0

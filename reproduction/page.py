@@ -1,0 +1,132 @@
+"""The page of an experiment, in Markdown: its exhibits drawn, and on what machine they were measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nonneg.applications.images import picture_grid
+from nonneg.report.curves import curve_panels
+from nonneg.report.folder import replaced_folder
+from nonneg.report.tables import format_cell, markdown_table
+from reproduction.exhibits import Exhibit, Figure, Measured, Paragraph, Pictures, Table, Verdict
+from reproduction.experiment import Experiment, flat_records
+
+PAGE = "index.md"
+_WORDS = {True: "met", False: "not met", None: "not decided"}
+
+
+def write_page(
+    experiment: Experiment, folder: Path, lines: Sequence[Mapping[str, Any]], *, quick: bool
+) -> None:
+    """Write index.md and its figures beside the records."""
+    exhibits = experiment.summarize(flat_records(lines))
+    earlier = {path.name for kind in ("*.svg", "*.png") for path in folder.glob(kind)}
+    with replaced_folder(folder, known=frozenset(earlier)) as fresh:
+        parts = [
+            f"# {experiment.name}: {experiment.title}",
+            experiment.shows.strip(),
+            *(_drawn(exhibit, fresh) for exhibit in exhibits if not isinstance(exhibit, Verdict)),
+            _verdicts([exhibit for exhibit in exhibits if isinstance(exhibit, Verdict)]),
+            _circumstances(experiment, lines, quick=quick),
+        ]
+        text = "\n\n".join(part for part in parts if part)
+        (fresh / PAGE).write_text(text + "\n", encoding="utf-8")
+
+
+def _drawn(exhibit: Exhibit, folder: Path) -> str:
+    """Return an exhibit as Markdown; pictures go into files."""
+    if isinstance(exhibit, Table):
+        return f"{exhibit.caption}\n\n{table_text(exhibit)}".rstrip()
+    if isinstance(exhibit, Figure):
+        panels = [dataclasses.asdict(panel) for panel in exhibit.panels]
+        drawing = curve_panels(panels, exhibit.caption, n_columns=exhibit.n_columns)
+        (folder / f"{exhibit.name}.svg").write_text(drawing, encoding="utf-8")
+        return f"![{exhibit.name}]({exhibit.name}.svg)\n\n{exhibit.caption}"
+    if isinstance(exhibit, Pictures):
+        drawn = picture_grid(
+            exhibit.images, row_labels=exhibit.row_labels, column_labels=exhibit.column_labels
+        )
+        (folder / f"{exhibit.name}.png").write_bytes(drawn)
+        return f"![{exhibit.name}]({exhibit.name}.png)\n\n{exhibit.caption}"
+    if isinstance(exhibit, Paragraph):
+        return exhibit.text.strip()
+    raise TypeError(f"no way to draw a {type(exhibit).__name__}")
+
+
+def table_text(table: Table) -> str:
+    """Lay a table out as Markdown, printed numbers in columns of their own."""
+    headings: dict[str, str] = {}
+    right = set()
+    rows: list[dict[str, Any]] = [{} for _ in table.rows]
+    for key, heading in table.columns.items():
+        cells = [row.get(key) for row in table.rows]
+        measured = [cell for cell in cells if isinstance(cell, Measured)]
+        headings[key] = heading
+        for row, cell in zip(rows, cells, strict=True):
+            row[key] = _measured_text(cell, table.digits) if isinstance(cell, Measured) else cell
+        if measured:
+            right.add(key)
+        if any(cell.printed is not None for cell in measured):
+            beside = f"{key} (printed)"
+            headings[beside] = f"{heading} (printed)"
+            right.add(beside)
+            for row, cell in zip(rows, cells, strict=True):
+                if isinstance(cell, Measured):
+                    row[beside] = _with_spread(cell.printed, cell.printed_spread, table.digits)
+    return markdown_table(rows, headings, digits=table.digits, right=right)
+
+
+def _measured_text(cell: Measured, digits: int) -> str:
+    text = _with_spread(cell.value, cell.spread, digits)
+    return " ".join(part for part in (cell.sign, text, cell.remark) if part)
+
+
+def _with_spread(value: float | None, spread: float | None, digits: int) -> str:
+    text = format_cell(value, digits=digits)
+    return text if value is None or spread is None else f"{text} ± {format_cell(spread, digits=2)}"
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    if not verdicts:
+        return ""
+    lines = [
+        f"- **{_WORDS[verdict.met]}**: {verdict.claim}" + (f" ({verdict.detail})" if verdict.detail else "")
+        for verdict in verdicts
+    ]
+    return "## What was to be shown\n\n" + "\n".join(lines)
+
+
+def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *, quick: bool) -> str:
+    n_wanted = len(experiment.trials(quick))
+    command = f"nonneg reproduce {experiment.name}" + (" --quick" if quick else "")
+    dates = sorted(line["date"] for line in lines)
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    threads = sorted({line["threads"] for line in lines})
+    seconds = sum(line["seconds"] for line in lines)
+    facts = [
+        f"- Trials: {len(lines)} of {n_wanted}"
+        + (" (quick setting)" if quick else "")
+        + f", {seconds:.0f} s in all",
+        f"- Date: {when}",
+        *(f"- Machine: {text}" for text in dict.fromkeys(_machine(line["machine"]) for line in lines)),
+        f"- Threads: {', '.join(map(str, threads))}",
+        *(
+            f"- Device: {name}"
+            for name in dict.fromkeys(line["device"] for line in lines if "device" in line)
+        ),
+    ]
+    loads = [line["load"] for line in lines if line.get("load") is not None]
+    if loads:
+        facts.append(f"- Load of the machine before a trial: {min(loads):g} to {max(loads):g}")
+    return f"## How it was made\n\n```bash\n{command}\n```\n\n" + "\n".join(facts)
+
+
+def _machine(about: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return (
+        f"{about['processor']}, {about['cores']} cores, {about['memory_gib']} GiB, {about['system']}, "
+        f"Python {about['python']}; {versions}"
+    )

@@ -1,0 +1,208 @@
+"""Draws of the paper's model, runs from a perturbed truth, and how far they end from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import polar
+
+from nonneg._typing import FloatArray
+from nonneg.datasets import PurificationModel, purification_model
+from nonneg.metrics.mixing import mixing
+from nonneg.purification import perturbed_features, purify
+from nonneg.purification.balance import weight_constants
+from reproduction.experiment import Setting
+from reproduction.purification.designs import all_patterns, orthogonal_array
+
+COMMON = {
+    "n": 20,
+    "m": 100,
+    "s": 3.0,
+    "samples": 4000,
+    "weights": "binary",
+    "features": "sparse",
+    "noise": "none",
+    "noise_level": 0.0,
+    "level": 0.1,
+    "signs": "both",
+    "outside": 0.0,
+    "max_iter": 60,
+    "threads": 1,
+}
+"""What a setting says unless it says something else."""
+OPTIONS = ("update", "decode", "alpha", "eta", "r", "anneal", "pseudo_inverse", "balance")
+MIXED = ("binary", "uniform", "heavy")
+
+
+class Planted(NamedTuple):
+    """Samples with their truth."""
+
+    X: FloatArray  # the samples
+    W: FloatArray  # their true weights
+    shares: FloatArray | None  # how much each sample counts
+    model: PurificationModel  # what they were drawn from
+
+
+def settings(
+    cases: Iterable[dict[str, Any]], n_draws: int, size: int = 5, common: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Combine cases with parts of the draws."""
+    listed = [COMMON | (common or {}) | case for case in cases]
+    return [
+        case | {"first_draw": first, "n_draws": min(size, n_draws - first)}
+        for first in range(0, n_draws, size)
+        for case in listed
+    ]
+
+
+def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
+    """Draw samples and a start."""
+    n, m, s = setting["n"], setting["m"], setting["s"]
+    seeds = np.random.SeedSequence([n, m, draw]).spawn(3)
+    weights = setting["weights"]
+    model = purification_model(
+        m,
+        n,
+        sparsity=s,
+        weights="binary" if weights == "mixed" else weights,
+        features=setting["features"],
+        noise=setting["noise"],
+        noise_level=setting["noise_level"],
+        proportions=None if setting.get("uneven") != "frequency" else _proportions(n, setting["ratio"]),
+        rng=np.random.default_rng(seeds[0]),
+    )
+    W, shares, noise = _weights_and_noise(setting, model, np.random.default_rng(seeds[1]))
+    start = perturbed_features(
+        model.H,
+        setting["level"],
+        signs=setting["signs"],
+        outside=setting["outside"],
+        rng=np.random.default_rng(seeds[2]),
+    )
+    if "symmetry" in setting:
+        start = _of_symmetry(start, model.H, setting["symmetry"])
+    return Planted(W @ model.H + noise, W, shares, model), start
+
+
+def _weights_and_noise(
+    setting: Setting, model: PurificationModel, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+    samples, shares = setting["samples"], None
+    n, m = model.H.shape
+    if samples == "population":
+        W, shares = all_patterns(model.probabilities)
+    elif samples == "array":
+        W = orthogonal_array(n, setting["s"], setting.get("blocks", 1), setting["weights"])
+    data = model.draw(samples if isinstance(samples, int) else len(W), rng)
+    noise = data.X - data.W @ model.H
+    if isinstance(samples, int):
+        W = data.W
+    if setting["weights"] == "mixed":
+        for at, kind in enumerate(MIXED):
+            full = purification_model(m, n, sparsity=n, weights=kind, features=model.H, rng=rng)
+            W[:, at::3] *= full.draw(len(W), rng).W[:, at::3]
+    if setting.get("uneven") == "size":
+        W = W * np.sqrt(_proportions(n, setting["ratio"]))
+    return W, shares, noise
+
+
+def _proportions(n: int, ratio: float) -> FloatArray:
+    """Return factors that fall geometrically from 1 to 1 / ratio."""
+    return np.geomspace(1.0, 1.0 / ratio, n)
+
+
+def _of_symmetry(start: FloatArray, true: FloatArray, symmetry: str) -> FloatArray:
+    """Return a start whose mixing E has another shape, and the same size ||E||_s."""
+    found = mixing(true, start)
+    E = found.off_diagonal
+    if symmetry == "one other":
+        # The next feature, with the sign that it had.
+        other = np.roll(np.eye(len(E)), 1, axis=0) * np.where(E < 0, -1.0, 1.0)
+    else:
+        other = E + E.T if symmetry == "symmetric" else E - E.T
+    size = np.abs(other).sum(axis=0).max()
+    return (np.eye(len(E)) + other * (found.e_symmetric_norm / size)).T @ true
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Purify a part of the draws."""
+    draws = range(setting["first_draw"], setting["first_draw"] + setting["n_draws"])
+    return [{"draw": draw, **_run_one(setting, draw)} for draw in draws]
+
+
+def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
+    planted, start = draw_samples(setting, draw)
+    H = planted.model.H
+    result = purify(
+        planted.X,
+        start,
+        truth=H,
+        sample_weight=planted.shares,
+        max_iter=setting["max_iter"],
+        tol=setting.get("tol", 0.0),
+        check_start="report",
+        **{name: setting[name] for name in OPTIONS if name in setting},
+    )
+    history, begun, ended = result.history, mixing(H, start), mixing(H, result.features)
+    record: dict[str, Any] = {
+        "begin": short(begun.e_norm),
+        "estimate": short(result.start.level),
+        "e_norm": short(ended.e_norm),
+        "relative_e_norm": short(ended.relative_e_norm),
+        "n_norm": short(ended.n_norm),
+        "error": short(ended.normalized_error),
+        "smallest_own": short(float(ended.diagonal.min())),
+        "n_iter": result.n_iter,
+    }
+    if setting.get("decode") == "linear":
+        # Of E and Sigma together, in the paper's orientation.
+        first, last = (np.diag(found.diagonal) + found.off_diagonal for found in (begun, ended))
+        record["from_rotation"] = short(float(np.abs(last - polar(first)[0]).max()))
+        record["rotation"] = short(float(np.abs(polar(first)[0] - np.eye(len(first))).sum(axis=0).max()))
+    if setting.get("constants"):
+        constants = weight_constants(planted.W)
+        record |= {name: short(getattr(constants, name)) for name in ("C1", "c2", "C2")}
+        record["density"] = short(constants.density(len(H)))
+    if setting["noise"] != "none":
+        record["known_weights"] = short(error_of_known_weights(planted))
+    if setting.get("curve"):
+        record["e_curve"] = [short(value) for value in (begun.e_norm, *history["e_norm"])]
+        record["potentials"] = [short(value) for value in (begun.potential(4.0), *history["potential"])]
+    return record
+
+
+def error_of_known_weights(planted: Planted) -> float:
+    """Return the error of least squares with the true weights: what no method can be asked to beat."""
+    centred = planted.W - planted.W.mean(axis=0)
+    best = np.linalg.solve(centred.T @ centred, centred.T @ planted.X)
+    return mixing(planted.model.H, best).normalized_error
+
+
+def short(value: float) -> float | None:
+    """Return a number with the digits that are kept in records."""
+    return float(f"{value:.4g}") if np.isfinite(value) else None
+
+
+def cost(setting: Setting) -> float:
+    """Return how long a trial takes in proportion to others."""
+    samples = {"population": 2 ** setting["n"], "array": setting.get("blocks", 1) * (setting["n"] + 3) ** 2}
+    n_rows = samples.get(setting["samples"], setting["samples"])
+    each = 4e-10 * setting["n"] * setting["m"] * n_rows * setting["max_iter"] + 0.02
+    return float(each * setting["n_draws"])
+
+
+def medians(groups: dict[tuple[Any, ...], list[dict[str, Any]]], key: str) -> dict[tuple[Any, ...], float]:
+    """Return the median over draws of one entry, group by group."""
+    return {place: middle([record[key] for record in group]) for place, group in groups.items()}
+
+
+def middle(values: Sequence[float | None]) -> float:
+    """Return the median."""
+    return float(np.median([np.inf if value is None else value for value in values]))
+
+
+def worst(values: Sequence[float | None]) -> float:
+    """Return the largest."""
+    return max(np.inf if value is None else float(value) for value in values)

@@ -1,0 +1,146 @@
+"""The same runs with and without the ReLU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reproduction.exhibits import Exhibit, Figure, Verdict
+from reproduction.experiment import Experiment, Record
+from reproduction.grouping import grouped
+from reproduction.purification.planted_exhibits import (
+    Groups,
+    has_all,
+    iteration_series,
+    median_table,
+    panel,
+    worst_of,
+)
+from reproduction.purification.planted_runs import cost, run, settings
+from reproduction.registry import TITLES
+
+NAME = "purification/relu"
+N_DRAWS = 5
+N, S, ALPHA = 12, 2.0, 0.25
+SYMMETRIES = ("symmetric", "skew", "neither")
+RULES = {"shifted": "with the ReLU", "linear": "without it"}
+
+SHOWS = f"""
+Li, Liang & Risteski, Section 5.1: without the ReLU the algorithm fails. The same runs of the published
+update with the ReLU at {ALPHA} and without it (decode="linear"), on the whole distribution of {N} binary
+weights (all {2**N} patterns with their probabilities, {S:g} are one on average), so that sampling plays no
+part; step 1/2, r = 1 / (2 p (1 - p) (1 - alpha)) with alpha = 0 without the ReLU, start 0.1, {N_DRAWS}
+draws. The mixing E of the start is symmetric, skew (E' = -E), or neither.
+
+What to expect without the ReLU: decoded weights are M^-1 x* with M = Sigma + E, and the update is M <- (1 -
+eta) M + eta M^-T. For eta = 1/2 that is Newton's iteration for the polar factor of M: what M stretches
+vanishes, what it turns stays, and every rotation is a fixed point. To first order E <- (1 - eta) E - eta
+E': a symmetric E vanishes and a skew one stays. The paper writes E <- E - eta E' and says that E grows
+where it shares signs with E'; the term -eta E is missing there. With the regression update and no ReLU
+every M is a fixed point.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: a start, a decoding and an update each."""
+    p = S / N
+    cases: list[dict[str, Any]] = []
+    for symmetry in SYMMETRIES:
+        start = {} if symmetry == "neither" else {"symmetry": symmetry}
+        for rule in RULES:
+            kept = 1.0 - ALPHA if rule == "shifted" else 1.0
+            scale = {"decode": rule, "r": 1.0 / (2 * p * (1 - p) * kept), "eta": 0.5, "alpha": ALPHA}
+            cases.append({"shape": symmetry, "update": "covariance"} | start | scale)
+        regression = {"shape": symmetry, "update": "regression", "samples": 2000}
+        cases += [regression | start, regression | start | {"decode": "linear"}]
+    common = {"n": N, "m": 36, "s": S, "samples": "population", "pseudo_inverse": "moore-penrose"}
+    return settings(cases, 1 if quick else N_DRAWS, common=common | {"curve": True})
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the error by iteration, a table, and what was to be shown."""
+    told = [
+        dict(record) | {"rule": "linear" if record.get("decode") == "linear" else "relu"}
+        for record in records
+    ]
+    groups = grouped(told, "update", "rule", "shape")
+    panels = [
+        panel(
+            f"{update} update",
+            "iteration",
+            [
+                iteration_series(f"{place[2]}, {'without' if place[1] == 'linear' else 'with'}", group)
+                for place, group in groups.items()
+                if place[0] == update
+            ],
+            y_label="||E||_1",
+            x_log=False,
+        )
+        for update in ("covariance", "regression")
+        if any(place[0] == update for place in groups)
+    ]
+    return [
+        Figure("relu", "||E||_1 by iteration, with and without the ReLU, medians over draws.", panels),
+        median_table(
+            "Medians over draws after 60 iterations. Beside the end of the linear runs: how far M lies "
+            "from the "
+            "polar factor of its start (largest entry), and how much that rotation mixes.",
+            groups,
+            {"update": "update", "rule": "decoding", "shape": "E of the start"},
+            {
+                "begin": "||E||_1 at the start",
+                "e_norm": "||E||_1 at the end",
+                "from_rotation": "distance to the polar factor",
+                "rotation": "||polar factor - I||_1",
+            },
+            3,
+        ),
+        *_verdicts(groups),
+    ]
+
+
+def _verdicts(groups: Groups) -> list[Verdict]:
+    with_it = [(update, "relu", shape) for update in ("covariance", "regression") for shape in SYMMETRIES]
+    turned = [("covariance", "linear", shape) for shape in ("skew", "neither")]
+    even = [("covariance", "linear", "symmetric")]
+    linear = [("covariance", "linear", shape) for shape in SYMMETRIES]
+    unmoved = [("regression", "linear", shape) for shape in SYMMETRIES]
+
+    def kept(places: Sequence[tuple[Any, ...]]) -> list[float]:
+        return [record["e_norm"] / record["begin"] for place in places for record in groups.get(place, [])]
+
+    left, stays = kept(turned), kept(unmoved)
+    growth = kept(even)
+    return [
+        Verdict(
+            "with the ReLU both updates end at ||E||_1 <= 1e-10 from every start",
+            worst_of(groups, with_it, "e_norm") <= 1e-10 if has_all(groups, with_it, N_DRAWS) else None,
+            f"worst {worst_of(groups, with_it, 'e_norm'):.1e}",
+        ),
+        Verdict(
+            "without it the published update fails: at least a quarter of ||E||_1 stays where E is not "
+            "symmetric",
+            min(left) >= 0.25 if has_all(groups, turned, N_DRAWS) else None,
+            f"{min(left):.2f} to {max(left):.2f} of it stays" if left else "no trials",
+        ),
+        Verdict(
+            "without it the published update ends at the polar factor of the mixing it began with, to 1e-8",
+            worst_of(groups, linear, "from_rotation") <= 1e-8 if has_all(groups, linear, N_DRAWS) else None,
+            f"worst entry {worst_of(groups, linear, 'from_rotation'):.1e}",
+        ),
+        Verdict(
+            "without it the regression update does not move: all of ||E||_1 stays",
+            min(stays) > 0.999 and max(stays) < 1.001 if has_all(groups, unmoved, N_DRAWS) else None,
+            f"{min(stays):.3f} to {max(stays):.3f} of it stays" if stays else "no trials",
+        ),
+        Verdict(
+            "as the paper says, without it E grows where E and its transpose share signs",
+            min(growth) > 1 if has_all(groups, even, N_DRAWS) else None,
+            f"{max(growth):.1e} of ||E||_1 is left: it vanishes there, for the reason given above"
+            if growth
+            else "no trials",
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)

@@ -1,0 +1,75 @@
+"""Data of the paper's experiments, and both methods on them with the parameters of Table I."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.datasets import gaussian_composite_model, music_notes
+from nonneg.transforms import FrameCovariances, MultiStart, TransformOptions, frame_covariances
+from nonneg.transforms.batches import LoopOptions
+from nonneg.transforms.options import method_options
+from nonneg.transforms.restarts import multi_start
+from reproduction.experiment import Setting
+from reproduction.printed import printed_numbers
+
+SEED = 20260
+KINDS = {"gcm": "GCM", "music": "music notes"}
+# Halvings of a step of the joint diagonalization, and the gradient at which it stops: the authors' code.
+SEARCHES = {"gcm": (30, 1e-8), "music": (10, 1e-6)}
+
+
+def parameters(kind: str) -> dict[str, Any]:
+    """Return the parameters of Table I."""
+    return printed_numbers("tlnmf")["table_1_parameters"]["GCM" if kind == "gcm" else "music_notes"]
+
+
+def drawn_frames(kind: str, n_realizations: int, draw: int) -> FloatArray:
+    """Draw the frames of a trial."""
+    rng = np.random.default_rng([SEED, draw, n_realizations])
+    if kind == "music":
+        return music_notes(n_realizations, rng=rng).Y
+    return gcm_model(draw).draw(n_realizations, rng=rng).Y
+
+
+def gcm_model(draw: int) -> Any:
+    """Return the Gaussian composite model of a draw, the same for every S."""
+    given = parameters("gcm")
+    return gaussian_composite_model(
+        given["N"], given["M"], given["K"], rng=np.random.default_rng([SEED, draw])
+    )
+
+
+def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
+    """Return how iterations of both methods are made."""
+    given = parameters(kind)
+    common = {
+        "eps0": given["eps0"],
+        "n_nmf_updates": given["J_NMF"],
+        "n_rotation_updates": given["J_TL"],
+    }
+    return method_options("tl", **common), method_options("jd", max_trials=SEARCHES[kind][0], **common)
+
+
+def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
+    """Run both methods from random starts, each also from the solutions of the other (Appendix G)."""
+    kind = setting["kind"]
+    data = frame_covariances(drawn_frames(kind, setting["S"], setting["draw"]))
+    tl_options, jd_options = options_of(kind)
+    both = multi_start(
+        data,
+        parameters(kind)["K"],
+        n_starts=setting["n_starts"],
+        tl_options=tl_options,
+        jd_options=jd_options,
+        loop=LoopOptions(setting["max_iter"], 0.0, SEARCHES[kind][1]),
+        random_state=np.random.SeedSequence([SEED, setting["draw"], setting["S"], 1]),
+    )
+    return both, data
+
+
+def cost(setting: Setting) -> float:
+    """Return how long a trial takes, in proportion."""
+    return setting["n_starts"] * setting["max_iter"] * (1.0 if setting["kind"] == "gcm" else 60.0)

@@ -1,0 +1,160 @@
+"""Figure 4: the objective against the number of iterations, for both methods from the same starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg.transforms import FrameCovariances, frame_covariances, learn_transform
+from nonneg.transforms.initialization import first_state
+from reproduction.exhibits import Curves, Exhibit, Figure, Series, Table, Verdict
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped
+from reproduction.registry import TITLES
+from reproduction.tlnmf.both_methods import KINDS, SEED, drawn_frames, parameters
+
+NAME = "tlnmf/figure-4"
+METHODS = {"tl": "TL-NMF", "jd": "JD+NMF"}
+S = 100
+GRID = {
+    "gcm": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000),
+    "music": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100),
+}
+N_STARTS = {"gcm": 20, "music": 5}
+# A run has arrived when this share of its decrease is left.
+LEFT = 1e-3
+# Speeds are alike where they differ by less than this factor.
+ALIKE = 2.0
+
+SHOWS = f"""
+Zhang, Soubies & Fevotte, Figure 4: C at S = {S} against J. TL-NMF makes J iterations of ten updates of the
+factors and one of the transform; JD+NMF makes J updates of the transform and then 10 J of the factors, a new
+run for every J. Both begin at the same random starts ({N_STARTS["gcm"]} for the GCM and {N_STARTS["music"]}
+for the music notes). The paper sees that JD+NMF converges faster on the GCM, and both about equally fast on
+the music notes.
+
+A run has arrived at the first J of the grid at which at most {LEFT:g} of the decrease of C from its start to
+its end is left.
+"""
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: one a kind of data and start."""
+    if quick:
+        return [
+            {"kind": "music", "start": 0, "grid": [1, 2]},
+            *({"kind": "gcm", "start": start, "grid": [1, 3, 10, 30, 100]} for start in range(2)),
+        ]
+    return [
+        {"kind": kind, "start": start, "grid": list(GRID[kind])}
+        for kind in ("gcm", "music")
+        for start in range(N_STARTS[kind])
+    ]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run both methods from one start."""
+    kind, grid = setting["kind"], setting["grid"]
+    given = parameters(kind)
+    data = frame_covariances(drawn_frames(kind, S, 0))
+    rng = np.random.SeedSequence([SEED, setting["start"], 4])
+    start = first_state(data, given["K"], init=None, n_starts=1, random_state=rng)
+    assert start.components is not None
+    assert start.activations is not None
+    init = start.transform[0], start.components[0], start.activations[0]
+    options: dict[str, Any] = {
+        "eps0": given["eps0"],
+        "init": init,
+        "tol": 0.0,
+        "n_nmf_updates": given["J_NMF"],
+        "n_rotation_updates": given["J_TL"],
+    }
+    tl = learn_transform(data, given["K"], method="tl", max_iter=max(grid), **options)
+    curve = list(tl.history["C"])
+    jd = [learn_transform(data, given["K"], method="jd", max_iter=J, **options).objective for J in grid]
+    first = _objective(data, init, given["eps0"])
+    return [
+        {"method": "tl", "first": first, "C": [curve[min(J, len(curve)) - 1] for J in grid]},
+        {"method": "jd", "first": first, "C": jd},
+    ]
+
+
+def _objective(data: FrameCovariances, init: Any, eps0: float) -> float:
+    transform, components, activations = init
+    model = activations @ components + eps0
+    return float(((data.variances(transform) + eps0) / model + np.log(model)).sum())
+
+
+def arrival(record: Record) -> int:
+    """Return the first J of the grid at which next to nothing of the decrease is left."""
+    last = record["C"][-1]
+    allowed = last + LEFT * (record["first"] - last)
+    return next(J for J, value in zip(record["grid"], record["C"], strict=True) if value <= allowed)
+
+
+def summarize(records: Sequence[Record]) -> list[Exhibit]:
+    """Return the curves, when runs arrive, and what was to be shown."""
+    panels, rows = [], []
+    arrivals: dict[tuple[str, str], list[int]] = {}
+    for (kind,), members in grouped(records, "kind").items():
+        floor = min(min(record["C"]) for record in members)
+        series = []
+        for method, label in METHODS.items():
+            of = [record for record in members if record["method"] == method]
+            arrivals[kind, method] = [arrival(record) for record in of]
+            grid = [float(J) for J in of[0]["grid"]]
+            medians = np.median([record["C"] for record in of], axis=0)
+            series.append(Series(label, grid, [float(value - floor) or None for value in medians]))
+            last = [record["C"][-1] for record in of]
+            rows.append(
+                {
+                    "kind": KINDS[kind],
+                    "method": label,
+                    "starts": len(of),
+                    "J": float(np.median(arrivals[kind, method])),
+                    "best": min(last),
+                    "median": float(np.median(last)),
+                }
+            )
+        title = f"{KINDS[kind]}: median of C, less the least C seen"
+        panels.append(Curves(title, "J", "C - least C", series, x_log=True, y_log=True))
+    columns = {
+        "kind": "data",
+        "method": "method",
+        "starts": "starts",
+        "J": "median J of arrival",
+        "best": "least C at the end",
+        "median": "median C at the end",
+    }
+    return [
+        Figure("objective", f"C at S = {S} against J.", panels),
+        Table("When runs arrive, and where they end.", columns, rows, 7),
+        *_verdicts(arrivals, records),
+    ]
+
+
+def _verdicts(arrivals: dict[tuple[str, str], list[int]], records: Sequence[Record]) -> list[Verdict]:
+    found = []
+    for kind, claim in (
+        ("gcm", "GCM: JD+NMF arrives in fewer iterations than TL-NMF"),
+        ("music", "music notes: both arrive after about as many iterations"),
+    ):
+        full = all(tuple(r["grid"]) == GRID[kind] for r in records if r["kind"] == kind)
+        if (kind, "tl") not in arrivals:
+            found.append(Verdict(claim, None, ""))
+            continue
+        tl, jd = (float(np.median(arrivals[kind, method])) for method in METHODS)
+        met = jd < tl if kind == "gcm" else max(tl / jd, jd / tl) <= ALIKE
+        detail = f"medians: JD+NMF {jd:g}, TL-NMF {tl:g}"
+        found.append(Verdict(claim, met if full else None, detail))
+    return found
+
+
+def cost(setting: Setting) -> float:
+    """Return how long a trial takes, in proportion."""
+    return sum(setting["grid"]) * (1.0 if setting["kind"] == "gcm" else 60.0)
+
+
+EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)

@@ -1,0 +1,229 @@
+"""What the cones about clusters say about the error of one direction a cluster (Liu & Tan)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.cones.geometry.bounds import (
+    cluster_bound,
+    corrected_size_angles,
+    error_about_axes,
+    expected_error,
+    largest_angle_bound,
+)
+from nonneg.cones.geometry.cones import ConeSeparation, cone_separation, largest_angles_in_orthant
+from nonneg.exceptions import ShapeError
+
+ROUNDING = 1e-8
+"""By how much a measured error may exceed a bound, as a share of the norm of the data."""
+
+
+def cone_statements(
+    *,
+    axes: Any,
+    angles: Any,
+    squared_norms: Any,
+    counts: Any,
+    relative_error: float,
+    lower_angles: Any = None,
+    start_angles: Any = None,
+    outside: Any = None,
+    rounding: float = ROUNDING,
+) -> list[Statement]:
+    """Return what cones about clusters bound and predict, each beside the measured error."""
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
+    angles = np.asarray(angles, dtype=np.float64)
+    found = np.asarray(counts) > 0
+    if not (np.shape(axes)[0] == len(angles) == len(found) == len(np.asarray(squared_norms))):
+        raise ShapeError(
+            "Expected one axis, size angle, count and squared norm a cluster, got "
+            f"{np.shape(axes)[0]}, {len(angles)}, {len(found)} and {len(np.asarray(squared_norms))} of them."
+        )
+    axes = np.asarray(axes, dtype=np.float64)[found]
+    counts, squared_norms = np.asarray(counts)[found], np.asarray(squared_norms, dtype=np.float64)[found]
+    lower = angles if lower_angles is None else np.asarray(lower_angles, dtype=np.float64)
+    drawn = angles if start_angles is None else np.asarray(start_angles, dtype=np.float64)
+    angles, lower, drawn = angles[found], lower[found], drawn[found]
+    error = float(relative_error)
+    separation = cone_separation(axes, angles)
+    statements = [
+        _size_angles(angles, lower),
+        _cluster_bound(angles, squared_norms, outside, error, rounding),
+        _largest_angle_bound(angles, error, rounding),
+        _geometric_assumption(separation),
+        _exact_clustering_bound(separation, angles, error, rounding),
+    ]
+    estimates = corrected_size_angles(drawn, counts)
+    value = expected_error(estimates, squared_norms)
+    contained = _cones_in_orthant(axes, angles)
+    return [
+        *statements,
+        contained,
+        _expected_error(value, estimates, counts, squared_norms, error),
+        _limiting_error(value, contained, error),
+    ]
+
+
+def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
+    gap = float(np.max(angles - lower, initial=0.0))
+    largest = float(angles.max(initial=0.0))
+    smallest = float(angles.min(initial=largest))
+    sentence = (
+        f"The smallest cones about the {len(angles)} clusters have size angles of {_angle(smallest)} to "
+        f"{_angle(largest)}, each within {gap:.1g} radians of the smallest possible."
+    )
+    quantities = {
+        "smallest": smallest,
+        "mean": float(angles.mean()) if len(angles) else 0.0,
+        "largest": largest,
+        "largest_gap": gap,
+        "clusters": len(angles),
+    }
+    return Statement("size-angles", sentence, largest, None, Verdict.HOLDS, quantities)
+
+
+def _cluster_bound(
+    angles: FloatArray, squared_norms: FloatArray, outside: Any, error: float, rounding: float
+) -> Statement:
+    bound = cluster_bound(angles, squared_norms)
+    holds = error <= bound + rounding
+    quantities = {"relative_error": error, "bound": bound}
+    if outside is not None:
+        quantities["error_about_axes"] = error_about_axes(squared_norms, outside)
+    sentence = (
+        f"The relative error {error:.4g} is {'beneath' if holds else 'above'} {bound:.4g}, which bounds the "
+        "error of the best direction of each cluster (Theorem 4, equation 12), whatever the clusters are."
+    )
+    if not holds:
+        sentence += " The factors are worse than the clusters' best directions."
+    return Statement("cluster-bound", sentence, error, bound, _verdict(holds), quantities)
+
+
+def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> Statement:
+    bound = largest_angle_bound(angles)
+    holds = error <= bound + rounding
+    sentence = (
+        f"The relative error {error:.4g} is {'beneath' if holds else 'above'} {bound:.4g}, the sine of the "
+        "largest size angle (Theorem 4, equation 8)."
+    )
+    quantities = {"relative_error": error, "bound": bound}
+    return Statement("largest-angle-bound", sentence, error, bound, _verdict(holds), quantities)
+
+
+def _geometric_assumption(separation: ConeSeparation) -> Statement:
+    quantities = {
+        "smallest_between": separation.smallest_between,
+        "required": separation.required,
+        "widest_within": separation.widest_within,
+        "narrowest_gap": separation.narrowest_gap,
+        "clusters_are_exact": separation.clusters_are_exact,
+    }
+    if not separation.pairs:
+        sentence = "There is one cone, and nothing to tell it apart from."
+    else:
+        sides = (
+            f"the axes are at least {_angle(separation.smallest_between)} apart, and three times the largest "
+            f"size angle plus the next is {_angle(separation.required)}"
+        )
+        sentence = f"The geometric assumption (2) {'holds' if separation.holds else 'fails'}: {sides}."
+        if separation.holds:
+            sentence += " Greedy clustering from any first point returns these clusters (Lemma 1)."
+        elif separation.clusters_are_exact:
+            sentence += (
+                " Still, points of one cone are nearer to one another than to those of other cones, so that "
+                "greedy clustering from any first point returns these clusters."
+            )
+        else:
+            sentence += " Greedy clustering may depend on its first point, and other clusters may be as good."
+    return Statement(
+        "geometric-assumption",
+        sentence,
+        separation.smallest_between,
+        separation.required,
+        _verdict(separation.holds),
+        quantities,
+    )
+
+
+def _exact_clustering_bound(
+    separation: ConeSeparation, angles: FloatArray, error: float, rounding: float
+) -> Statement:
+    bound = largest_angle_bound(angles)
+    quantities = {"relative_error": error, "bound": bound, "assumption_holds": separation.holds}
+    if not separation.holds:
+        sentence = (
+            f"Theorem 5 promises a relative error of at most {bound:.4g} from any first point where the "
+            "geometric assumption (2) holds; for these cones it does not."
+        )
+        verdict = Verdict.NOT_VERIFIABLE
+    else:
+        holds = error <= bound + rounding
+        verdict = _verdict(holds)
+        sentence = (
+            "The geometric assumption (2) holds, so that greedy clustering and one direction a cluster have "
+            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}."
+        )
+    return Statement("exact-clustering-bound", sentence, error, bound, verdict, quantities)
+
+
+def _expected_error(
+    value: float, estimates: FloatArray, counts: Any, squared_norms: FloatArray, error: float
+) -> Statement:
+    lengths = squared_norms / np.maximum(counts, 1)
+    quantities = {
+        "relative_error": error,
+        "predicted": value,
+        "ratio": error / value if value > 0 else math.nan,
+        "mean_estimated_angle": float(estimates.mean()) if len(estimates) else 0.0,
+        "smallest_mean_squared_length": float(lengths.min(initial=math.inf)),
+        "largest_mean_squared_length": float(lengths.max(initial=0.0)),
+    }
+    sentence = (
+        "If the points were drawn from cones as in Theorem 6, with the size angles, lengths and shares of "
+        f"these clusters, the relative error would be about {value:.4g}; measured: {error:.4g}. This is a "
+        "prediction, not a bound: where the points come from cannot be verified."
+    )
+    return Statement("expected-error", sentence, error, value, Verdict.NOT_VERIFIABLE, quantities)
+
+
+def _cones_in_orthant(axes: FloatArray, angles: FloatArray) -> Statement:
+    room = largest_angles_in_orthant(axes) - angles
+    inside = int(np.sum(room >= 0))
+    tightest = float(np.min(room, initial=math.inf))
+    if inside == len(angles):
+        sentence = f"All {inside} cones lie in the nonnegative orthant (Lemma 10)."
+    else:
+        sentence = (
+            f"{len(angles) - inside} of {len(angles)} cones reach out of the nonnegative orthant (Lemma 10), "
+            f"by up to {_angle(-tightest)}; the points themselves need not."
+        )
+    quantities = {"cones_in_orthant": inside, "cones": len(angles), "smallest_room": tightest}
+    return Statement("cones-in-orthant", sentence, tightest, 0.0, _verdict(inside == len(angles)), quantities)
+
+
+def _limiting_error(value: float, contained: Statement, error: float) -> Statement:
+    quantities = {"relative_error": error, "limit": value, "cones_in_orthant": contained.holds}
+    if contained.holds:
+        sentence = (
+            "All cones lie in the nonnegative orthant: for points drawn from them as in Theorem 6 the "
+            f"relative error tends to {value:.4g} with their number (Theorem 8); measured: {error:.4g}."
+        )
+    else:
+        sentence = (
+            f"Not all cones lie in the nonnegative orthant, so that Theorem 6's value {value:.4g} need not "
+            "be the limit for many points (Theorem 8): moving points into the orthant lowers the error."
+        )
+    return Statement("limiting-error", sentence, error, value, Verdict.NOT_VERIFIABLE, quantities)
+
+
+def _angle(radians: float) -> str:
+    return f"{float(radians):.4g} radians ({math.degrees(float(radians)):.3g} degrees)"
+
+
+def _verdict(holds: bool) -> Verdict:
+    return Verdict.HOLDS if holds else Verdict.FAILS

@@ -1,0 +1,225 @@
+"""Clusters of directions by greedy selection of centroids (Liu & Tan, Algorithm 1).
+
+Each centroid is the data point whose largest cosine to the centroids before it is smallest, and each point
+then belongs to the centroid of its largest cosine. Nothing is normalised: products are scaled by one over the
+norms of the rows.
+
+The search is not bound by a product of all rows with every centroid. The largest cosine of a point to some of
+the centroids is a lower bound of that to all, so that points whose bound is above what another one reached
+are not looked at again (`kernels.cones.compare_rows`). The assignment is one product with all centroids, of
+the rows for which a guess and the triangle inequality do not settle it (`kernels.cones.settled_centroids`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._typing import Array, IntArray, LeftArray
+from nonneg.data.greedy import GreedyRule, greedy_selection
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.kernels import cones
+from nonneg.kernels.cones.array_api import nearest_cosines
+
+SEEDINGS = ("farthest", "plus-plus")
+_OUT = 3.0  # in the place of a cosine: of rows that cannot be picked
+
+
+@dataclass(frozen=True)
+class ConeClusters:
+    """Clusters of the directions of the rows."""
+
+    labels: LeftArray  # the cluster of each row; -1 for rows of zeros, which have no direction
+    # The rows that are the centroids, in the order in which they were picked. Fewer than were asked for if
+    # the data have fewer directions.
+    centroid_indices: IntArray
+    centroids: Array  # their directions, unit rows, in the namespace of the data
+    cosines: LeftArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
+
+
+def cone_clusters(
+    data: DataMatrix, k: int, *, first: int | None = None, rng: Seed = None, seeding: str = "farthest"
+) -> ConeClusters:
+    """Cluster the rows by their directions."""
+    # O(k n_rows n_columns) at most, and one computation a centroid on chunked data.
+    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 1.
+    if seeding not in SEEDINGS:
+        raise UnknownNameError.of("seeding", seeding, SEEDINGS)
+    _check_first(first, data.shape[0])
+    drawn = seeding == "plus-plus"
+    source = generator(rng) if drawn or rng is not None else None
+    by_mean = first is None and source is None
+    (inverse_norms,), (mean,) = data.row_pass(_norms, with_mean=by_mean)
+    margin = same_direction(data)
+    shift = 1.0 - margin if drawn else 0.0
+    rule = GreedyRule(
+        begin=_begin,
+        advance=_advance,
+        facts=_Centroids(data.xp, shift),
+        n_kept=3,
+        first_facts={"mean": mean, "drawn": not by_mean},
+        beside=_Beside(data, inverse_norms, first, source, drawn),
+    )
+    # The score is the gain of `compare_rows`: less than this, and all rows have the direction of a centroid.
+    found = greedy_selection(data, k, rule, floor=0.0 if drawn else margin - 1.0, finish=False)
+    if first is not None and len(found.indices) == 0:
+        raise InvalidParameterError(
+            f"first={first} is a row without a direction (of zeros, or of weight zero), which cannot be a "
+            "centroid. Choose another row."
+        )
+    if len(found.indices) == 0:
+        labels, cosines = _no_clusters(data, inverse_norms)
+        return ConeClusters(labels, found.indices, data.place(np.empty((0, data.shape[1]))), cosines)
+    centroids = data.xp.stack([_unit(data.xp, row) for row in found.rows])
+    (labels, cosines), _ = data.row_pass(_assign, inverse_norms, n_out=2, centroids=centroids)
+    return ConeClusters(labels, found.indices, centroids, cosines)
+
+
+def same_direction(data: DataMatrix) -> float:
+    """Return by how much the cosine of two equal directions may fall short of 1."""
+    return float(8.0 * data.xp.finfo(data.dtype).eps * data.shape[1] ** 0.5)
+
+
+def _check_first(first: Any, n_rows: int) -> None:
+    if first is None:
+        return
+    if not isinstance(first, int | np.integer) or isinstance(first, bool) or not 0 <= first < n_rows:
+        raise InvalidParameterError(
+            f"first is the index of a row, an integer from 0 to {n_rows - 1}. Got {first!r}."
+        )
+
+
+class _Beside:
+    """The left-like arrays of a pass: the norms and the first pick, later the numbers drawn for the rows."""
+
+    def __init__(
+        self,
+        data: DataMatrix,
+        inverse_norms: LeftArray,
+        first: int | None,
+        rng: np.random.Generator | None,
+        drawn: bool,
+    ) -> None:
+        self.data, self.inverse_norms, self.first, self.rng, self.drawn = (
+            data,
+            inverse_norms,
+            first,
+            rng,
+            drawn,
+        )
+
+    def __call__(self, n_picks: int) -> tuple[LeftArray, ...]:
+        if n_picks == 0 and self.first is not None:
+            chosen = np.zeros((self.data.shape[0], 1))
+            chosen[self.first] = 1.0
+            return self.inverse_norms, self.data.place_left(chosen)
+        if n_picks == 0:
+            return (self.inverse_norms,) if self.rng is None else (self.inverse_norms, self._rates())
+        return (self._rates(),) if self.drawn else ()
+
+    def _rates(self) -> LeftArray:
+        # An exponential race: the row of the largest p / e wins with a probability in proportion to p.
+        assert self.rng is not None
+        return self.data.place_left(1.0 / self.rng.exponential(size=(self.data.shape[0], 1)))
+
+
+class _Centroids:
+    """Called at home with every pick: the facts of the next pass are all centroids so far."""
+
+    def __init__(self, xp: Any, shift: float) -> None:
+        self.xp, self.shift = xp, shift
+        self.units: list[Array] = []
+
+    def __call__(self, row: Array, n_picks: int) -> Mapping[str, Any]:
+        self.units.append(_unit(self.xp, row))
+        return {"centroids": self.xp.stack(self.units), "shift": self.shift}
+
+
+def _unit(xp: Any, row: Array) -> Array:
+    return row / xp.sqrt(xp.sum(row * row))
+
+
+def _norms(block: LocalMatrix, *, with_mean: bool) -> tuple[tuple[Array], tuple[Any]]:
+    inverse = block.inverse_row_norms()
+    return (inverse,), (block.transposed_times(inverse) if with_mean else 0.0,)
+
+
+def _begin(
+    block: LocalMatrix, inverse_norms: Array, rates: Array | None = None, *, mean: Array, drawn: bool
+) -> tuple[tuple[Array, ...], Array]:
+    xp = block.xp
+    eligible = inverse_norms > 0
+    if block.weights is not None:
+        eligible = xp.logical_and(eligible, block.weights[:, None] > 0)
+    if drawn:
+        assert rates is not None
+        scores = _by_weight(block, rates)
+    else:
+        length = xp.sqrt(xp.sum(mean * mean))
+        scores = 2.0 - block.times(mean / xp.where(length > 0, length, xp.ones_like(length))) * inverse_norms
+    nothing = xp.full_like(scores, -xp.inf)
+    scores = xp.where(xp.logical_and(eligible, scores > 0), scores, nothing)
+    out = xp.where(eligible, -xp.ones_like(scores), xp.full_like(scores, _OUT))
+    many = xp.astype(xp.logical_not(eligible), xp.int64) * (2**62)
+    return (inverse_norms, xp.astype(out, xp.float64), many), scores[:, 0]
+
+
+def _by_weight(block: LocalMatrix, rates: Array) -> Array:
+    return rates if block.weights is None else rates * block.weights[:, None]
+
+
+def _advance(
+    block: LocalMatrix,
+    inverse_norms: Array,
+    nearest: Array,
+    seen: Array,
+    rates: Array | None = None,
+    *,
+    centroids: Array,
+    shift: float,
+) -> tuple[tuple[Array, ...], Array]:
+    rates = None if rates is None else block.xp.astype(_by_weight(block, rates), block.xp.float64)
+    rows = block.raw_rows()
+    if rows is None:
+        # All rows have seen all centroids but the newest one.
+        nearest = nearest_cosines(block.times(centroids[-1:, :].T), inverse_norms, nearest)
+    else:
+        nearest, seen = cones.compare_rows(
+            rows, inverse_norms, centroids, nearest, seen, rates=rates, shift=shift
+        )
+    gains = shift - nearest[:, 0]
+    return (inverse_norms, nearest, seen), gains if rates is None else rates[:, 0] * gains
+
+
+def _assign(
+    block: LocalMatrix, inverse_norms: Array, *, centroids: Array
+) -> tuple[tuple[Array, Array], tuple[()]]:
+    xp = block.xp
+    rows = block.raw_rows()
+    if isinstance(rows, np.ndarray) and isinstance(inverse_norms, np.ndarray):
+        found = cones.settled_centroids(rows, inverse_norms, centroids)
+        if found is not None:
+            nearest, cosines = found
+            left = np.flatnonzero(nearest < 0)
+            products = rows[left] @ centroids.T
+            nearest[left] = np.argmax(products, axis=1)
+            cosines[left] = np.max(products, axis=1) * inverse_norms[left, 0]
+            return (np.where(inverse_norms > 0, nearest[:, None], -1), cosines[:, None]), ()
+    products = block.times(centroids.T)
+    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
+    labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))
+    return (labels, xp.max(products, axis=1, keepdims=True) * inverse_norms), ()
+
+
+def _no_clusters(data: DataMatrix, inverse_norms: LeftArray) -> tuple[LeftArray, LeftArray]:
+    return data.row_pass(_nothing, inverse_norms, n_out=2)[0]
+
+
+def _nothing(block: LocalMatrix, inverse_norms: Array) -> tuple[tuple[Array, Array], tuple[()]]:
+    labels = -block.xp.astype(block.xp.ones_like(inverse_norms), block.xp.int64)
+    return (labels, block.xp.zeros_like(inverse_norms)), ()

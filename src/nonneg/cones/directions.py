@@ -1,0 +1,177 @@
+"""The leading direction of every cluster at once: rank-one NMF of each (Liu & Tan, Lemma 3).
+
+The best rank-one approximation of a nonnegative matrix is nonnegative, so that it is the rank-one NMF. Its
+direction is the leading eigenvector of v -> X_c' diag(weights) X_c v. All clusters advance together, one pass
+over the data an iteration: each takes the best vector in the span of its vector, the residual and the last
+step (locally optimal conjugate gradients), which needs about the square root of the iterations of the power
+method where two singular values are close.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels import cones
+from nonneg.kernels.cones.array_api import own_columns
+from nonneg.kernels.host_views import is_host_tensor, shared
+
+_POSITIVE_PART = 0.01  # of the start, so that it is orthogonal to no nonnegative vector
+_CHECKS = 4  # how often products are computed afresh at a found answer that does not pass
+_LOST = 1e-6  # of a direction that is left after projection: below it there is only rounding
+
+
+@dataclass(frozen=True)
+class ClusterDirections:
+    """The leading singular pair of every cluster."""
+
+    directions: FloatArray  # unit rows, nonnegative (float64, on the host)
+    squared_values: FloatArray  # the squared leading singular values; 0 for a cluster without rows
+    products: LeftArray  # each row's product with the direction of its cluster; 0 for rows of no cluster
+    residuals: FloatArray  # norms of A v - s^2 v, relative to s^2
+    n_passes: int  # passes over the data
+
+
+def leading_directions(
+    data: DataMatrix, labels: LeftArray, start: Array, *, tol: float = 1e-10, max_passes: int = 300
+) -> ClusterDirections:
+    """Return the leading directions of all clusters."""
+    tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
+    vectors = _unit(_unit(to_numpy(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
+    search = _Search(vectors)
+    all_clusters = np.ones(len(vectors), dtype=bool)
+    products, images = _apply(data, labels, vectors, all_clusters)
+    units = _powers_of_two(images)
+    search.images, n_passes, checks = images / units, 1, 0
+    while True:
+        moving = search.residuals() > tol
+        if not moving.any() or n_passes >= max_passes - 1:
+            if search.fresh:
+                break
+            # The images were combined from others: what is returned rests on products of its own.
+            search.vectors = np.abs(search.vectors)
+            products, images = _apply(data, labels, search.vectors, all_clusters)
+            search.restart(images / units)
+            n_passes, checks = n_passes + 1, checks + 1
+            if checks >= _CHECKS or n_passes >= max_passes:
+                break
+            continue
+        directions = search.residual_directions(moving)
+        _, images = _apply(data, labels, directions, moving)
+        search.advance(moving, directions, images / units)
+        n_passes += 1
+    squared_values = search.values * units[:, 0]
+    return ClusterDirections(search.vectors, squared_values, products, search.residuals(), n_passes)
+
+
+class _Search:
+    """The vectors of all clusters with their images, and the last steps with theirs."""
+
+    def __init__(self, vectors: FloatArray) -> None:
+        self.vectors = vectors
+        self.images = np.zeros_like(vectors)
+        self.steps = np.zeros_like(vectors)
+        self.step_images = np.zeros_like(vectors)
+        self.fresh = True
+
+    @property
+    def values(self) -> FloatArray:
+        return np.maximum(_inner(self.vectors, self.images), 0.0)
+
+    def residuals(self) -> FloatArray:
+        values = self.values
+        norms = np.linalg.norm(self.images - values[:, None] * self.vectors, axis=1)
+        return np.divide(norms, values, out=np.zeros_like(norms), where=values > 0)
+
+    def residual_directions(self, moving: Any) -> FloatArray:
+        found = np.zeros_like(self.vectors)
+        some = self.images[moving] - self.values[moving, None] * self.vectors[moving]
+        found[moving] = _unit(_outside(_unit(some), self.vectors[moving]))
+        return found
+
+    def restart(self, images: FloatArray) -> None:
+        self.images, self.fresh = images, True
+        self.steps[:], self.step_images[:] = 0.0, 0.0
+
+    def advance(self, moving: Any, directions: FloatArray, direction_images: FloatArray) -> None:
+        """Take the best vector of three directions in every cluster that moves (Rayleigh-Ritz)."""
+        vector, image = self.vectors[moving], self.images[moving]
+        direction, direction_image = directions[moving], direction_images[moving]
+        step, step_image = self.steps[moving], self.step_images[moving]
+        for known, known_image in ((vector, image), (direction, direction_image)):
+            share = _inner(step, known)[:, None]
+            step, step_image = step - share * known, step_image - share * known_image
+        length = np.linalg.norm(step, axis=1)[:, None]
+        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > _LOST)
+        span = np.stack([vector, direction, step * scale], axis=1)
+        images = np.stack([image, direction_image, step_image * scale], axis=1)
+        projected = span @ np.swapaxes(images, 1, 2)
+        projected = 0.5 * (projected + np.swapaxes(projected, 1, 2))
+        best = np.linalg.eigh(projected)[1][:, :, -1]
+        best *= np.where(best[:, :1] < 0, -1.0, 1.0)
+        part = best.copy()
+        part[:, 0] = 0.0
+        self.vectors[moving], self.images[moving] = _combined(best, span, images)
+        self.steps[moving], self.step_images[moving] = _combined(part, span, images)
+        self.fresh = False
+
+
+def _combined(weights: FloatArray, span: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+    vectors = (weights[:, None, :] @ span)[:, 0]
+    length = np.linalg.norm(vectors, axis=1)[:, None]
+    scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+    return vectors * scale, (weights[:, None, :] @ images)[:, 0] * scale
+
+
+def _powers_of_two(images: FloatArray) -> FloatArray:
+    """Return scales of shape (k, 1) under which squares neither underflow nor overflow."""
+    # A power of two changes no digit of what is divided by it.
+    largest = np.abs(images).max(axis=1, keepdims=True, initial=0.0)
+    exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
+    units: FloatArray = np.ldexp(np.ones_like(largest), exponents - 1)
+    return units
+
+
+def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
+    found: FloatArray = np.einsum("ij,ij->i", a, b)
+    return found
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    norms = np.linalg.norm(rows, axis=1)[:, None]
+    return rows / np.where(norms > 0, norms, 1.0)
+
+
+def _outside(rows: FloatArray, units: FloatArray) -> FloatArray:
+    return rows - _inner(rows, units)[:, None] * units
+
+
+def _apply(
+    data: DataMatrix, labels: LeftArray, vectors: FloatArray, active: Any
+) -> tuple[LeftArray, FloatArray]:
+    (products,), (sums,) = data.row_pass(_own_products, labels, vectors=vectors, active=active)
+    return products, to_numpy(sums)
+
+
+def _own_products(
+    block: LocalMatrix, labels: Array, *, vectors: FloatArray, active: Any
+) -> tuple[tuple[Array], tuple[Array]]:
+    rows = block.raw_rows()
+    if rows is None:
+        own = own_columns(labels, block.times(block.place(vectors.T)), len(vectors))
+        return (block.xp.sum(own, axis=1, keepdims=True),), (block.transposed_times(own).T,)
+    kind = rows.dtype if isinstance(rows, np.ndarray) else rows[2].dtype
+    weights = None if block.weights is None else _host(block.weights)
+    products, sums = cones.own_products(
+        rows, _host(labels)[:, 0], vectors.astype(kind, copy=False), weights, active
+    )
+    return (block.place(products[:, None]),), (sums,)
+
+
+def _host(array: Array) -> Any:
+    return shared(array) if is_host_tensor(array) else array

@@ -1,0 +1,285 @@
+"""Clustering and rank-one NMF (Liu & Tan, Algorithm 2): one direction for each cluster of directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed, spawn
+from nonneg._threads import threads
+from nonneg._typing import Array, FloatArray, IntArray, LeftArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.svd_lower_bound import rounding_error, settled_error
+from nonneg.cones.certificate import cone_statements
+from nonneg.cones.clustering import SEEDINGS, ConeClusters, cone_clusters
+from nonneg.cones.directions import ClusterDirections, leading_directions
+from nonneg.cones.geometry import SizeAngles, cluster_bound, expected_error, largest_angle_bound, size_angles
+from nonneg.cones.geometry.bounds import corrected_size_angles
+from nonneg.data.checks import checked_data
+from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError
+from nonneg.kernels.cones.array_api import own_columns
+
+_COMPARISON_TOL = 1e-4  # of directions whose errors are only compared: the error is then known to 1e-8
+
+
+@dataclass(frozen=True, repr=False)
+class ConeResult:
+    """Clusters of directions, and the factorization with one direction a cluster.
+
+    Attributes
+    ----------
+    labels : array of int of shape (n_samples,)
+        The cluster of each sample; -1 for samples of zeros, which belong to none. A dask array for dask data.
+    W : array of shape (n_samples, n_components)
+        The projection of each sample on the direction of its cluster; zeros elsewhere.
+    H : array of shape (n_components, n_features)
+        The directions: unit rows.
+    centroid_indices : array of int of shape (n_components,)
+        The samples that are the centroids of the clusters.
+    relative_error : float
+        ||X - W H|| / ||X||, with the sample weights; of an exact fit it is what rounding leaves.
+    squared_singular_values : array of shape (n_components,)
+        The squares of the leading singular values of the clusters: what each explains of ||X||^2.
+    data : DataMatrix or None
+        The data, from which what follows is computed when it is first asked for. None with ``bounds=False``.
+    """
+
+    labels: Any
+    W: LeftArray
+    H: Array
+    centroid_indices: IntArray
+    relative_error: float
+    squared_singular_values: FloatArray
+    data: DataMatrix | None = None
+    _labels: LeftArray = field(default=None)
+
+    @cached_property
+    def cones(self) -> SizeAngles:
+        """The smallest cones about the clusters: axes, size angles, counts and norms of the clusters."""
+        if self.data is None:
+            raise InvalidParameterError(
+                "The size angles and bounds need the data, which the result does not keep with bounds=False. "
+                "Call cone_rank_one with bounds=True."
+            )
+        with threads(None):
+            return size_angles(self.data, self._labels, len(self.centroid_indices), start=to_numpy(self.H))
+
+    @property
+    def basis(self) -> FloatArray:
+        """The axes of the smallest cones about the clusters, unit rows: the paper's basis vectors."""
+        return self.cones.axes
+
+    @property
+    def size_angles(self) -> FloatArray:
+        """The angles of the smallest cones about the clusters, in radians."""
+        return self.cones.angles
+
+    @cached_property
+    def bounds(self) -> dict[str, float]:
+        """Bounds of the relative error, and a prediction."""
+        # ``"cluster"`` is Theorem 4's bound (12) and ``"largest-angle"`` its weaker form (8); both hold for
+        # any clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the
+        # cones estimated from the clusters, which is no bound.
+        found = self.cones
+        estimates = corrected_size_angles(found.start_angles, found.counts)
+        return {
+            "cluster": cluster_bound(found.angles, found.squared_norms),
+            "largest-angle": largest_angle_bound(found.angles),
+            "expected": expected_error(estimates, found.squared_norms),
+        }
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the cones about the clusters say about the error (`nonneg.cones.certificate`)."""
+        facts = self.cones.facts()
+        assert self.data is not None
+        rounding = rounding_error(self.data)
+        return Certificate(
+            tuple(cone_statements(relative_error=self.relative_error, rounding=rounding, **facts))
+        )
+
+    def __repr__(self) -> str:
+        shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
+        return f"ConeResult(relative_error={self.relative_error:.6g}, {shapes})"
+
+
+def cone_rank_one(
+    X: Any,
+    n_components: int,
+    *,
+    first: int | None = None,
+    rng: Seed = None,
+    seeding: str = "farthest",
+    n_starts: int = 1,
+    sample_weight: Any = None,
+    tol: float = 1e-10,
+    max_passes: int = 300,
+    bounds: bool = True,
+    n_jobs: int | None = None,
+) -> ConeResult:
+    """Cluster the samples by direction and factorize each cluster with rank one (cr1-nmf).
+
+    Parameters
+    ----------
+    X : array, sparse matrix or dask array of shape (n_samples, n_features)
+        Nonnegative data; never changed.
+    n_components : int
+        The number of clusters, at most the number of distinct directions among the samples.
+    first : int, optional
+        The sample that is the first centroid. By default the one farthest from the mean direction; a random
+        one where `rng` is given or the seeding is random.
+    rng : None, int, Generator, RandomState or SeedSequence
+        The source of random numbers. None and ``seeding="farthest"`` draw nothing in the first start.
+    seeding : {"farthest", "plus-plus"}
+        The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
+        a probability in proportion to one minus its largest cosine to them.
+    n_starts : int
+        From how many first centroids to begin; the clusters of the smallest relative error are kept. With the
+        same `rng`, more starts never give an error that is larger by more than 1e-8.
+    sample_weight : array of shape (n_samples,), optional
+        An integer weight counts like so many equal samples.
+    tol : float
+        Relative residual of the clusters' leading singular pairs; at least 100 times the data's precision.
+    max_passes : int
+        The largest number of passes over the data for these.
+    bounds : bool
+        Whether the result keeps the data, so that `size_angles`, `bounds` and `certificate` can be asked for.
+    n_jobs : int, optional
+        Threads of the kernels; all cores by default.
+
+    Returns
+    -------
+    ConeResult
+        Clusters and factors; size angles, bounds and certificate are computed when they are asked for. No
+        cluster is empty. Of equal cosines the lowest index wins. Samples of zeros have the label -1 and a row
+        of zeros in W.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the samples have fewer distinct directions than `n_components`. Repeated samples, and multiples of
+        a sample, have one direction; the message says how many were found.
+
+    Notes
+    -----
+    O(n_components n_samples n_features) for the clusters, and a few passes over the data for the directions.
+    Where the data lie in cones that satisfy the paper's assumption (2), the clusters are these cones from any
+    first centroid.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), Rank-one NMF-based initialization for NMF and relative error bounds under a
+       geometric assumption, IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import cone_rank_one
+    >>> X = np.array([[2.0, 0.0, 0.1], [0.0, 3.0, 0.0], [4.0, 0.1, 0.0], [0.0, 1.0, 0.1]])
+    >>> result = cone_rank_one(X, 2)
+    >>> result.labels[0] == result.labels[2], result.labels[1] == result.labels[3]
+    (True, True)
+    """
+    data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one", masks=False)
+    _check_counts(n_components, n_starts, first, seeding, data.shape[0])
+    _check_effort(tol, max_passes, bounds)
+    with threads(n_jobs):
+        best: tuple[ConeClusters, ClusterDirections] | None = None
+        for source in _sources(rng, n_starts):
+            clusters = cone_clusters(data, n_components, first=first, rng=source, seeding=seeding)
+            _check_found(len(clusters.centroid_indices), n_components)
+            found = leading_directions(
+                data,
+                clusters.labels,
+                clusters.centroids,
+                tol=tol if n_starts == 1 else max(tol, _COMPARISON_TOL),
+                max_passes=max_passes,
+            )
+            if best is None or found.squared_values.sum() > best[1].squared_values.sum():
+                best = clusters, found
+        assert best is not None
+        clusters, found = best
+        if n_starts > 1:
+            found = leading_directions(
+                data, clusters.labels, found.directions, tol=tol, max_passes=max_passes
+            )
+        W = memberships(data, clusters.labels, found.products, n_components)
+        H = data.place(found.directions)
+        whole = data.squared_norm()
+        # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
+        left = 1.0 - float(found.squared_values.sum()) / whole if whole > 0 else 0.0
+        error = settled_error(data, W, H.T, left) if whole > 0 else 0.0
+    return ConeResult(
+        labels=clusters.labels[:, 0],
+        W=W,
+        H=H,
+        centroid_indices=clusters.centroid_indices,
+        relative_error=error,
+        squared_singular_values=found.squared_values,
+        data=data if bounds else None,
+        _labels=clusters.labels,
+    )
+
+
+def memberships(data: DataMatrix, labels: LeftArray, products: LeftArray, k: int) -> LeftArray:
+    """Return a matrix with one entry a row: its product, in the column of its cluster."""
+    (W,), _ = data.row_pass(_memberships, labels, products, k=k)
+    return W
+
+
+def _memberships(
+    block: LocalMatrix, labels: Array, products: Array, *, k: int
+) -> tuple[tuple[Array], tuple[()]]:
+    return (own_columns(labels, products, k),), ()
+
+
+def _sources(rng: Seed, n_starts: int) -> Iterator[Seed]:
+    # Without a seed the first start is the one that draws nothing.
+    if rng is not None:
+        yield from spawn(rng, n_starts)
+    else:
+        yield None
+        yield from spawn(None, n_starts - 1)
+
+
+def _check_counts(n_components: Any, n_starts: Any, first: int | None, seeding: str, n_rows: int) -> None:
+    for name, value in (("n_components", n_components), ("n_starts", n_starts)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
+    if n_components > n_rows:
+        raise InvalidParameterError(
+            f"n_components={n_components} clusters cannot be made of {n_rows} samples. "
+            f"Use at most {n_rows} components."
+        )
+    if first is not None and n_starts > 1 and seeding == SEEDINGS[0]:
+        raise InvalidParameterError(
+            f"first={first} fixes the clusters, so that n_starts={n_starts} starts would all be equal. "
+            "Leave one of the two out, or use seeding='plus-plus'."
+        )
+
+
+def _check_effort(tol: Any, max_passes: Any, bounds: Any) -> None:
+    if not isinstance(tol, Real) or isinstance(tol, bool) or not float(tol) >= 0:
+        raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
+    if not isinstance(max_passes, int | np.integer) or isinstance(max_passes, bool) or max_passes < 1:
+        raise InvalidParameterError(f"max_passes must be an integer of at least 1, got {max_passes!r}.")
+    if not isinstance(bounds, bool | np.bool_):
+        raise InvalidParameterError(f"bounds must be True or False, got {bounds!r}.")
+
+
+def _check_found(n_found: int, n_components: int) -> None:
+    if n_found < n_components:
+        raise InvalidParameterError(
+            f"n_components={n_components} clusters need as many distinct directions, and the samples have "
+            f"{n_found} (samples that are multiples of one another count once, samples of zeros not at all). "
+            f"Use n_components={n_found} or fewer."
+            if n_found
+            else f"n_components={n_components} clusters need distinct directions, and all samples are zeros."
+        )

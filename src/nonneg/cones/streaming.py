@@ -1,0 +1,215 @@
+"""Cones of a stream: one point after the other, a centroid and a few rows a cone, no point kept.
+
+The rule is: a new point becomes a centroid, and when there is one centroid too many the two nearest ones (by
+angle) are joined. Three things follow, whatever the order of the points and however they are cut into
+batches.
+
+* If points lie in at most K cones such that any two points of a cone are nearer than any two points of
+  different cones, as the geometric assumption (2) implies, no join mixes cones: of K + 1 centroids two lie
+  in one cone, so that the two nearest do. Once every cone has shown up, each has exactly one centroid.
+* For any points, K + 1 of them were once at angles of at least d, the largest angle at which two were
+  joined, so that no K clusters all have diameters below d.
+* For any points, a point lies within (2 K - 1) D of its centroid, D being the smallest diameter that K
+  clusters can have: it is linked to it by joins no longer than d <= D, and of a walk along them that enters a
+  cluster of the best clustering twice, the part in between can be replaced by one step of at most D.
+
+A point that is no farther from a centroid than the two nearest centroids are from one another would be joined
+with it at once. Such points are taken in together, so that only points that change a centroid cost a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.cones.geometry import angles_between
+from nonneg.cones.geometry.farthest import ROUNDING
+from nonneg.data.frequent_directions import PIECE, joined_sketch, leading_direction
+from nonneg.data.matrix import LocalMatrix
+
+SKETCH_ROWS = 8
+"""Rows kept of every cone beside its centroid: the error of its direction is at most 9/8 of the best."""
+
+# Points whose cosine is so near to 1, in units of rounding, have the same direction.
+SAME_DIRECTION = 16
+
+
+@dataclass
+class ConeStream:
+    """What is remembered of the points so far; arrays have a row for each of the K cones there may be."""
+
+    centroids: FloatArray  # unit vectors, one a cone seen so far; zeros for the others
+    numbers: IntArray  # which point of the stream each is
+    radii: FloatArray  # no point put into a cone is at a larger angle to its centroid
+    sketches: FloatArray  # sketches of the points put into each cone; one row each where they come from a fit
+    squared_norms: FloatArray  # the sums of their squared entries, weighted
+    counts: IntArray  # how many points were put into each
+    n_found: int = 0  # how many cones there are so far
+    # The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a rule;
+    # 0 before the first join.
+    widest_join: float = 0.0
+    n_seen: int = 0  # how many points there were, rows of zeros included
+
+    @classmethod
+    def empty(cls, n_cones: int, n_features: int) -> ConeStream:
+        """Return the memory before the first point."""
+        return cls(
+            np.zeros((n_cones, n_features)),
+            np.full(n_cones, -1, dtype=np.intp),
+            np.zeros(n_cones),
+            np.zeros((n_cones, SKETCH_ROWS, n_features)),
+            np.zeros(n_cones),
+            np.zeros(n_cones, dtype=np.intp),
+        )
+
+    @property
+    def n_cones(self) -> int:
+        """How many cones there may be."""
+        return len(self.radii)
+
+    def copy(self) -> ConeStream:
+        """Return a memory that shares nothing with this one and has room for whole sketches."""
+        arrays: dict[str, Any] = {
+            name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        room = SKETCH_ROWS - self.sketches.shape[1]
+        arrays["sketches"] = np.pad(self.sketches, ((0, 0), (0, room), (0, 0)))
+        return replace(self, **arrays)
+
+    def directions(self) -> tuple[FloatArray, FloatArray]:
+        """Return the direction of every cone and how much of its squared norm it holds at least."""
+        found = [leading_direction(sketch) for sketch in self.sketches]
+        return np.stack([row for row, _ in found]), np.array([square for _, square in found])
+
+
+def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
+    """Return the memory after a block of points."""
+    # Costs one product with the centroids, one with each point that becomes a centroid, and the sketches.
+    state = before.copy()
+    lengths = np.sqrt(np.asarray(block.squared_row_norms(), dtype=np.float64))
+    live = lengths > 0 if block.weights is None else (lengths > 0) & (np.asarray(block.weights) > 0)
+    owners = np.full(block.shape[0], -1, dtype=np.intp)
+    # The points that may still become centroids, as a holder of their own, and their cosines.
+    rows = np.flatnonzero(live)
+    pool, lengths = block.select(rows), lengths[rows]
+    cosines = np.full((rows.size, state.n_cones), -1.0)
+    cosines[:, : state.n_found] = _cosines(pool, state.centroids[: state.n_found], lengths)
+    while rows.size:
+        nearest = cosines.max(axis=1)
+        near = nearest >= _joining_cosine(state, block)
+        owners[rows[near]] = cosines[near].argmax(axis=1)
+        angles = np.arccos(np.clip(nearest[near], -1.0, 1.0))
+        np.maximum.at(state.radii, owners[rows[near]], angles)
+        if near.any():
+            if state.n_found == state.n_cones:
+                _note_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
+            left = np.flatnonzero(~near)
+            pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
+            nearest = nearest[left]
+        if not rows.size:
+            break
+        farthest = int(np.argmin(nearest))
+        point = _row(pool, farthest)
+        if state.n_found == state.n_cones:
+            _note_spread(state, point)
+        place = state.n_found if state.n_found < state.n_cones else _join(state, owners)
+        state.centroids[place] = point
+        state.numbers[place] = before.n_seen + rows[farthest]
+        state.n_found = max(state.n_found, place + 1)
+        cosines[:, place] = _cosines(pool, state.centroids[place][None, :], lengths)[:, 0]
+        # Whatever the rounding, a centroid is its own nearest and leaves the pool next time.
+        cosines[farthest, place] = 1.0
+    _add_rows(state, block, owners)
+    state.n_seen += block.shape[0]
+    return state
+
+
+def _cosines(block: LocalMatrix, centroids: FloatArray, lengths: FloatArray) -> FloatArray:
+    products: FloatArray = np.asarray(block.times(block.place(centroids.T)), dtype=np.float64)
+    return products / lengths[:, None]
+
+
+def _row(block: LocalMatrix, row: Any) -> FloatArray:
+    """Return the direction of a row of a block."""
+    point: FloatArray = np.asarray(block.take_rows([int(row)]), dtype=np.float64)[0]
+    return point / np.linalg.norm(point)
+
+
+def _note_spread(state: ConeStream, point: FloatArray) -> None:
+    """Take down, in place, the smallest angle among all centroids and a further point."""
+    # No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
+    # of a block do not do for that: small angles are rounding in them, above all in float32.
+    spread = float(_angles_to(state.centroids, point).min())
+    if state.n_cones > 1:
+        _, first, second = _nearest_pair(state)
+        spread = min(spread, float(angles_between(state.centroids[[first, second]])[0, 1]))
+    state.widest_join = max(state.widest_join, spread)
+
+
+def _angles_to(units: FloatArray, axis: FloatArray) -> FloatArray:
+    """Return the angles of unit rows to a unit vector, small ones with all their digits."""
+    chords = np.linalg.norm(units - axis, axis=1)
+    angles: FloatArray = 2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0))
+    return angles
+
+
+def _joining_cosine(state: ConeStream, block: LocalMatrix) -> float:
+    """Return the cosine from which on a point would be joined with its centroid at once."""
+    same = 1.0 - SAME_DIRECTION * float(block.xp.finfo(block.dtype).eps)
+    return same if state.n_found < state.n_cones else min(_nearest_pair(state)[0], same)
+
+
+def _nearest_pair(state: ConeStream) -> tuple[float, int, int]:
+    if state.n_cones == 1:
+        return -1.0, 0, 0
+    cosines = state.centroids @ state.centroids.T
+    np.fill_diagonal(cosines, -1.0)
+    first, second = sorted(int(at) for at in np.unravel_index(int(np.argmax(cosines)), cosines.shape))
+    return float(cosines[first, second]), first, second
+
+
+def _join(state: ConeStream, owners: IntArray) -> int:
+    """Join the two nearest centroids, in place, and return which place is free now."""
+    _, first, second = _nearest_pair(state)
+    angle = float(angles_between(state.centroids[[first, second]])[0, 1])
+    reach = [
+        max(state.radii[here], angle + state.radii[there])
+        for here, there in ((first, second), (second, first))
+    ]
+    # The centroid from which the joined cone reaches less far stays; of equal ones the one that came first.
+    older = state.numbers[first] <= state.numbers[second]
+    keep_first = reach[0] < reach[1] or (reach[0] == reach[1] and older)
+    stays, goes = (first, second) if keep_first else (second, first)
+    state.sketches[stays] = joined_sketch(state.sketches[stays], state.sketches[goes])
+    state.squared_norms[stays] += state.squared_norms[goes]
+    state.counts[stays] += state.counts[goes]
+    # Nonnegative points are never farther apart than a right angle.
+    state.radii[stays], state.radii[goes] = min(*reach, np.pi / 2), 0.0
+    state.sketches[goes] = 0.0
+    state.squared_norms[goes], state.counts[goes] = 0.0, 0
+    owners[owners == goes] = stays
+    return goes
+
+
+def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
+    """Add points, in place, to the sketches of the cones they were put into."""
+    for cone in range(state.n_found):
+        rows = np.flatnonzero(owners == cone)
+        state.counts[cone] += rows.size
+        for start in range(0, rows.size, PIECE):
+            piece = rows[start : start + PIECE]
+            points = np.asarray(block.take_rows(piece), dtype=np.float64)
+            # Once more, in float64: the cosines by which the points were put here fall short of the angles.
+            norms = np.sqrt(np.einsum("ij,ij->i", points, points))
+            outermost = np.argmin((points @ state.centroids[cone]) / norms)
+            unit = points[outermost] / norms[outermost]
+            widest = float(_angles_to(unit[None, :], state.centroids[cone])[0])
+            if widest > state.radii[cone] + ROUNDING:
+                state.radii[cone] = widest
+            if block.weights is not None:
+                points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
+            state.squared_norms[cone] += float(np.sum(points * points))
+            state.sketches[cone] = joined_sketch(state.sketches[cone], points)

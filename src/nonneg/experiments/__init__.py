@@ -1,7 +1,0 @@
-"""Experiments of the papers: each returns plain records and, from them, plain tables and curves."""
-
-from __future__ import annotations
-
-from nonneg.experiments.registry import TITLES, find_experiment
-
-__all__ = ["TITLES", "find_experiment"]

@@ -1,0 +1,6 @@
+"""Readers of what users have on disk: one file a format, one table out of each."""
+
+from nonneg.io.read import known_suffixes, read_table
+from nonneg.io.table import Table
+
+__all__ = ["Table", "known_suffixes", "read_table"]

@@ -1,0 +1,67 @@
+"""Reader of .h5ad: AnnData, one cell a row, read without the anndata library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from nonneg._typing import MatrixLike
+from nonneg.exceptions import FileFormatError
+from nonneg.io.hdf5 import is_group, opened, text_of
+from nonneg.io.table import Contents, ReadOptions
+
+
+def read(path: Path, options: ReadOptions) -> Contents:
+    """Read X, or the layer that `variable` names, with the names of cells and variables."""
+    with opened(path, "Reading a .h5ad file") as file:
+        wanted = options.variable or "X"
+        if wanted not in file:
+            raise FileFormatError(
+                f"{path} holds no {wanted!r}. It holds: {', '.join(_matrices(file)) or 'no matrix'}. "
+                "Choose one with variable='NAME' (--variable NAME)."
+            )
+        variables = file["raw"] if wanted.startswith("raw/") else file
+        return Contents(_matrix(file[wanted], path), _names(file, "obs"), _names(variables, "var"))
+
+
+def _matrices(file: Any) -> list[str]:
+    found = [name for name in ("X", "raw/X") if name in file]
+    return found + [f"layers/{name}" for name in file.get("layers", {})]
+
+
+def _matrix(node: Any, path: Path) -> MatrixLike:
+    if not is_group(node):
+        return node[()]
+    kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    if kind[:3] not in ("csr", "csc"):
+        raise FileFormatError(
+            f"{path} stores {node.name} as {kind or 'a group'!r}; "
+            "a dense array, csr_matrix or csc_matrix was expected."
+        )
+    shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
+    build = sparse.csr_array if kind.startswith("csr") else sparse.csc_array
+    return build((node["data"][()], node["indices"][()], node["indptr"][()]), shape=shape)
+
+
+def _names(file: Any, side: str) -> list[str] | None:
+    if side not in file:
+        return None
+    frame = file[side]
+    if not is_group(frame):  # files from before AnnData 0.7: one array of records
+        fields = frame.dtype.names or ()
+        field = next((name for name in ("index", "_index") if name in fields), None)
+        return None if field is None else text_of(frame[field])
+    name = frame.attrs.get("_index", "_index")
+    name = name.decode() if isinstance(name, bytes) else name
+    if name not in frame:
+        return None
+    column = frame[name]
+    if is_group(column):
+        if "categories" in column:
+            categories = text_of(column["categories"][()])
+            return [categories[code] for code in column["codes"][()].tolist()]
+        return text_of(column["values"][()])
+    return text_of(column[()])

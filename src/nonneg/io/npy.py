@@ -1,0 +1,50 @@
+"""Reader of .npy: one NumPy array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg.exceptions import FileFormatError, UnsafeFileError
+from nonneg.io.table import Contents, ReadOptions
+
+# Protocols 2 and later begin with this byte.
+_PICKLE_MARK = b"\x80"
+
+
+def read(path: Path, options: ReadOptions) -> Contents:
+    """Read the array."""
+    with path.open("rb") as stream:
+        return Contents(read_array(stream, str(path)))
+
+
+def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
+    """Read an array in NumPy's format from an open file, and never by pickle."""
+    mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
+    if mark.startswith(_PICKLE_MARK):
+        raise unsafe_file(source)
+    if mark != np.lib.format.MAGIC_PREFIX:
+        raise FileFormatError(
+            f"{source} is not a NumPy file: it begins with {mark!r}, "
+            f"not with {np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
+        )
+    stream.seek(-len(mark), 1)
+    try:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        if "Object arrays" in str(error):
+            raise unsafe_file(source) from error
+        raise FileFormatError(
+            f"{source} is corrupt or truncated: {error} Write it again with numpy.save."
+        ) from error
+
+
+def unsafe_file(source: str) -> UnsafeFileError:
+    """Build the error for a file that would need pickle."""
+    return UnsafeFileError(
+        f"{source} holds Python objects, which only pickle can read, and a pickle can run code: "
+        "it is refused. Save plain numbers instead, such as numpy.save(path, array.astype(float))."
+    )

@@ -1,0 +1,132 @@
+"""The registry of formats, and the one function that reads any of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+from nonneg.io.table import Contents, Presence, ReadOptions, Table, checked_table
+from nonneg.io.variables import check_variable
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: the words for it, and where its reader is. Readers are imported when they are needed."""
+
+    # `several` says that a file may hold more than one array, so that `variable` chooses.
+
+    kind: str
+    words: str
+    module: str
+    several: bool = False
+
+    def reader(self) -> Callable[[Path, ReadOptions], Contents]:
+        """Import the reader."""
+        read: Callable[[Path, ReadOptions], Contents] = importlib.import_module(
+            f"nonneg.io.{self.module}"
+        ).read
+        return read
+
+
+TEN_X_FOLDER = Format("10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "tenx_folder")
+
+FORMATS = {
+    ".npy": Format("npy", "a NumPy array", "npy"),
+    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz", several=True),
+    ".csv": Format("csv", "comma-separated text", "text"),
+    ".tsv": Format("tsv", "tab-separated text", "text"),
+    ".csv.gz": Format("csv", "compressed comma-separated text", "text"),
+    ".tsv.gz": Format("tsv", "compressed tab-separated text", "text"),
+    ".mtx": Format("mtx", "a Matrix Market file", "matrix_market"),
+    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market"),
+    ".mat": Format("mat", "a MATLAB file", "matlab", several=True),
+    ".parquet": Format("parquet", "a Parquet file", "parquet"),
+    ".h5ad": Format("h5ad", "an AnnData file", "h5ad", several=True),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", "tenx_hdf5", several=True),
+}
+
+
+def known_suffixes() -> list[str]:
+    """List the endings of the files that can be read."""
+    return sorted(FORMATS)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    header: Presence = "auto",
+    index: Presence = "auto",
+    variable: str | None = None,
+    delimiter: str | None = None,
+) -> Table:
+    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files."""
+    # Nothing in a file can run code: arrays of Python objects are refused.
+    for name, value in (("header", header), ("index", index)):
+        if value not in (True, False, "auto"):
+            raise InvalidParameterError(f"{name}={value!r} is not allowed. Expected True, False or 'auto'.")
+    if delimiter == r"\t":  # as a shell passes it on
+        delimiter = "\t"
+    if delimiter is not None and len(delimiter) != 1:
+        raise InvalidParameterError(
+            f"delimiter={delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t for a tab."
+        )
+    place = Path(path)
+    options = ReadOptions(header, index, variable, delimiter)
+    found = _format_of(place)
+    check_variable(variable, place, found.words, several=found.several)
+    try:
+        contents = found.reader()(place, options)
+    except (NonnegError, MemoryError):
+        raise
+    except PermissionError as error:
+        raise FileFormatError(
+            f"{place} cannot be opened: permission denied. Make it readable first (chmod u+r)."
+        ) from error
+    except Exception as error:
+        # The libraries below raise whatever their parsers stumble over (zlib.error, KeyError); for a user
+        # all of them mean that the file is not what its name says.
+        reason = str(error).strip().splitlines()
+        raise FileFormatError(
+            f"{place} could not be read as {found.words}: {reason[0] if reason else type(error).__name__}. "
+            "It may be corrupt or truncated; write it again from its source."
+        ) from error
+    return checked_table(contents, str(place), found.kind)
+
+
+def _format_of(path: Path) -> Format:
+    if path.is_dir():
+        return TEN_X_FOLDER
+    if not path.exists():
+        if str(path) == "-":
+            raise FileFormatError("Standard input is not read: write the data to a file, and give its path.")
+        raise FileFormatError(f"{path} does not exist.{_near_files(path)}")
+    name = path.name.lower()
+    for suffix in sorted(FORMATS, key=len, reverse=True):
+        if name.endswith(suffix):
+            if path.stat().st_size == 0:
+                raise FileFormatError(f"{path} is empty (0 bytes); {FORMATS[suffix].words} was expected.")
+            return FORMATS[suffix]
+    ending = "".join(path.suffixes[-2:]) or "no ending"
+    raise FileFormatError(
+        f"{path} has an unknown ending ({ending}). Known are {', '.join(known_suffixes())}, "
+        f"and {TEN_X_FOLDER.words}."
+    )
+
+
+def _near_files(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" Nor does the folder {path.parent}."
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    # Endings are alike anyway: the names before them must be near.
+    stems = {name: name.partition(".")[0] for name in beside}
+    close = difflib.get_close_matches(path.name.partition(".")[0], set(stems.values()), n=3)
+    near = difflib.get_close_matches(path.name, [name for name in beside if stems[name] in close], n=3)
+    return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,49 @@
+"""Reader of .h5 as Cell Ranger writes it: version 3 (one group "matrix"), version 2 (one group a genome)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from nonneg.exceptions import FileFormatError
+from nonneg.io.hdf5 import is_group, opened, text_of, unique_names
+from nonneg.io.table import Contents, ReadOptions
+
+_PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
+
+
+def read(path: Path, options: ReadOptions) -> Contents:
+    """Read the counts; cells become rows and features columns."""
+    with opened(path, "Reading a 10x .h5 file") as file:
+        group = _group(file, options.variable, path)
+        if "features" in group:
+            identifiers, symbols = group["features/id"][()], group["features/name"][()]
+        else:
+            identifiers, symbols = group["genes"][()], group["gene_names"][()]
+        n_features, n_cells = (int(length) for length in group["shape"][()])
+        # The file holds features x cells by columns, which is cells x features by rows.
+        counts = sparse.csr_array(
+            (group["data"][()], group["indices"][()], group["indptr"][()]), shape=(n_cells, n_features)
+        )
+        return Contents(
+            counts, text_of(group["barcodes"][()]), unique_names(text_of(symbols), text_of(identifiers))
+        )
+
+
+def _group(file: Any, wanted: str | None, path: Path) -> Any:
+    groups = [name for name, node in file.items() if is_group(node) and node.keys() >= _PARTS]
+    if not groups:
+        raise FileFormatError(
+            f"{path} is not a 10x Genomics matrix: no group holds {', '.join(sorted(_PARTS))}. It holds: "
+            f"{', '.join(file) or 'nothing'}. Save other HDF5 data as .npy, .npz or .h5ad."
+        )
+    if wanted is not None and wanted not in groups:
+        raise FileFormatError(f"{path} holds no genome {wanted!r}. It holds: {', '.join(groups)}.")
+    if wanted is None and len(groups) > 1:
+        raise FileFormatError(
+            f"{path} holds several genomes: {', '.join(groups)}. "
+            "Choose one with variable='NAME' (--variable NAME)."
+        )
+    return file[wanted or groups[0]]

@@ -1,0 +1,272 @@
+"""Coordinate descent on rows under the Kullback-Leibler divergence, over their nonzeros (compiled).
+
+A row's problem is: minimise c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
+h holds the rows of the other factor at the nonzeros x of the row. A round takes the whole slope, keeps the
+components that are positive or want to be, gathers their columns of h once, and sweeps over them: memory
+in cache, loops that vectorise. Where a row is to be solved, a Newton step on the positive components ends
+the round: the sweeps find them, Newton's method finds their values. Every row stops on its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.block_pivoting.numba import solve_passive
+from nonneg.kernels.jit import jit
+
+
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def pull_at_zero(x, wh, h, t, n, floor):
+    """Return sum x h / (wh - t h): the pull of the data on a component once it is zero."""
+    total = x.dtype.type(0)
+    for p in range(n):
+        total += x[p] * h[p] / max(wh[p] - t * h[p], floor)
+    return total
+
+
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
+    """Update the active components of a row once, in place; return the weighted sum of the changes."""
+    # A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from the
+    # right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
+    kind = wh.dtype.type
+    change = 0.0
+    for b in range(n_active):
+        a = active[b]
+        hb = h[b]
+        pull = kind(0)
+        curvature = l2
+        for p in range(n):
+            q = x[p] * inverse[p] * hb[p]
+            pull += q
+            curvature += q * (hb[p] * inverse[p])
+        t = w[a]
+        g = cost[a] + l2 * t - pull
+        if g < 0:
+            new = t - g / curvature if curvature > 0 else t
+        elif t > 0:
+            new = t * t * curvature / (g + t * curvature)
+            if t * curvature <= g and cost[a] >= pull_at_zero(x, wh, hb, t, n, floor):
+                new = kind(0)
+        else:
+            continue
+        step = new - t
+        if step == 0:
+            continue
+        w[a] = new
+        change += abs(step) * cost[a]
+        for p in range(n):
+            value = max(wh[p] + step * hb[p], floor)
+            wh[p] = value
+            inverse[p] = kind(1) / value
+    return change
+
+
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessian, slope, passive, work):
+    """Move the positive active components of a row by one Newton step, in place."""
+    # The step ends at the first component that it makes zero, or where the derivative along it vanishes.
+    kind = wh.dtype.type
+    n_passive = 0
+    for b in range(n_active):
+        if w[active[b]] > 0:
+            passive[n_passive] = b
+            n_passive += 1
+    for q in range(n_passive):
+        b = passive[q]
+        hb = h[b]
+        pull = kind(0)
+        for p in range(n):
+            pull += x[p] * inverse[p] * hb[p]
+        slope[b] = pull - cost[active[b]] - l2 * w[active[b]]
+        for r in range(q + 1):
+            hc = h[passive[r]]
+            total = kind(0)
+            for p in range(n):
+                total += (x[p] * inverse[p] * hb[p]) * (inverse[p] * hc[p])
+            hessian[b, passive[r]] = total
+            hessian[passive[r], b] = total
+        hessian[b, b] += l2
+    if not solve_passive(hessian, slope, passive, n_passive, work[0], work[1, 0], work[2, 0]):
+        return
+    step = work[2, 0]
+    longest = 1.0
+    down = 0.0
+    for q in range(n_passive):
+        down += slope[passive[q]] * step[q]
+        if step[q] < 0:
+            longest = min(longest, -w[active[passive[q]]] / step[q])
+    if not down > 0:
+        return
+    for p in range(n):
+        wh_step = 0.0
+        for q in range(n_passive):
+            wh_step += step[q] * h[passive[q], p]
+        inverse[p] = kind(wh_step)
+    linear = 0.0
+    quadratic = 0.0
+    for q in range(n_passive):
+        a = active[passive[q]]
+        linear += step[q] * (cost[a] + l2 * w[a])
+        quadratic += l2 * step[q] * step[q]
+    t = longest
+    for _ in range(4):
+        up = linear + t * quadratic
+        for p in range(n):
+            up -= x[p] * inverse[p] / max(wh[p] + kind(t) * inverse[p], floor)
+        if up <= 0:
+            break
+        t *= down / (down + up)
+        if up <= 2 * down:
+            break
+    for p in range(n):
+        wh[p] = max(wh[p] + kind(t) * inverse[p], floor)
+        inverse[p] = kind(1) / wh[p]
+    for q in range(n_passive):
+        a = active[passive[q]]
+        w[a] = max(w[a] + kind(t * step[q]), kind(0))
+
+
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def row_model(other, columns, w, wh, n):
+    """Write w h' at the nonzeros of a row; return the smallest of them."""
+    k = len(w)
+    lowest = np.inf
+    for p in range(n):
+        h = other[columns[p]]
+        total = w.dtype.type(0)
+        for a in range(k):
+            total += w[a] * h[a]
+        wh[p] = total
+        lowest = min(lowest, total)
+    return lowest
+
+
+@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+def kl_rows(
+    indptr,
+    indices,
+    data,
+    other,
+    sums,
+    factor,
+    order,
+    l1,
+    l2,
+    max_rounds,
+    max_sweeps,
+    shrink,
+    tol,
+    newton,
+    floor,
+    start,
+    stop,
+    logs,
+    residuals,
+):
+    """Reduce the loss over rows `start` to `stop` of `factor`, in place; see `kernels.beta.kl_passes`."""
+    k = other.shape[1]
+    longest = 1
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    kind = factor.dtype.type
+    store = np.empty(k * longest, dtype=factor.dtype)
+    wh = np.empty(longest, dtype=factor.dtype)
+    inverse = np.empty(longest, dtype=factor.dtype)
+    pull = np.empty(k, dtype=factor.dtype)
+    cost = np.empty(k, dtype=factor.dtype)
+    active = np.empty(k, dtype=np.int64)
+    passive = np.empty(k, dtype=np.int64)
+    hessian = np.empty((k, k), dtype=np.float64)
+    slope = np.empty(k, dtype=np.float64)
+    work = np.empty((3, k, k), dtype=np.float64)
+    own_sums = sums.shape[0] > 1
+    for i in range(start, stop):
+        n = indptr[i + 1] - indptr[i]
+        columns = indices[indptr[i] : indptr[i + 1]]
+        x = data[indptr[i] : indptr[i + 1]]
+        w = factor[i]
+        total = 0.0
+        for p in range(n):
+            total += x[p]
+        for a in range(k):
+            cost[a] = sums[i if own_sums else 0, a] + l1
+        if row_model(other, columns, w, wh, n) <= floor and total > 0:
+            # Where the model is zero and the data are not, the loss is infinite: begin the row anew.
+            dead = False
+            for p in range(n):
+                if x[p] > 0 and wh[p] <= floor:
+                    for a in order:
+                        dead = dead or other[columns[p], a] > 0
+            if dead:
+                scale = 0.0
+                for a in order:
+                    scale += cost[a]
+                for a in order:
+                    w[a] += kind(total / max(scale, floor))
+                row_model(other, columns, w, wh, n)
+        residual = 0.0
+        for rounds in range(max_rounds + 1):
+            if rounds > 0:
+                if rounds == max_rounds and tol == 0.0:
+                    break
+                row_model(other, columns, w, wh, n)
+            for a in range(k):
+                pull[a] = 0
+            for p in range(n):
+                wh[p] = max(wh[p], floor)
+                inverse[p] = kind(1) / wh[p]
+                ratio = x[p] * inverse[p]
+                h = other[columns[p]]
+                for a in range(k):
+                    pull[a] += ratio * h[a]
+            # Unmet optimality: slopes below zero, and slopes of positive components times their weight.
+            n_active = 0
+            residual = 0.0
+            slack = 0.0
+            for a in order:
+                g = cost[a] + l2 * w[a] - pull[a]
+                if w[a] > 0 or g < 0:
+                    active[n_active] = a
+                    n_active += 1
+                    slack += w[a] * abs(g)
+                    residual = max(residual, -g / max(cost[a] + l2 * w[a], floor))
+            residual = max(residual, slack / max(total, floor))
+            if n_active == 0 or residual <= tol or rounds == max_rounds:
+                break
+            # As narrow as the row: short rows stay in the first-level cache.
+            h_active = store[: n_active * n].reshape((n_active, n))
+            for p in range(n):
+                h = other[columns[p]]
+                for b in range(n_active):
+                    h_active[b, p] = h[active[b]]
+            first = 0.0
+            for sweep in range(max_sweeps):
+                change = sweep_row(x, wh, inverse, h_active, active, n_active, cost, l2, w, n, floor)
+                if sweep == 0:
+                    first = change * shrink
+                if change <= first:
+                    break
+            if newton:
+                newton_row(
+                    x,
+                    wh,
+                    inverse,
+                    h_active,
+                    active,
+                    n_active,
+                    cost,
+                    l2,
+                    w,
+                    n,
+                    floor,
+                    hessian,
+                    slope,
+                    passive,
+                    work,
+                )
+        residuals[i] = residual
+        logged = 0.0
+        for p in range(n):
+            logged += x[p] * np.log(max(wh[p], floor))
+        logs[i] = logged

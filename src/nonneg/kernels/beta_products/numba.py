@@ -1,0 +1,251 @@
+"""Elementwise parts of the beta divergences, a block of rows at a time (compiled).
+
+The products with the factors around them are left to BLAS. `v` is the model of a block and lies above
+a floor when its loss is taken; the special cases 1 (Kullback-Leibler), 0 (Itakura-Saito) and 2 need no
+powers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+
+from nonneg.kernels.jit import jit
+
+
+@intrinsic
+def _bits(context: Any, value: Any) -> Any:
+    """Read the bits of a float64 as an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _from_bits(context: Any, value: Any) -> Any:
+    """Read the bits of an int64 as a float64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+
+    return types.float64(types.int64), generate
+
+
+@jit(inline="always", error_model="numpy")
+def quick_log(value):
+    """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorise."""
+    # The library's logarithm is a call for every entry and would cost more than a product with a factor.
+    bits = _bits(value)
+    # Split into 2^exponent and a mantissa between sqrt(1/2) and sqrt(2).
+    exponent = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)
+    f = _from_bits(bits - (exponent << np.int64(52))) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    # Coefficients of the C library by Sun Microsystems (fdlibm, e_log.c), free to use.
+    even = z * (
+        6.666666666666735130e-01
+        + z
+        * z
+        * (2.857142874366239149e-01 + z * z * (1.818357216161805012e-01 + z * z * 1.479819860511658591e-01))
+    )
+    odd = (
+        z
+        * z
+        * (3.999999999940941908e-01 + z * z * (2.222219843214978396e-01 + z * z * 1.531383769920937332e-01))
+    )
+    half = 0.5 * f * f
+    return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
+
+
+@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+def row_loss(x, v, beta, floor):
+    """Return the divergence of the row x from the row v, accumulated in float64."""
+    n = len(x)
+    total = 0.0
+    if beta == 1.0:
+        for j in range(n):
+            value = np.float64(max(v[j], floor))
+            entry = np.float64(x[j])
+            total += (value - entry) + entry * quick_log(max(entry / value, 1e-300))
+    elif beta == 0.0:
+        # One logarithm for several ratios: their product, while it is far from the ends of the range.
+        product = 1.0
+        for j in range(n):
+            ratio = np.float64(x[j]) / np.float64(max(v[j], floor))
+            total += ratio - 1.0
+            product *= ratio
+            if not 1e-200 < product < 1e200:
+                total -= np.log(product / ratio) + np.log(ratio)
+                product = 1.0
+        total -= np.log(product)
+    elif beta == 2.0:
+        for j in range(n):
+            gap = np.float64(x[j]) - np.float64(v[j])
+            total += 0.5 * gap * gap
+    else:
+        scale = 1.0 / (beta * (beta - 1.0))
+        for j in range(n):
+            value = np.float64(max(v[j], floor))
+            power = value ** (beta - 1.0)
+            term = (beta - 1.0) * power * value
+            if x[j] > 0:
+                term += np.float64(x[j]) ** beta - beta * np.float64(x[j]) * power
+            total += term * scale
+    return total
+
+
+@jit(error_model="numpy")
+def weighted_loss(x, v, weights, uniform, beta, floor):
+    """Return the divergence of a row with a weight for every entry, all 1 where `uniform`."""
+    if uniform:
+        return row_loss(x, v, beta, floor)
+    total = 0.0
+    for j in range(len(x)):
+        total += weights[j] * row_loss(x[j : j + 1], v[j : j + 1], beta, floor)
+    return total
+
+
+@jit(error_model="numpy")
+def block_losses(x, v, weights, uniform, beta, floor, losses):
+    """Write the divergence of every row into `losses`."""
+    for i in range(x.shape[0]):
+        losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
+
+
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def ratio_terms(x, v, beta, floor, power):
+    """Overwrite v by x v^(beta - 2) and, unless beta is 1, `power` by v^(beta - 1)."""
+    n_rows, n = x.shape
+    kind = v.dtype.type
+    one = kind(1)
+    floor = kind(floor)
+    exponent = kind(beta - 2.0)
+    for i in range(n_rows):
+        xi = x[i]
+        vi = v[i]
+        if beta == 1.0:
+            for j in range(n):
+                vi[j] = xi[j] / max(vi[j], floor)
+            continue
+        pi = power[i]
+        if beta == 0.0:
+            for j in range(n):
+                inverse = one / max(vi[j], floor)
+                pi[j] = inverse
+                vi[j] = xi[j] * inverse * inverse
+        else:
+            for j in range(n):
+                value = max(vi[j], floor)
+                raised = value**exponent
+                pi[j] = raised * value
+                vi[j] = xi[j] * raised
+
+
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def newton_terms(x, v, weights, beta, floor, exact, slope, curvature):
+    """Write the weighted first and second derivatives of the divergence with respect to v."""
+    # The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
+    # v^(beta - 2), which is positive.
+    n_rows, n = x.shape
+    kind = v.dtype.type
+    one = kind(1)
+    floor = kind(floor)
+    exponent = kind(beta - 2.0)
+    own = kind(beta - 1.0)
+    rest = kind(2.0 - beta)
+    for i in range(n_rows):
+        xi = x[i]
+        vi = v[i]
+        si = slope[i]
+        ci = curvature[i]
+        if beta == 1.0:
+            for j in range(n):
+                inverse = one / max(vi[j], floor)
+                ratio = weights[j] * xi[j] * inverse
+                si[j] = weights[j] - ratio
+                ci[j] = ratio * inverse
+        elif beta == 0.0:
+            # (2 x / v - 1) / v^2, or 1 / v^2.
+            double = kind(2) if exact[i] else kind(0)
+            less = kind(-1) if exact[i] else one
+            for j in range(n):
+                inverse = one / max(vi[j], floor)
+                scaled = weights[j] * inverse
+                ratio = xi[j] * inverse
+                si[j] = scaled - scaled * ratio
+                ci[j] = scaled * inverse * (double * ratio + less)
+        else:
+            for j in range(n):
+                value = max(vi[j], floor)
+                raised = weights[j] * value**exponent
+                si[j] = raised * (value - xi[j])
+                ci[j] = raised * (own + rest * xi[j] / value) if exact[i] else raised
+
+
+@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+def slope_along(x, v, d, t, weights, beta, floor):
+    """Return the derivative of the weighted divergence of x from v + t d along d."""
+    n = len(x)
+    kind = v.dtype.type
+    t = kind(t)
+    floor = kind(floor)
+    total = kind(0)
+    if beta == 1.0:
+        for j in range(n):
+            total += weights[j] * d[j] * (kind(1) - x[j] / max(v[j] + t * d[j], floor))
+    else:
+        for j in range(n):
+            value = max(v[j] + t * d[j], floor)
+            total += weights[j] * d[j] * (value - x[j]) * value ** kind(beta - 2.0)
+    return np.float64(total)
+
+
+@jit(error_model="numpy")
+def line_search(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
+    """Choose a step in (0, 1] along d for every row, move v there, and write the steps."""
+    # The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole at
+    # 0, which is negative. Where the divergence is convex a negative derivative at the end says that the loss
+    # has fallen; elsewhere losses are compared. A row without a good step stays, with step 0.
+    n_rows, n = x.shape
+    convex = 1.0 <= beta <= 2.0
+    trial = np.empty(n, dtype=v.dtype)
+    for i in range(n_rows):
+        down = -slopes[i]
+        t = 1.0
+        found = not down > 0.0
+        if found:
+            t = 0.0
+        if convex and not found:
+            for _ in range(tries):
+                up = slope_along(x[i], v[i], d[i], t, weights, beta, floor) + linear[i] + quadratic[i] * t
+                if up <= 0.0:
+                    found = True
+                    break
+                # The chord of the derivative: exact for a parabola.
+                t *= down / (down + up)
+                if up <= 2.0 * down:
+                    found = True
+                    break
+        elif not found:
+            base = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
+            for _ in range(tries):
+                for j in range(n):
+                    trial[j] = v[i, j] + v.dtype.type(t) * d[i, j]
+                gain = base - weighted_loss(x[i], trial, weights, uniform, beta, floor)
+                gain -= t * (linear[i] + 0.5 * quadratic[i] * t)
+                # At the end what is to be gained drowns in rounding; the direction is good all the same.
+                if gain > 0.0 or (down < 1e-9 * base and gain > -1e-14 * base):
+                    found = True
+                    break
+                t *= 0.4
+        if not found:
+            t = 0.0
+        steps[i] = t
+        if t > 0.0:
+            for j in range(n):
+                v[i, j] += v.dtype.type(t) * d[i, j]

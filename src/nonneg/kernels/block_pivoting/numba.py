@@ -1,0 +1,113 @@
+"""Exact nonnegative least squares by block principal pivoting (compiled)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.jit import jit
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
+    """Solve the equations of the passive components by Cholesky; False if they are singular."""
+    for a in range(n_passive):
+        pa = passive[a]
+        for b in range(a):
+            pb = passive[b]
+            total = gram[pa, pb]
+            for c in range(b):
+                total -= lower[a, c] * lower[b, c]
+            lower[a, b] = total * inverse[b]
+        pivot = gram[pa, pa]
+        floor = pivot * 1e-13
+        for c in range(a):
+            pivot -= lower[a, c] * lower[a, c]
+        if not pivot > floor:
+            return False
+        inverse[a] = 1.0 / np.sqrt(pivot)
+    for a in range(n_passive):
+        total = target[passive[a]]
+        for c in range(a):
+            total -= lower[a, c] * solution[c]
+        solution[a] = total * inverse[a]
+    for a in range(n_passive - 1, -1, -1):
+        total = solution[a]
+        for c in range(a + 1, n_passive):
+            total -= lower[c, a] * solution[c]
+        solution[a] = total * inverse[a]
+    return True
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop, unsolved):
+    """Replace rows of `factor` by their minimisers; see `kernels.block_pivoting`.
+
+    The entries of `factor` that are above zero on entry are the first guess of the support.
+    `gram` has one matrix, or one a row when `own_grams` is true. Rows that were not solved are
+    flagged.
+    """
+    k = cross.shape[1]
+    lower = np.empty((k, k), dtype=np.float64)
+    inverse = np.empty(k, dtype=np.float64)
+    solution = np.empty(k, dtype=np.float64)
+    passive = np.empty(k, dtype=np.int64)
+    is_passive = np.empty(k, dtype=np.bool_)
+    wrong = np.empty(k, dtype=np.bool_)
+    target = np.empty(k, dtype=np.float64)
+    x = np.empty(k, dtype=np.float64)
+    for i in range(start, stop):
+        g = gram[i] if own_grams else gram[0]
+        scale = 0.0
+        for a in range(k):
+            target[a] = cross[i, a]
+            scale = max(scale, abs(target[a]))
+            is_passive[a] = factor[i, a] > 0 and g[a, a] > 0
+        tolerance = 1e-14 * scale
+        fewest = k + 1
+        patience = 3
+        solved = False
+        for _ in range(max_pivots):
+            n_passive = 0
+            for a in range(k):
+                if is_passive[a]:
+                    passive[n_passive] = a
+                    n_passive += 1
+            if not solve_passive(g, target, passive, n_passive, lower, inverse, solution):
+                break
+            for a in range(k):
+                x[a] = 0.0
+            for a in range(n_passive):
+                x[passive[a]] = solution[a]
+            n_wrong = 0
+            last = -1
+            for a in range(k):
+                if is_passive[a]:
+                    wrong[a] = x[a] < 0.0
+                else:
+                    slope = -target[a]
+                    for b in range(n_passive):
+                        slope += g[a, passive[b]] * solution[b]
+                    wrong[a] = slope < -tolerance and g[a, a] > 0
+                if wrong[a]:
+                    n_wrong += 1
+                    last = a
+            if n_wrong == 0:
+                solved = True
+                break
+            # Exchange all wrong components while that makes progress, else only the last one,
+            # which always ends (Kim & Park 2011, Algorithm 1).
+            if n_wrong < fewest:
+                fewest = n_wrong
+                patience = 3
+            elif patience > 0:
+                patience -= 1
+            else:
+                for a in range(k):
+                    wrong[a] = a == last
+            for a in range(k):
+                if wrong[a]:
+                    is_passive[a] = not is_passive[a]
+        unsolved[i] = not solved
+        if solved:
+            for a in range(k):
+                factor[i, a] = x[a]

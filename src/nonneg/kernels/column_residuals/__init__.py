@@ -1,0 +1,201 @@
+"""Residuals XC - X of a self-dictionary problem, one row a column of C, kept up to date as C moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._threads import over_ranges
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.column_residuals import array_api as portable
+from nonneg.kernels.host_views import is_host_tensor, shared
+from nonneg.kernels.self_dictionary import Dictionary
+from nonneg.kernels.sparse_columns import SparseColumns
+
+GRAIN = 256
+# Rows of a sparse matrix that are dense at a time: about a million entries.
+ENTRIES = 1 << 20
+
+
+def column_products(dictionary: Dictionary, residual: Array, chosen: IntArray) -> tuple[Array, Array]:
+    """Return r'(r + x - a) and r'r for every column, with x its data point and a the chosen one.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r.
+    chosen : array of int of shape (n_points,)
+        Which data point a is.
+
+    Returns
+    -------
+    fit : array of float64 of shape (n_points,)
+        The gradient of 0.5 r'r along the way from the chosen point back to the column: its part of the gap.
+    square : array of float64 of shape (n_points,)
+        The squared norms.
+    """
+    if not dictionary.on_host:
+        return portable.column_products(dictionary.points, residual, chosen)
+    from nonneg.kernels.self_dictionary import numba as compiled
+
+    residual = _on_host(residual)
+    fit, square = np.empty(len(chosen)), np.empty(len(chosen))
+    _over_columns(compiled.column_products, dictionary, (chosen,), (), (residual, fit, square))
+    return fit, square
+
+
+def advance_residuals(
+    dictionary: Dictionary,
+    residual: Array,
+    entering: IntArray,
+    *,
+    keep: Any,
+    gain: Any,
+    leaving: IntArray | None = None,
+    cut: Any = 0.0,
+) -> Array:
+    """Return the residuals after every column kept a share, gained a point and lost a part of another.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The residuals before; not changed.
+    entering : array of int of shape (n_points,)
+        The points that are gained.
+    keep, gain : number or array of shape (n_points,)
+        The shares that are kept and gained; keep + gain - cut is 1.
+    leaving : array of int of shape (n_points,), optional
+        The points that are lost; -1 for none.
+    cut : number or array of shape (n_points,)
+        The shares that are lost.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        keep r + gain (x_entering - x) - cut (x_leaving - x).
+    """
+    if not dictionary.on_host:
+        return portable.advance_residuals(dictionary.points, residual, entering, leaving, keep, gain, cut)
+    from nonneg.kernels.self_dictionary import numba as compiled
+
+    residual = _on_host(residual)
+    out = np.empty_like(residual)
+    if leaving is None and isinstance(keep, float) and isinstance(gain, float):
+        _over_columns(compiled.step_residuals, dictionary, (entering,), (keep, gain), (residual, out))
+        return out
+    n = len(entering)
+    shares = [
+        np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))) for value in (keep, gain, cut)
+    ]
+    leaves = np.full(n, -1, dtype=np.int64) if leaving is None else leaving
+    _over_columns(compiled.advance_residuals, dictionary, (entering, leaves), (), (*shares, residual, out))
+    return out
+
+
+def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColumns) -> FloatArray:
+    """Return x_n'r_l for every stored entry (n, l).
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_points, n_features)
+        The rows r_l.
+    columns : SparseColumns
+        The entries.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, capacity)
+        In NumPy, in the places of the lists.
+    """
+    out = np.zeros(columns.rows.shape)
+    points = dictionary.points
+    if dictionary.on_host and not sp.issparse(points):
+        from nonneg.kernels.self_dictionary import numba as compiled
+
+        def work(start: int, stop: int) -> None:
+            compiled.entry_products(points, columns.rows, columns.counts, residual, out, start, stop)
+
+        residual = _on_host(residual)
+        over_ranges(work, len(out), grain=GRAIN, operations=2.0 * columns.nnz * points.shape[1])
+        return out
+    # One place of all lists at a time.
+    for place in range(int(columns.counts.max(initial=0))):
+        rows = np.where(columns.counts > place, columns.rows[:, place], 0)
+        if dictionary.on_host:
+            out[:, place] = points[rows].multiply(residual).sum(axis=1)
+        else:
+            out[:, place] = portable.row_products(points, rows, residual)
+    return out
+
+
+def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
+    """Compute the residuals anew.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    columns : SparseColumns
+        The coefficients C.
+
+    Returns
+    -------
+    array of float64 of shape (n_points, n_features)
+        The rows of (XC - X)', where the points are.
+    """
+    points = dictionary.points
+    if not dictionary.on_host:
+        return portable.residuals_of(points, columns)
+    if not columns.nnz:
+        return -(points.toarray() if sp.issparse(points) else points).astype(np.float64)
+    turned = columns.as_csc().T.tocsr()
+    if not sp.issparse(points):
+        return turned @ points.astype(np.float64, copy=False) - points
+    out = np.empty(points.shape)
+    for part in _dense_parts(points, 0, len(out)):
+        out[part] = (turned[part] @ points).toarray() - points[part].toarray()
+    return out
+
+
+def _on_host(residual: Array) -> FloatArray:
+    return np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
+
+
+def _dense_parts(points: Any, start: int, stop: int) -> Iterator[slice]:
+    # Ranges of sparse points that are made dense.
+    step = max(1, ENTRIES // points.shape[1])
+    return (slice(first, min(first + step, stop)) for first in range(start, stop, step))
+
+
+def _over_columns(
+    kernel: Any,
+    dictionary: Dictionary,
+    indices: tuple[IntArray, ...],
+    numbers: tuple[float, ...],
+    arrays: tuple[Any, ...],
+) -> None:
+    # `kernel` is given the points of the columns, those that the indices name, and ranges of the columns.
+    points = dictionary.points
+    indices = tuple(np.ascontiguousarray(index, dtype=np.int64) for index in indices)
+
+    def work(start: int, stop: int) -> None:
+        if not sp.issparse(points):
+            kernel(points, points, *indices, *numbers, *arrays, start, stop)
+            return
+        for part in _dense_parts(points, start, stop):
+            wanted = [index[part] for index in indices]
+            named = np.unique(np.concatenate([index[index >= 0] for index in wanted]))
+            places = [np.where(index >= 0, np.searchsorted(named, index), -1) for index in wanted]
+            own, source, views = points[part].toarray(), points[named].toarray(), [of[part] for of in arrays]
+            kernel(own, source, *places, *numbers, *views, 0, len(own))
+
+    over_ranges(work, len(indices[0]), grain=GRAIN, operations=4.0 * points.shape[0] * points.shape[1])

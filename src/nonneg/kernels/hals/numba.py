@@ -1,0 +1,97 @@
+"""Coordinate descent on rows that share one Gram matrix (compiled).
+
+A block of rows is held in cache as (component, row), so that the innermost loop runs over rows and
+vectorises. Every row stops on its own, and rows that have stopped leave the block: the result for a
+row does not depend on its neighbours, on threads or on chunks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.jit import jit
+
+BLOCK = 128
+# Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
+UNROLL = 4
+# Rows of the notes about a block.
+SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
+
+
+# "contract" lets products and sums fuse. NaN and infinity keep their meaning.
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
+    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`."""
+    # `row` is scratch space for `BLOCK` indices.
+    k = cross.shape[1]
+    padded = gram.shape[1]
+    zero = gram.dtype.type(0.0)
+    one = gram.dtype.type(1.0)
+    huge = gram.dtype.type(1e30)
+    shrink2 = gram.dtype.type(shrink * shrink)
+    # Arrays of one kind only: every further kind of allocation costs a tenth of a second to compile.
+    f = np.empty((padded, BLOCK), dtype=factor.dtype)
+    c = np.empty((k, BLOCK), dtype=factor.dtype)
+    note = np.empty((4, BLOCK), dtype=factor.dtype)
+    for a in range(k, padded):
+        for r in range(BLOCK):
+            f[a, r] = zero
+    for begin in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - begin)
+        for r in range(n):
+            row[r] = begin + r
+            note[VIOLATION, r] = zero
+            for a in range(k):
+                f[a, r] = factor[begin + r, a]
+                c[a, r] = -cross[begin + r, a]
+        total = 0.0
+        sweep = 0
+        while n > 0:
+            sweep += 1
+            for r in range(n):
+                note[CHANGE, r] = zero
+            for a in order:
+                curvature = gram[a, a]
+                if curvature <= zero:
+                    continue
+                inverse = one / curvature
+                for r in range(n):
+                    note[SLOPE, r] = c[a, r]
+                for b in range(0, padded, UNROLL):
+                    g0 = gram[a, b]
+                    g1 = gram[a, b + 1]
+                    g2 = gram[a, b + 2]
+                    g3 = gram[a, b + 3]
+                    for r in range(n):
+                        s = note[SLOPE, r] + g0 * f[b, r]
+                        s = s + g1 * f[b + 1, r]
+                        s = s + g2 * f[b + 2, r]
+                        s = s + g3 * f[b + 3, r]
+                        note[SLOPE, r] = s
+                if sweep == 1:
+                    # At a zero entry only a negative slope counts: min(slope, 0).
+                    for r in range(n):
+                        note[VIOLATION, r] += abs(min(note[SLOPE, r], f[a, r] * huge))
+                for r in range(n):
+                    old = f[a, r]
+                    new = max(old - note[SLOPE, r] * inverse, zero)
+                    f[a, r] = new
+                    note[CHANGE, r] += (new - old) * (new - old)
+            # Rows that have settled leave; the others close ranks.
+            kept = 0
+            for r in range(n):
+                if sweep == 1:
+                    total += note[VIOLATION, r]
+                    note[FIRST, r] = shrink2 * note[CHANGE, r]
+                if sweep < max_passes and note[CHANGE, r] > note[FIRST, r]:
+                    note[FIRST, kept] = note[FIRST, r]
+                    row[kept] = row[r]
+                    for a in range(k):
+                        f[a, kept] = f[a, r]
+                        c[a, kept] = c[a, r]
+                    kept += 1
+                else:
+                    for a in range(k):
+                        factor[row[r], a] = f[a, r]
+            n = kept
+        violations[begin // BLOCK] = total

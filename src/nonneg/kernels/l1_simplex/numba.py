@@ -1,0 +1,153 @@
+"""Rows b of least l1 norm with b A = e_i by the simplex method, from a given support (compiled).
+
+Inverses and products are written out: NumPy's would take ten times as long to compile as the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.jit import jit
+
+MATH = {"contract", "nsz", "reassoc"}
+
+
+@jit(error_model="numpy")
+def _invert(work, out):
+    # Gauss-Jordan with row exchanges; `work` is spoiled.
+    n = work.shape[0]
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = 1.0 if i == j else 0.0
+    for column in range(n):
+        best = column
+        for i in range(column + 1, n):
+            if abs(work[i, column]) > abs(work[best, column]):
+                best = i
+        if best != column:
+            for j in range(n):
+                work[column, j], work[best, j] = work[best, j], work[column, j]
+                out[column, j], out[best, j] = out[best, j], out[column, j]
+        pivot = work[column, column]
+        for j in range(n):
+            work[column, j] /= pivot
+            out[column, j] /= pivot
+        for i in range(n):
+            factor = work[i, column]
+            if i != column and factor != 0:
+                for j in range(n):
+                    work[i, j] -= factor * work[column, j]
+                    out[i, j] -= factor * out[column, j]
+
+
+@jit(error_model="numpy")
+def _invert_rows(A, support, work, out):
+    n = A.shape[1]
+    for i in range(n):
+        for j in range(n):
+            work[i, j] = A[support[i], j]
+    _invert(work, out)
+
+
+@jit(fastmath=MATH, error_model="numpy")
+def _matrix_times(matrix, vector, out):
+    for i in range(matrix.shape[0]):
+        total = 0.0
+        for j in range(matrix.shape[1]):
+            total += matrix[i, j] * vector[j]
+        out[i] = total
+
+
+@jit(fastmath=MATH, error_model="numpy")
+def _vector_times(vector, matrix, out):
+    out[:] = 0.0
+    for i in range(matrix.shape[0]):
+        factor = vector[i]
+        for j in range(matrix.shape[1]):
+            out[j] += factor * matrix[i, j]
+
+
+@jit(error_model="numpy")
+def _exchange(inverse, coefficients, place):
+    # Row `place` of the basis becomes coefficients @ basis: one column of the inverse is scaled, the others
+    # lose what they have of it.
+    n = inverse.shape[0]
+    pivot = coefficients[place]
+    for i in range(n):
+        own = inverse[i, place] / pivot
+        for j in range(n):
+            inverse[i, j] -= coefficients[j] * own
+        inverse[i, place] = own
+
+
+@jit(error_model="numpy")
+def _leaving(values, coefficients, side, signs, slope):
+    # Along b_k = side t the norm is convex and piecewise linear: it falls until enough of the other entries
+    # have changed their sign.
+    length, place = 0.0, -1
+    while slope < 0:
+        length, place = np.inf, -1
+        for j in range(len(values)):
+            rate = side * coefficients[j]
+            if signs[j] * rate > 1e-11:
+                here = max(values[j] / rate, 0.0)
+                larger = place < 0 or abs(rate) > abs(coefficients[place])
+                if here < length or (here == length and larger):
+                    length, place = here, j
+        if place < 0:
+            break
+        slope += 2.0 * abs(coefficients[place])
+        signs[place] = -signs[place]
+    return length, place
+
+
+@jit(error_model="numpy")
+def l1_rows(A, targets, supports, out, dual, steps, tol, max_steps, renew, start, stop):
+    """Solve the problems `start` to `stop`, in place; see `kernels.l1_simplex`."""
+    m, n = A.shape
+    inside = np.zeros(m, dtype=np.bool_)
+    signs, values, y, coefficients = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    z = np.empty(m)
+    work, inverse = np.empty((n, n)), np.empty((n, n))
+    for i in range(start, stop):
+        support = supports[i]
+        inside[:] = False
+        for j in range(n):
+            inside[support[j]] = True
+        _invert_rows(A, support, work, inverse)
+        _vector_times(targets[i], inverse, values)
+        for j in range(n):
+            signs[j] = 1.0 if values[j] >= 0 else -1.0
+        steps[i] = -1
+        for step in range(max_steps):
+            if step > 0 and step % renew == 0:
+                _invert_rows(A, support, work, inverse)
+                _vector_times(targets[i], inverse, values)
+            _matrix_times(inverse, signs, y)
+            _matrix_times(A, y, z)
+            best, entering = 1.0 + tol, -1
+            for k in range(m):
+                if abs(z[k]) > best and not inside[k]:
+                    best, entering = abs(z[k]), k
+            if entering < 0:
+                steps[i] = step
+                break
+            side = 1.0 if z[entering] > 0 else -1.0
+            _vector_times(A[entering], inverse, coefficients)
+            length, place = _leaving(values, coefficients, side, signs, 1.0 - best)
+            if place < 0:
+                break
+            for j in range(n):
+                values[j] -= side * length * coefficients[j]
+            values[place] = side * length
+            signs[place] = side
+            inside[support[place]] = False
+            inside[entering] = True
+            support[place] = entering
+            _exchange(inverse, coefficients, place)
+        _invert_rows(A, support, work, inverse)
+        for k in range(m):
+            out[i, k] = 0.0
+        for j in range(n):
+            out[i, support[j]] = inverse[i, j]
+        _matrix_times(inverse, signs, dual[i])

@@ -1,0 +1,1 @@
+"""Rotations of frames."""

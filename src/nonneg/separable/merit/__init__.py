@@ -1,0 +1,1 @@
+"""MERIT: anchors by convex optimization over the self-dictionary, in linear memory."""

@@ -1,0 +1,144 @@
+"""What is known about an answer of MERIT: the quantities, measured where the data are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.certificates.certificate import Statement
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels.sparse_columns import SparseColumns
+from nonneg.separable.merit.duality_gap import duality_gap_statement
+from nonneg.separable.merit.initialization import StartCondition, start_condition
+from nonneg.separable.merit.self_dictionary import FrankWolfeIterate, SelfDictionary
+from nonneg.separable.recovery_certificate import (
+    ModelFacts,
+    conditioning_statement,
+    hull_distance,
+    lemma_1_statement,
+    margin_statement,
+    start_statement,
+    support_statement,
+    theorem_2_statement,
+    theorem_3_statement,
+    theorem_4_statement,
+)
+from nonneg.separable.weights import anchor_weights
+
+# Points times anchors up to which the mixtures of all points are computed for the theorems.
+RECOVERY_SIZE = 1_000_000
+
+
+def merit_statements(
+    data: DataMatrix,
+    problem: SelfDictionary,
+    state: FrankWolfeIterate,
+    anchors: IntArray,
+    *,
+    start: tuple[SparseColumns, int],
+    n_iter: int,
+    recovery: bool | None = None,
+) -> list[Statement]:
+    """Return the statements about an answer."""
+    W = to_numpy(data.take_rows(anchors)).astype(np.float64)
+    kappa = hull_distance(W)
+    longest = float(np.linalg.norm(W, axis=1).max())
+    share, n_outside = _support(state, anchors)
+    first, t = start
+    condition = (
+        start_condition(first, t, anchors) if t > 0 else StartCondition(holds=False, row=None, xi=None)
+    )
+    statements = [
+        duality_gap_statement(state.loss, state.gap),
+        margin_statement(state.row_maxima, anchors),
+        conditioning_statement(kappa, longest),
+        support_statement(share, n_outside),
+        start_statement(t, condition.holds, condition.row, condition.xi, n_iter),
+    ]
+    wanted = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
+    if not wanted:
+        return statements
+    facts = model_facts(data, problem, state, anchors, W, kappa, n_outside == 0)
+    theorems = (lemma_1_statement, theorem_2_statement, theorem_3_statement, theorem_4_statement)
+    return statements + [state_of(facts) for state_of in theorems]
+
+
+def model_facts(
+    data: DataMatrix,
+    problem: SelfDictionary,
+    state: FrankWolfeIterate,
+    anchors: IntArray,
+    W: FloatArray,
+    kappa: float | None,
+    inside: bool,
+) -> ModelFacts:
+    """Measure the model X = W H + V that belongs to the anchors."""
+    mixtures = anchor_weights(data, W, sum_to_one=True)
+    _, (norms,) = data.row_pass(_noise, mixtures, n_out=0, right=data.place(W))
+    squares = np.concatenate(norms)
+    H = to_numpy(mixtures).astype(np.float64)
+    others = np.ones(len(H), dtype=bool)
+    others[anchors] = False
+    error = state.columns.as_csc().T.tocsr() @ H - H
+    lengths = np.linalg.norm(error, axis=1)
+    singular = np.linalg.svd(W, compute_uv=False)
+    return ModelFacts(
+        n_points=len(H),
+        k=len(anchors),
+        lam=problem.lam,
+        mu=problem.mu,
+        gamma=float(np.linalg.norm(W, axis=1).max()),
+        sigma_max=float(singular[0]),
+        sigma_min=float(singular[-1]) if len(singular) == len(anchors) else 0.0,
+        kappa=kappa,
+        delta=float(np.sqrt(squares.max())),
+        noise=float(squares.sum()),
+        closeness=min(1.0, float(H[others].max(initial=0.0))),
+        omega=float(lengths.max()),
+        nu=_second_gap(error, lengths, W),
+        psi=_smallest_difference(state.columns, anchors),
+        inside=inside,
+        largest_residual=state.largest_residual,
+    )
+
+
+def _noise(block: LocalMatrix, mixtures: Array, *, right: Array) -> tuple[tuple[()], tuple[list[Any]]]:
+    xp, parts = block.xp, []
+    for start, stop in block.row_blocks(1 << 20):
+        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
+        rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
+        parts.append(to_numpy(xp.sum(rows * rows, axis=1)))
+    return (), (parts,)
+
+
+def _support(state: FrankWolfeIterate, anchors: IntArray) -> tuple[float, int]:
+    columns, inside = state.columns, np.zeros(len(state.counts), dtype=bool)
+    inside[anchors] = True
+    used = np.arange(columns.rows.shape[1]) < columns.counts[:, None]
+    kept = columns.weights[used & inside[columns.rows]].sum(dtype=np.float64)
+    whole = columns.weights[used].sum(dtype=np.float64)
+    return float(kept / whole) if whole else 0.0, int(np.sum((state.row_count > 0) & ~inside))
+
+
+def _second_gap(error: FloatArray, lengths: FloatArray, W: FloatArray) -> float:
+    moving = lengths > 0
+    if len(W) < 2 or not moving.any():
+        return 0.0
+    slopes = (error[moving] / lengths[moving, None]) @ (W @ W.T)
+    two = np.partition(slopes, 1, axis=1)
+    return float((two[:, 1] - two[:, 0]).min())
+
+
+def _smallest_difference(columns: SparseColumns, anchors: IntArray) -> float | None:
+    rows, n = columns.as_csc().tocsr(), columns.n_columns
+    smallest = None
+    for anchor in anchors:
+        values = rows.data[rows.indptr[anchor] : rows.indptr[anchor + 1]]
+        values = np.unique(np.append(values, 0.0) if len(values) < n else values)
+        if len(values) > 1:
+            step = float(np.diff(values).min())
+            smallest = step if smallest is None else min(smallest, step)
+    return smallest

@@ -1,0 +1,97 @@
+"""The smoothed row sparsity: a sum over the rows of mu log(mean exp(c / mu)), close to the sum of row maxima.
+
+Everything is written with the largest entry of a row taken out of the exponents, so that no mu overflows.
+Rows without entries have the value 0 and the slope 1/n; at the stored entries alone the slope is another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.exceptions import InvalidParameterError
+from nonneg.kernels.self_dictionary import PenaltySlope
+from nonneg.kernels.sparse_columns import SparseColumns, columns_of, near_maxima, row_facts, sums_by_row
+
+
+@dataclass(frozen=True)
+class RowSparsity:
+    """Value and slope of the smoothed row sparsity at a matrix with few entries."""
+
+    value: float  # the sum over the rows
+    base: FloatArray  # the slope at entries that are zero
+    # The entries near their row's largest, column by column; at others the slope is the base.
+    indptr: IntArray
+    rows: IntArray
+    shares: FloatArray  # the slopes at them: exp(c / mu) over the row's sum
+    inner: FloatArray  # slope times entry, summed over each column
+
+    def slope(self, lam: float) -> PenaltySlope:
+        """Return lam times the slope, as the scan takes it."""
+        extra = lam * (self.shares - self.base[self.rows])
+        return PenaltySlope(lam * self.base, self.indptr, self.rows, extra)
+
+
+def row_sparsity(
+    columns: SparseColumns, mu: float, *, row_max: Any = None, row_count: IntArray | None = None
+) -> RowSparsity:
+    """Evaluate the smoothed row sparsity of a matrix and its slope."""
+    # The work is linear in the number of entries, and exponentials are taken of those alone that are near the
+    # largest of their row.
+    # Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF", Lemma 2 and
+    # (18).
+    from nonneg.kernels.sparse_columns.numba import entry_slopes, row_slopes
+
+    n, total = columns.n_columns, columns.total or 1.0
+    if row_max is None or row_count is None:
+        row_max, row_count = row_facts(columns)
+    # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
+    scale = max(mu * total, 1e-300)
+    near = near_maxima(columns, row_max, scale)
+    sums, base = sums_by_row(near, n), np.empty(n)
+    value = float(row_slopes(row_max, row_count, sums, scale, total, mu, base))
+    shares, inner = np.empty(len(near.rows)), np.empty(n)
+    entry_slopes(near.indptr, near.rows, near.weights, near.values, sums, total, shares, inner)
+    return RowSparsity(value, base, near.indptr, near.rows, shares, inner)
+
+
+def smoothed_row_sparsity(C: Any, mu: float) -> float:
+    """Return the sum over the rows of mu log(mean exp(c / mu))."""
+    if not mu > 0:
+        raise InvalidParameterError(f"mu must be a number above 0, got {mu!r}.")
+    return row_sparsity(columns_of(C), mu).value
+
+
+@dataclass(frozen=True)
+class SparsityAlong:
+    """The smoothed row sparsity on a line through a matrix with few entries."""
+
+    rows: IntArray  # the rows of the entries that are or become positive, in any order, one a place
+    entries: FloatArray  # where the line begins and its direction
+    directions: FloatArray
+    n: int  # rows and columns of the matrix
+    mu: float  # the smoothing
+
+    @cached_property
+    def _filled(self) -> tuple[IntArray, FloatArray]:
+        count = np.bincount(self.rows, minlength=self.n)
+        filled = np.flatnonzero(count)
+        return filled, (self.n - count[filled]).astype(np.float64)
+
+    def at(self, size: float) -> tuple[float, float]:
+        """Evaluate value and slope."""
+        from nonneg.kernels.sparse_columns.numba import row_sums, row_tops
+
+        inverse = 1.0 / max(self.mu, 1e-300)
+        tops, sums, slopes = np.zeros(self.n), np.empty(self.n), np.zeros(self.n)
+        row_tops(self.rows, self.entries, self.directions, size, tops, sums)
+        row_sums(self.rows, self.entries, self.directions, size, inverse, tops, sums, slopes)
+        filled, zeros = self._filled
+        with np.errstate(under="ignore", over="ignore"):
+            whole = sums[filled] + zeros * np.exp(-(tops[filled] * inverse))
+        value = float(np.sum(tops[filled])) + self.mu * float(np.sum(np.log(whole / self.n)))
+        return value, float(np.sum(slopes[filled] / whole))

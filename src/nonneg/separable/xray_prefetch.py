@@ -1,0 +1,169 @@
+"""What XRAY does with the rows of a block in one pass over the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array
+from nonneg.data import LocalMatrix
+from nonneg.data.greedy import Candidate, block_candidates
+from nonneg.data.spectral import to_numpy
+from nonneg.kernels.grams import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.separable.greedy import settled
+from nonneg.separable.spa import squared_row_norms
+
+SAMPLE = 4096
+"""So many rows tell which others cannot be the hardest ones to explain."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where a pass looks for the next ray."""
+
+    # Residuals of the points that are expected to be the worst explained ones, the likeliest first.
+    directions: Array
+    heights: Any  # the plane in which rays are compared
+    slopes: Array  # the products of the picked rays with the first direction
+    n_rows: int  # how many data points of a block are brought home for the next such guess
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a block found."""
+
+    size: int  # its number of rows
+    rays: list[list[Candidate]]  # for every direction the block's extreme ray, as `best_candidate` takes it
+    places: list[int]  # rows that may be the worst explained ones after the next pick
+    rows: Array  # these rows
+
+
+def begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array, list[float]]:
+    """Return what is kept beside a block, the scores, and the block's smallest entry."""
+    xp = block.xp
+    squares = squared_row_norms(block)
+    nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
+    return (squares[:, None], squares[:, None], nothing, nothing), squares, [block.extremes()[0]]
+
+
+def advance(
+    block: LocalMatrix,
+    original: Array,
+    left: Array,
+    products: Array,
+    weights: Array,
+    *,
+    rays: Array,
+    search: Search | None,
+) -> tuple[tuple[Array, ...], Array, list[Report]]:
+    """Take a new ray into account and look for the next one."""
+    xp = block.xp
+    k = rays.shape[0]
+    # One product with the data: the new ray, then what the search asks for.
+    columns = xp.astype(rays[k - 1 :, :], block.dtype).T
+    if search is not None:
+        columns = xp.concat([columns, _columns(block, search)], axis=1)
+    along = block.times(columns)
+    new = along[:, :1]
+    products = xp.concat([products, new], axis=1)
+    gram = rays @ rays.T
+    # Where the new ray explains nothing of what the others left, the fit stays the best one.
+    gains = (new - weights @ xp.astype(gram[: k - 1, k - 1 :], block.dtype))[:, 0]
+    changed = gains > 0
+    weights = xp.concat([weights, xp.astype(changed, weights.dtype)[:, None]], axis=1)
+    weights, squares = _fitted(block, changed, gram, products, weights, original[:, 0], left[:, 0])
+
+    def squares_of(rows: Array, places: Array) -> Array:
+        rows = residuals(rows, rays, gram)
+        return xp.sum(rows * rows, axis=1)
+
+    squares = settled(block, squares, original[:, 0], 0.0, squares_of)
+    reports = [] if search is None else [_report(block, squares, weights, along[:, 1:], search)]
+    return (original, squares[:, None], products, weights), squares, reports
+
+
+def _fitted(
+    block: LocalMatrix,
+    changed: Array,
+    gram: Array,
+    products: Array,
+    weights: Array,
+    original: Array,
+    left: Array,
+) -> tuple[Array, Array]:
+    # The weights and squared residuals, anew for the rows that change.
+    xp = block.xp
+    rows = xp.nonzero(changed)[0]
+    n_rows = rows.shape[0]
+    if n_rows == 0:
+        return weights, left
+    some = n_rows < block.shape[0]
+    cross, guess, norms = products, weights, original
+    if some:
+        cross, guess, norms = (xp.take(array, rows, axis=0) for array in (products, weights, original))
+    solved = nonnegative_least_squares(SharedGram(xp.astype(gram, block.dtype)), cross, start=guess)
+    wide = xp.astype(solved, xp.float64)
+    squares = norms + xp.sum((wide @ gram - 2.0 * xp.astype(cross, xp.float64)) * wide, axis=1)
+    squares = xp.clip(squares, min=0.0)
+    if not some:
+        return solved, squares
+    if isinstance(weights, np.ndarray):
+        left = left.copy()
+        weights[rows], left[rows] = solved, squares
+        return weights, left
+    turn = xp.clip(xp.cumulative_sum(xp.astype(changed, xp.int64)) - 1, min=0)
+    weights = xp.where(changed[:, None], xp.take(solved, turn, axis=0), weights)
+    return weights, xp.where(changed, xp.take(squares, turn, axis=0), left)
+
+
+def look(
+    block: LocalMatrix, original: Array, left: Array, products: Array, weights: Array, *, search: Search
+) -> tuple[tuple[()], tuple[list[Report]]]:
+    """Look for the next ray only: for a direction that was not foreseen."""
+    return (), ([_report(block, left[:, 0], weights, block.times(_columns(block, search)), search)],)
+
+
+def residuals(rows: Array, rays: Array, gram: Array) -> Array:
+    """Return what nonnegative combinations of the rays leave of data points."""
+    return rows - nonnegative_least_squares(SharedGram(gram), rows @ rays.T) @ rays
+
+
+def _columns(block: LocalMatrix, search: Search) -> Array:
+    heights = block.place(search.heights)[:, None]
+    return block.xp.concat([block.xp.astype(search.directions, block.dtype), heights], axis=1)
+
+
+def _report(block: LocalMatrix, left: Array, weights: Array, along: Array, search: Search) -> Report:
+    xp = block.xp
+    along = xp.astype(along, xp.float64)
+    n_directions = search.directions.shape[1]
+    sums = along[:, n_directions]
+    safe = xp.where(sums > 0, sums, xp.ones_like(sums))
+    rays = []
+    for i in range(n_directions):
+        ratios = xp.where(sums > 0, along[:, i] / safe, xp.full_like(sums, -float("inf")))
+        rays.append(block_candidates(block, ratios, rows=False))
+    places = _hardest(xp, left, weights, along[:, 0], search) if search.n_rows else []
+    return Report(block.shape[0], rays, places, block.take_rows(places))
+
+
+def _hardest(xp: Any, left: Array, weights: Array, along: Array, search: Search) -> list[int]:
+    # What would be left of every point were the first direction a ray: points that it explains are not the
+    # next ones to be explained worst. This is but a guess, so that rounding does not matter.
+    square = max(float(xp.sum(search.directions[:, 0] ** 2)), float(xp.finfo(xp.float64).smallest_normal))
+
+    def expected(left: Array, weights: Array, along: Array) -> Any:
+        shared = xp.clip(along - xp.astype(weights, xp.float64) @ search.slopes, min=0.0)
+        return to_numpy(left - shared**2 / square)
+
+    # No more can be left than is left now, so that those of a sample rule out most of the others.
+    stride = max(1, left.shape[0] // SAMPLE)
+    some = expected(left[::stride], weights[::stride, :], along[::stride])
+    count = min(search.n_rows, len(some))
+    rows = xp.nonzero(left >= float(np.partition(some, len(some) - count)[len(some) - count]))[0]
+    some = expected(*(xp.take(array, rows, axis=0) for array in (left, weights, along)))
+    best = np.argpartition(some, len(some) - count)[len(some) - count :]
+    return np.sort(to_numpy(rows)[best]).tolist()

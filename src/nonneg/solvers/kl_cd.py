@@ -1,0 +1,113 @@
+"""Coordinate descent for the Kullback-Leibler divergence over the nonzeros, extrapolated with restarts.
+
+Rows of W and then rows of B are improved by a few sweeps of safe Newton steps on single entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.data import DataMatrix
+from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration.progress import Progress, Reporter
+from nonneg.kernels.beta_products import kl_passes
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.row_descent import DescentState, RowDescent
+
+# Sweeps over a row at a visit, and the share of the first sweep's change that ends them.
+SWEEPS, SHRINK = 2, 0.1
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Nonzeros by rows and by columns, penalties and sweeps."""
+
+    rows: Any  # the nonzeros in CSR, and those of the transpose, times the row weights
+    columns: Any
+    weights: Array | None  # the row weights
+    constant: float  # weighted sum of x log x - x
+    penalties: Penalties  # L1 and L2
+    order: IntArray | None  # the components of B that may change
+    sweeps: int  # at most so many sweeps over a row at a visit
+
+    def left(self, W: FloatArray, B: FloatArray) -> FloatArray:
+        """Improve W."""
+        l1, l2 = self.penalties.l1_W, self.penalties.l2_W
+        sums = B.sum(axis=0)
+        return kl_passes(self.rows, W, B, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
+
+    def right(self, W: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
+        """Improve B and evaluate the pair."""
+        penalties = self.penalties
+        sums = W.sum(axis=0) if self.weights is None else self.weights @ W
+        new, logs, _ = kl_passes(
+            self.columns,
+            B,
+            W,
+            sums,
+            order=self.order,
+            l1=penalties.l1_H,
+            l2=penalties.l2_H,
+            max_sweeps=self.sweeps,
+            shrink=SHRINK,
+        )
+        loss = self.constant - float(logs.sum())
+        loss += float(sums.astype(np.float64) @ new.sum(axis=0, dtype=np.float64))
+        return new, loss + penalties.left(W, self.weights) + penalties.right(new)
+
+
+def kl_coordinate_descent(
+    data: DataMatrix,
+    W: Array,
+    B: Array,
+    *,
+    penalties: Penalties,
+    beta: float = 1.0,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    free: IntArray | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+    **options: Any,
+) -> Run[DescentState]:
+    """Minimise the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
+    # A sweep costs about 8 nnz k operations; the model is never formed beside the nonzeros. With t the entry
+    # and g its slope, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where g >
+    # 0: neither passes the root, so that no step raises the loss and none is evaluated.
+    # Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence). Hien & Gillis
+    # (2021), J. Sci. Comput. 87(3), Section 3.
+    csr: Any = data.csr if data.kind == "sparse" else sp.csr_array(data.array)  # type: ignore[attr-defined]
+    turned: Any = data.transposed if data.kind == "sparse" else sp.csr_array(csr.T.tocsr())  # type: ignore[attr-defined]
+    weights = data.weights
+    values = csr.data.astype(np.float64)
+    terms = values * (np.log(np.where(values > 0, values, 1.0)) - 1.0)
+    column_values = turned.data
+    if weights is not None:
+        terms *= np.repeat(weights, np.diff(csr.indptr))
+        column_values = column_values * weights[turned.indices]
+    sweeps = Sweeps(
+        (csr.indptr, csr.indices, csr.data),
+        (turned.indptr, turned.indices, column_values),
+        weights,
+        float(terms.sum()),
+        penalties,
+        free,
+        int(options.get("sweeps", SWEEPS)),
+    )
+    problem = RowDescent(sweeps.left, sweeps.right, extrapolate=bool(options.get("extrapolate", True)))
+    return iterate(
+        problem.step,
+        DescentState(W, B),
+        max_iter=max_iter,
+        stop=RelativeDecrease(tol),
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+    )

@@ -1,0 +1,24 @@
+"""Majorization-equalization for the Itakura-Saito divergence: multiplicative updates with exponent 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nonneg._typing import Array, LeftArray
+from nonneg.data import DataMatrix
+from nonneg.iteration import Run
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.mu import MultiplicativeState, multiplicative
+
+
+def majorization_equalization(
+    data: DataMatrix, W: LeftArray, B: Array, *, penalties: Penalties, beta: float = 0.0, **options: Any
+) -> Run[MultiplicativeState]:
+    """Minimise a divergence with beta below 1 by steps to the far side of the majoriser's valley."""
+    # The step equals the majoriser at its end with that at its beginning, which for Itakura-Saito is the
+    # multiplicative update with exponent 1 instead of 1/2. A step that raises the loss is replaced by the one
+    # with exponent 1/2 from the last accepted pair.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.3.
+    return multiplicative(
+        data, W, B, penalties=penalties, beta=beta, **({"extrapolate": True, "boost": 2.0 - beta} | options)
+    )

@@ -1,0 +1,196 @@
+"""Multiplicative updates for any beta divergence, extrapolated where that helps.
+
+An iteration is one pass over the data: it takes the loss of the pair with which it begins, updates the
+rows of W and sums up what the update of B needs at the new rows. So the accepted pair always has a known
+loss, and the state carries the rows and sums that are half an iteration ahead of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._blas import single_threaded_blas
+from nonneg._typing import Array, IntArray, LeftArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration.progress import Progress, Reporter
+from nonneg.losses.beta import BetaLoss
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.majorizer import stretched, update_ratio
+
+# Growth of the momentum and of its ceiling, and the division after a rejected step (Ang & Gillis 2019).
+MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.1, 1.01, 2.0
+
+
+@dataclass(frozen=True)
+class MultiplicativeState:
+    """The accepted pair, and the rows and sums that are half an iteration ahead."""
+
+    W: LeftArray  # the accepted factors; X is about W B'
+    B: Array
+    loss: float = float("inf")  # of the accepted pair, penalties included
+    W_plain: LeftArray | None = None  # the update of W, which is certain to lower the loss
+    W_next: LeftArray | None = None  # the same, extrapolated; None where it is `W_plain`
+    ratio: Array | None = None  # the sums for the update of B at (W_next, B)
+    power: Array | None = None
+    B_plain: Array | None = None  # the last update of B before it was extrapolated
+    momentum: float = 0.0  # share of the last change that is added again, and its present limit
+    ceiling: float = 1.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a factor is updated: the loss, and the exponent of the step that is tried first."""
+
+    loss: BetaLoss  # what is minimised
+    penalties: Penalties  # L1 and L2
+    boost: float = 1.0  # the exponent of the update is that of guaranteed descent times this
+
+    def update(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
+        """Return the updated factor."""
+        step = update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
+        if self.boost != 1.0:
+            step = step**self.boost
+        xp = array_namespace(factor)
+        new = factor * step
+        # Numbers too small to be normal are slow and carry no information.
+        small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
+        return xp.where(new < small, xp.zeros_like(new), new)
+
+
+def _forward(
+    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, B: Array, rule: Rule, momentum: float
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    # Loss at (W, B), the update of W, and the sums for the update of B.
+    penalties = rule.penalties
+    left = rule.loss.left_terms(block, W, B, want_loss=True)
+    new = rule.update(W, left.ratio, left.power, penalties.l1_W, penalties.l2_W)
+    chosen = stretched(new, W_plain, momentum)
+    right = rule.loss.right_terms(block, chosen, B)
+    rows = (new, chosen) if momentum else (new,)
+    return rows, (left.loss + penalties.left(W, block.weights), right.ratio, right.power)
+
+
+def _sums(block: LocalMatrix, W: Array, *, B: Array, rule: Rule) -> tuple[tuple[()], tuple[Array, Array]]:
+    right = rule.loss.right_terms(block, W, B)
+    return (), (right.ratio, right.power)
+
+
+@dataclass(frozen=True)
+class MultiplicativeProblem:
+    """Data, rules and the components that may change: all that a step needs beside its state."""
+
+    data: DataMatrix  # the data
+    rule: Rule  # the update that is tried
+    safe: Rule  # the update that never raises the loss
+    free: Array | None  # which components of B may change
+    extrapolate: bool  # whether steps are extrapolated
+
+    def update_right(self, rule: Rule, B: Array, ratio: Array, power: Array) -> Array:
+        """Return the update of B; frozen components stay."""
+        penalties = rule.penalties
+        new = rule.update(B, ratio, power, penalties.l1_H, penalties.l2_H)
+        return new if self.free is None else array_namespace(B).where(self.free, new, B)
+
+    def look(self, state: MultiplicativeState, W: LeftArray, B: Array, **changes: Any) -> MultiplicativeState:
+        """Pass over the data at (W, B) and return the state that has this pair accepted."""
+        state = replace(state, W=W, B=B, **changes)
+        momentum = state.momentum if state.W_plain is not None else 0.0
+        lefts = (W, state.W_plain) if momentum else (W,)
+        rows, (loss, ratio, power) = self.data.row_pass(
+            _forward, *lefts, n_out=len(lefts), B=B, rule=self.rule, momentum=momentum
+        )
+        loss += self.rule.penalties.right(B)
+        return replace(
+            state,
+            loss=loss,
+            W_plain=rows[0],
+            W_next=rows[1] if momentum else None,
+            ratio=ratio,
+            power=power,
+        )
+
+    def step(self, state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
+        """Do one iteration that does not raise the loss."""
+        if state.ratio is None:
+            state = self.look(state, state.W, state.B)
+        new = self.update_right(self.rule, state.B, state.ratio, state.power)
+        chosen = stretched(new, state.B_plain, state.momentum)
+        if self.free is not None:
+            chosen = array_namespace(new).where(self.free, chosen, new)
+        W = state.W_plain if state.W_next is None else state.W_next
+        ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
+        faster = min(ceiling, GROWTH * state.momentum) if state.momentum else MOMENTUM
+        after = self.look(
+            state, W, chosen, B_plain=new, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling
+        )
+        if not after.loss <= state.loss:
+            after = self.fall_back(state)
+        return after, {"loss": after.loss}
+
+    def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
+        """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
+        slower = state.momentum / DECAY
+        (W,), _ = self.data.row_pass(_plain_rows, state.W, B=state.B, rule=self.safe)
+        _, (ratio, power) = self.data.row_pass(_sums, W, n_out=0, B=state.B, rule=self.safe)
+        B = self.update_right(self.safe, state.B, ratio, power)
+        after = self.look(state, W, B, W_plain=W, B_plain=B, momentum=slower, ceiling=state.momentum or 1.0)
+        if after.loss <= state.loss:
+            return after
+        return self.look(state, state.W, state.B, W_plain=None, B_plain=None, momentum=0.0)
+
+
+def _plain_rows(block: LocalMatrix, W: Array, *, B: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
+    left = rule.loss.left_terms(block, W, B)
+    return (rule.update(W, left.ratio, left.power, rule.penalties.l1_W, rule.penalties.l2_W),), ()
+
+
+def multiplicative(
+    data: DataMatrix,
+    W: LeftArray,
+    B: Array,
+    *,
+    penalties: Penalties,
+    beta: float = 2.0,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    free: IntArray | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+    **options: Any,
+) -> Run[MultiplicativeState]:
+    """Minimise a beta divergence plus penalties by multiplicative updates."""
+    # An iteration is one pass with four products of the size of the data (two more for beta other than 1 and
+    # 2); a rejected extrapolation costs two passes more.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4. Ang & Gillis (2019), Neural
+    # Computation 31(2), Algorithm 3 (extrapolation with restarts).
+    loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
+    safe = Rule(loss, penalties)
+    mask = None
+    if free is not None:
+        chosen = np.zeros(B.shape[1], dtype=bool)
+        chosen[free] = True
+        mask = data.xp.asarray(chosen) if data.kind != "array" else data.xp.asarray(chosen, device=B.device)
+    problem = MultiplicativeProblem(
+        data,
+        replace(safe, boost=float(options.get("boost", 1.0))),
+        safe,
+        mask,
+        bool(options.get("extrapolate", True)),
+    )
+    with single_threaded_blas():
+        return iterate(
+            problem.step,
+            MultiplicativeState(W, B),
+            max_iter=max_iter,
+            stop=RelativeDecrease(tol),
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+        )

@@ -1,0 +1,168 @@
+"""From a transform and its factors to what is said about them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.iteration import History
+from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
+from nonneg.transforms.objective import (
+    DiagonalityObjective,
+    DivergenceObjective,
+    FitObjective,
+    VarianceObjective,
+)
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.rotations.group import orthogonality_error, skew_part
+from nonneg.transforms.state import transformed_frames
+from nonneg.transforms.theory import gaussian_bound
+
+# Skew gradients up to this share of the whole gradient count as stationary.
+STATIONARY = 1e-3
+# The probability with which Theorem 4's bound is stated.
+LIKELY = 0.95
+
+
+def certified(
+    data: FrameCovariances,
+    transform: Array,
+    activations: Array | None,
+    components: Array | None,
+    options: TransformOptions,
+    *,
+    method: str,
+    history: History,
+) -> Certificate:
+    """Return the certificate of an answer; its numbers are computed anew from the answer alone."""
+    batch = transform[None, ...]
+    X = transformed_frames(data, batch)
+    V = variances(X, data)
+    single = "32" in str(transform.dtype)
+    statements = [orthogonality_statement(float(orthogonality_error(transform)), single=single)]
+    objective: VarianceObjective
+    inverse = None
+    if activations is not None and components is not None:
+        inverse = 1.0 / ((activations @ components)[None, ...] + options.eps0)
+    if method == "tl" and inverse is not None:
+        kind = FitObjective if options.objective == "C" else DivergenceObjective
+        objective, letter = kind(data, options.eps0, inverse), options.objective
+    else:
+        objective, letter = DiagonalityObjective(data, options.eps0), "L"
+    statements.append(_gradient_statement(objective, (batch, X, V), letter, data.n_frames))
+    statements.append(descent_statement(history, single=single))
+    L = float(likelihood(V, options.eps0)[0])
+    if inverse is not None:
+        C = float(full_objective(V, inverse, options.eps0)[0])
+        part = float(divergence(V, inverse, options.eps0)[0])
+        statements.append(decomposition_statement(C, L, part, single=single))
+        if method == "jd":
+            statements.append(gap_statement(part))
+            statements += gaussian_statements(part, data)
+    statements.append(covariance_statement(data, options.eps0))
+    return Certificate(tuple(statements))
+
+
+def orthogonality_statement(error: float, *, single: bool) -> Statement:
+    """Say how orthogonal the transform is."""
+    threshold = 1e-4 if single else 1e-12
+    verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
+    sentence = f"The transform is orthogonal: no entry of Phi Phi' - I is larger than {error:.2g}."
+    return Statement("orthogonality", sentence, error, threshold, verdict)
+
+
+def _gradient_statement(
+    objective: VarianceObjective, point: tuple[Array, ...], letter: str, n_frames: int
+) -> Statement:
+    gradient = objective.gradient(point)
+    xp = array_namespace(gradient)
+    skew = skew_part(gradient)
+    norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
+    share = norm / whole if whole > 0 else 0.0
+    verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
+    still = (
+        "No small rotation of the transform decreases"
+        if share <= STATIONARY
+        else ("A small rotation of the transform would still decrease")
+    )
+    sentence = (
+        f"{still} {letter}: the skew part of the gradient is {share:.2g} of the gradient (norm over twice "
+        f"the number of frames {norm / (2 * n_frames):.2g})."
+    )
+    quantities = {"norm": norm / (2 * n_frames), "objective": letter}
+    return Statement("skew-gradient", sentence, share, STATIONARY, verdict, quantities)
+
+
+def descent_statement(history: History, *, single: bool) -> Statement:
+    """Say whether what was minimised ever rose."""
+    losses = np.asarray(history.loss, dtype=np.float64)
+    threshold = 1e-4 if single else 1e-10
+    if len(losses) < 2:
+        sentence = "Fewer than two iterations were made, so that nothing is known about the descent."
+        return Statement("descent", sentence, None, threshold, Verdict.NOT_VERIFIABLE)
+    scale = max(float(np.abs(losses).max()), 1e-300)
+    rise = max(0.0, float(np.diff(losses).max())) / scale
+    verdict = Verdict.HOLDS if rise <= threshold else Verdict.FAILS
+    sentence = (
+        f"What is minimised never rose from one iteration to the next by more than {rise:.2g} of its size."
+    )
+    return Statement("descent", sentence, rise, threshold, verdict, {"iterations": len(losses)})
+
+
+def decomposition_statement(C: float, L: float, part: float, *, single: bool) -> Statement:
+    """Say whether C = L + I."""
+    threshold = 1e-3 if single else 1e-10
+    error = abs(C - L - part) / max(abs(C), abs(L), abs(part), 1e-300)
+    verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
+    sentence = f"C = L + I: {C:.8g} = {L:.8g} + {part:.8g} up to {error:.2g}."
+    return Statement("decomposition", sentence, error, threshold, verdict, {"C": C, "L": L, "I": part})
+
+
+def gap_statement(part: float) -> Statement:
+    """Say how far JD+NMF can be from TL-NMF."""
+    sentence = (
+        f"If this transform minimises L globally, which cannot be verified, then C here is at most "
+        f"{part:.6g} (the "
+        "value of I) above the least C of any transform and factors: C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
+    )
+    return Statement("distance-from-joint-fit", sentence, part, None, Verdict.NOT_VERIFIABLE)
+
+
+def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
+    """Compare I of a two-stage answer with Theorem 4's bound, where that says anything."""
+    S, n, m = data.n_realizations, data.n_frames, data.frame_length
+    if S is None:
+        return []
+    t = math.sqrt(2.0 * math.log(2.0 / (1.0 - LIKELY ** (1.0 / n))))
+    bound, probability = gaussian_bound(S, n, m, t)
+    if not math.isfinite(bound):
+        return []
+    verdict = Verdict.HOLDS if part <= bound else Verdict.FAILS
+    sentence = (
+        f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {bound:.6g}, which it stays below with "
+        f"probability {probability:.2g} if the frames follow the Gaussian composite model with no more "
+        "components than were fitted, and the answer is a global one."
+    )
+    quantities = {"probability": probability, "realizations": S}
+    return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
+
+
+def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
+    """Say what was lost by factoring the covariances to their rank."""
+    single = "32" in str(data.virtual.dtype)
+    threshold = 1e-4 if single else 1e-12
+    lost = float(data.dropped.sum())
+    bound = lost / eps0 if eps0 > 0 else (0.0 if lost == 0 else math.inf)
+    verdict = Verdict.HOLDS if data.error <= threshold else Verdict.FAILS
+    sentence = (
+        f"{data.rank} virtual realizations a frame stand for the data, with variances equal up to "
+        f"{data.error:.2g}; "
+        f"eigenvalues left out change L by at most {bound:.2g} for any transform."
+    )
+    quantities = {"rank": data.rank, "dropped": lost, "bound_on_L": bound}
+    return Statement("factored-covariances", sentence, data.error, threshold, verdict, quantities)

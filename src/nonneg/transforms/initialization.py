@@ -1,0 +1,135 @@
+"""Where runs begin: random, DCT or given transforms and factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from nonneg._random import Seed, spawn
+from nonneg._typing import FloatArray
+from nonneg.data.spectral import to_numpy
+from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
+from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
+from nonneg.transforms.state import TransformState, transformed_frames
+
+# So far a given transform may be from orthogonal; it is replaced by the closest orthogonal matrix.
+NEARLY_ORTHOGONAL = 1e-4
+
+
+def first_state(
+    data: FrameCovariances, n_components: int | None, *, init: Any, n_starts: int, random_state: Seed
+) -> TransformState:
+    """Return the starts."""
+    m, n, k = data.frame_length, data.n_frames, n_components
+    transforms, components, activations = _given(init, m, n, k)
+    n_given = 0 if transforms is None else len(transforms)
+    chosen: list[tuple[FloatArray, Any, Any]] = []
+    for i, rng in enumerate(spawn(random_state, n_starts)):
+        # Everything is drawn, used or not, so that a start does not depend on what is given.
+        transform = random_orthogonal(m, rng)
+        factors = None if k is None else random_factors(n, m, k, rng)
+        given = i if n_given > 1 else 0
+        if transforms is not None and given < n_given and (i < n_given or isinstance(init, str)):
+            transform = transforms[given]
+            if components is not None and activations is not None:
+                factors = activations[given], components[given]
+        chosen.append((transform, *(factors or (None, None))))
+    return placed_state(data, *(_stacked(part) for part in zip(*chosen, strict=True)))
+
+
+def placed_state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:
+    """Bring starts to the type and place of the data."""
+    xp = array_namespace(data.virtual)
+
+    def placed(array: Any) -> Any:
+        if array is None:
+            return None
+        return xp.asarray(array, dtype=data.virtual.dtype, device=device_of(data.virtual))
+
+    transform = placed(transform)
+    return TransformState(
+        transform,
+        transformed_frames(data, transform),
+        placed(activations),
+        placed(components),
+        np.arange(int(transform.shape[0])),
+    )
+
+
+def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw positive factors as the paper's code does."""
+    components = np.abs(rng.standard_normal((k, m))) + 1.0
+    activations = np.abs(rng.standard_normal((n, k))) + 1.0
+    return activations, components / components.sum(axis=1, keepdims=True)
+
+
+def dct_matrix(m: int) -> FloatArray:
+    """Return the orthonormal DCT of type II."""
+    place = np.arange(m)
+    found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (place + 0.5) * place[:, None] / m)
+    found[0] /= np.sqrt(2.0)
+    return found
+
+
+def _stacked(parts: tuple[Any, ...]) -> Any:
+    return None if parts[0] is None else np.stack(parts)
+
+
+def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
+    if init is None:
+        return None, None, None
+    if isinstance(init, str):
+        if init == "random":
+            return None, None, None
+        if init != "dct":
+            raise UnknownNameError.of("init", init, ("dct", "random"))
+        return dct_matrix(m)[None], None, None
+    if isinstance(init, list) and all(np.ndim(row) == 1 for row in init):
+        init = np.asarray(init)
+    parts = tuple(init) if isinstance(init, tuple | list) else (init,)
+    if len(parts) not in (1, 3):
+        raise InvalidParameterError(
+            "init must be None, 'dct', a transform, or (transform, components, activations); got "
+            f"{len(parts)} parts."
+        )
+    transform = _batched(parts[0], (m, m), "the transform of init")
+    error = float(np.max(orthogonality_error(transform)))
+    if not error <= NEARLY_ORTHOGONAL:
+        raise InvalidParameterError(
+            f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
+            f"{error:.2g}. Pass "
+            "nonneg.transforms.rotations.closest_orthogonal of it."
+        )
+    transform = closest_orthogonal(transform)
+    if len(parts) == 1 or k is None:
+        return transform, None, None
+    components = _batched(parts[1], (k, m), "the components of init")
+    activations = _batched(parts[2], (n, k), "the activations of init")
+    if not len(transform) == len(components) == len(activations):
+        raise ShapeError(
+            f"init has {len(transform)} transforms, {len(components)} components and {len(activations)} "
+            "activations: one of each a start is needed."
+        )
+    for name, factor in (("components", components), ("activations", activations)):
+        if float(factor.min()) < 0:
+            raise NegativeDataError(f"The {name} of init have a negative entry: {float(factor.min()):.3g}.")
+    sizes = components.sum(axis=2)
+    if not (sizes > 0).all():
+        raise InvalidParameterError("A component of init is all zeros: leave it out or start it elsewhere.")
+    # The product does not change.
+    return transform, components / sizes[:, :, None], activations * sizes[:, None, :]
+
+
+def _batched(array: Any, shape: tuple[int, int], what: str) -> FloatArray:
+    given = np.array(to_numpy(array), dtype=np.float64)
+    if given.ndim == 2:
+        given = given[None]
+    if given.ndim != 3 or given.shape[1:] != shape:
+        raise ShapeError(f"Expected {what} to be of shape {shape}, got {tuple(given.shape)}.")
+    if not np.isfinite(given).all():
+        raise InvalidParameterError(f"{what.capitalize()} must hold finite numbers.")
+    return given

@@ -1,0 +1,80 @@
+"""What the theorems promise, on draws that satisfy their assumptions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.cones import greedy_clusters, rank_one_error
+
+from nonneg import cone_rank_one
+from nonneg.cones.geometry import cone_separation
+from nonneg.datasets import circular_cones
+
+N_DRAWS = 100
+
+
+def draw(seed):
+    """Cones of random number, size, length and share that satisfy (2), and a few points of each."""
+    rng = np.random.default_rng(seed)
+    n_cones = int(rng.integers(2, 7))
+    return circular_cones(
+        int(rng.integers(40, 120)),
+        int(rng.integers(2 * n_cones, 60)),
+        n_cones,
+        size_angle=rng.uniform(0.01, 0.28, size=n_cones),
+        mean_squared_lengths=rng.uniform(0.1, 10, size=n_cones),
+        shares=rng.uniform(0.2, 1, size=n_cones),
+        rng=rng,
+    )
+
+
+@pytest.mark.parametrize("seeds", np.array_split(np.arange(N_DRAWS), 4), ids=lambda seeds: f"from-{seeds[0]}")
+def test_no_cluster_mixes_cones_and_every_error_is_beneath_its_bounds(seeds):
+    for seed in seeds:
+        data = draw(seed)
+        present = np.unique(data.labels)
+        for first in (None, int(seed) % len(data.X)):
+            found = cone_rank_one(data.X, len(present), first=first)
+            # As many clusters as there are cones with points: each is one of them, whole.
+            pairs = np.unique(np.stack([np.asarray(found.labels), data.labels]), axis=1)
+            assert pairs.shape[1] == len(present)
+            error = rank_one_error(data.X, data.labels)
+            assert found.relative_error == pytest.approx(error, rel=1e-6)
+            assert (
+                error <= found.bounds["cluster"] * (1 + 1e-12) <= found.bounds["largest-angle"] * (1 + 1e-11)
+            )
+        certificate = found.certificate
+        assert certificate["cluster-bound"].holds
+        assert certificate["largest-angle-bound"].holds
+        assert certificate["geometric-assumption"].holds
+        assert certificate["exact-clustering-bound"].holds
+
+
+def test_the_draws_satisfy_the_assumption_and_do_not_leave_their_cones():
+    for seed in range(0, N_DRAWS, 10):
+        data = draw(seed)
+        sizes = np.random.default_rng(seed)
+        n_cones = int(sizes.integers(2, 7))
+        sizes.integers(40, 120), sizes.integers(2 * n_cones, 60)
+        angles = sizes.uniform(0.01, 0.28, size=n_cones)
+        assert cone_separation(data.H, angles).holds
+        units = data.X / np.linalg.norm(data.X, axis=1, keepdims=True)
+        cosines = np.einsum("ij,ij->i", units, data.H[data.labels])
+        assert np.all(np.arccos(np.minimum(cosines, 1)) <= angles[data.labels] + 1e-9)
+
+
+def test_fewer_clusters_than_asked_for_split_cones_but_never_mix_them():
+    data = draw(3)
+    k = len(np.unique(data.labels))
+    found = cone_rank_one(data.X, k + 3)
+    for cluster in range(k + 3):
+        assert len(np.unique(data.labels[np.asarray(found.labels) == cluster])) == 1
+
+
+def test_algorithm_1_is_the_reference_version():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.gamma(0.5, size=(80, 12)) + 1e-3
+        np.testing.assert_array_equal(
+            np.asarray(cone_rank_one(X, 7, first=seed).labels), greedy_clusters(X, 7, seed)
+        )

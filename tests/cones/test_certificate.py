@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.references.cones import rank_one_error
+
+from nonneg.certificates import Certificate
+from nonneg.cones.certificate import cone_statements
+from nonneg.cones.geometry import cluster_bound, size_angles
+from nonneg.data import as_data_matrix
+from nonneg.datasets import circular_cones
+from nonneg.exceptions import ShapeError
+
+NAMES = (
+    "size-angles",
+    "cluster-bound",
+    "largest-angle-bound",
+    "geometric-assumption",
+    "exact-clustering-bound",
+    "cones-in-orthant",
+    "expected-error",
+    "limiting-error",
+)
+
+
+def plane(*polar):
+    return np.stack([np.cos(polar), np.sin(polar)], axis=1)
+
+
+def certificate(angles, polar, error=0.05, **more):
+    """Statements about cones in the plane with their axes at the given polar angles."""
+    facts = {"squared_norms": np.ones(len(angles)), "counts": np.full(len(angles), 10)} | more
+    statements = cone_statements(axes=plane(*polar), angles=angles, relative_error=error, **facts)
+    return Certificate(tuple(statements))
+
+
+def test_well_separated_cones_hold_all_that_can_be_verified():
+    found = certificate([0.1, 0.12], [0.4, 1.2])
+    assert found.names == NAMES
+    verdicts = [str(statement.verdict) for statement in found]
+    assert verdicts == ["holds"] * 6 + ["not verifiable"] * 2
+    assert found["size-angles"].number == pytest.approx(0.12)
+    assumption = found["geometric-assumption"]
+    assert (assumption.number, assumption.threshold) == pytest.approx((0.8, 0.46))
+    assert "returns these clusters (Lemma 1)" in assumption.sentence
+    assert found["cluster-bound"].threshold == pytest.approx(cluster_bound([0.1, 0.12], [1, 1]))
+    assert found["exact-clustering-bound"].threshold == pytest.approx(np.sin(0.12))
+
+
+def test_cones_near_to_one_another_leave_theorem_5_open():
+    found = certificate([0.1, 0.12], [0.4, 0.7])
+    assert str(found["geometric-assumption"].verdict) == "fails"
+    assert str(found["exact-clustering-bound"].verdict) == "not verifiable"
+    assert "may depend on its first point" in found["geometric-assumption"].sentence
+    assert found["cluster-bound"].holds
+    assert found["largest-angle-bound"].holds
+
+
+def test_clusters_that_are_exact_without_the_assumption_are_said_to_be():
+    found = certificate([0.01, 0.01, 0.2], [0.0, 0.55, 1.5])["geometric-assumption"]
+    assert str(found.verdict) == "fails"
+    assert "Still, points of one cone are nearer" in found.sentence
+    assert found.quantities["clusters_are_exact"] is True
+
+
+def test_an_error_above_the_bounds_fails_them():
+    found = certificate([0.1, 0.12], [0.4, 1.2], error=0.2)
+    for name in ("cluster-bound", "largest-angle-bound", "exact-clustering-bound"):
+        assert str(found[name].verdict) == "fails"
+    assert "worse than the clusters' best directions" in found["cluster-bound"].sentence
+
+
+def test_rounding_is_forgiven_as_far_as_asked():
+    assert certificate([0.0], [0.4], error=1e-9)["cluster-bound"].holds
+    assert not certificate([0.0], [0.4], error=1e-9, rounding=1e-10)["cluster-bound"].holds
+
+
+def test_cones_that_reach_out_of_the_orthant_are_counted():
+    found = certificate([0.1, 0.12], [0.4, 1.5])
+    assert str(found["cones-in-orthant"].verdict) == "fails"
+    assert found["cones-in-orthant"].quantities["cones_in_orthant"] == 1
+    assert found["cones-in-orthant"].number == pytest.approx(np.pi / 2 - 1.5 - 0.12)
+    assert "need not be the limit" in found["limiting-error"].sentence
+    assert "tends to" in certificate([0.1, 0.12], [0.4, 1.2])["limiting-error"].sentence
+
+
+def test_the_prediction_is_the_one_for_the_estimated_cones():
+    found = certificate([0.1, 0.12], [0.4, 1.2], start_angles=[0.15, 0.15])["expected-error"]
+    angle = 0.15 * 11 / 10
+    assert found.threshold == pytest.approx(np.sqrt(0.5 - np.sin(2 * angle) / (4 * angle)))
+    assert found.quantities["mean_estimated_angle"] == pytest.approx(angle)
+    assert found.quantities["ratio"] == pytest.approx(0.05 / found.threshold)
+
+
+def test_one_cluster_and_clusters_without_points():
+    assert "nothing to tell it apart from" in certificate([0.1], [0.4])["geometric-assumption"].sentence
+    padded = certificate([0.1, 0.0, 0.12], [0.4, 0.5, 1.2], counts=[10, 0, 10], squared_norms=[1.0, 0.0, 1.0])
+    plain = certificate([0.1, 0.12], [0.4, 1.2])
+    assert padded.as_dict() == plain.as_dict()
+
+
+def test_statements_of_data_are_plain_and_travel_as_json():
+    data = circular_cones(400, 100, 4, size_angle=0.15, rng=0)
+    found = size_angles(as_data_matrix(data.X), data.labels, 4)
+    error = rank_one_error(data.X, data.labels)
+    statements = Certificate(tuple(cone_statements(relative_error=error, **found.facts())))
+    again = Certificate.from_dict(json.loads(json.dumps(statements.as_dict())))
+    assert again.as_dict() == statements.as_dict()
+    quantities = statements["cluster-bound"].quantities
+    assert error < quantities["error_about_axes"] < quantities["bound"]
+    assert statements["size-angles"].quantities["largest_gap"] < 1e-8
+    assert statements["expected-error"].quantities["ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_wrong_counts_are_refused():
+    with pytest.raises(ShapeError, match="got 2, 2, 3 and 2 of them"):
+        certificate([0.1, 0.1], [0.4, 1.2], counts=[1, 1, 1])

@@ -1,0 +1,246 @@
+"""Text tables: every layout that programs write, and every fault that people make."""
+
+from __future__ import annotations
+
+import gzip
+import time
+
+import numpy as np
+import pytest
+
+from nonneg.cli import main
+from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.io import read_table
+
+ENTRIES = np.array([[1.0, 2.5, 0.0], [3.0, 0.25, 7.0], [0.0, 1e3, 2.0]])
+NAMES = ("a", "b", "c")
+ROWS = ("x", "y", "z")
+
+
+def lines(*rows: str) -> str:
+    return "\n".join(rows) + "\n"
+
+
+LAYOUTS = {
+    "bare": ("t.csv", lines("1,2.5,0", "3,0.25,7", "0,1e3,2"), None, None),
+    "header": ("t.csv", lines("a,b,c", "1,2.5,0", "3,0.25,7", "0,1e3,2"), None, NAMES),
+    "index": ("t.csv", lines("x,1,2.5,0", "y,3,0.25,7", "z,0,1e3,2"), ROWS, None),
+    "pandas": ("t.csv", lines(",a,b,c", "x,1,2.5,0", "y,3,0.25,7", "z,0,1e3,2"), ROWS, NAMES),
+    "pandas-numbered": (
+        "t.csv",
+        lines(",a,b,c", "0,1,2.5,0", "1,3,0.25,7", "2,0,1e3,2"),
+        ("0", "1", "2"),
+        NAMES,
+    ),
+    "named-index": (
+        "t.csv",
+        lines("id,a,b,c", "7,1,2.5,0", "8,3,0.25,7", "9,0,1e3,2"),
+        ("7", "8", "9"),
+        NAMES,
+    ),
+    "r": (
+        "t.tsv",
+        lines('"a"\t"b"\t"c"', '"x"\t1\t2.5\t0', '"y"\t3\t0.25\t7', '"z"\t0\t1e3\t2'),
+        ROWS,
+        NAMES,
+    ),
+    "quoted": (
+        "t.csv",
+        lines('"a","b","c"', '"1","2.5","0"', '"3","0.25","7"', '"0","1e3","2"'),
+        None,
+        NAMES,
+    ),
+    "tsv": ("t.tsv", lines("a\tb\tc", "1\t2.5\t0", "3\t0.25\t7", "0\t1e3\t2"), None, NAMES),
+    "semicolons": ("t.csv", lines("a;b;c", "1;2.5;0", "3;0.25;7", "0;1e3;2"), None, NAMES),
+    "decimal-commas": ("t.csv", lines("a;b;c", "1;2,5;0", "3;0,25;7", "0;1e3;2"), None, NAMES),
+    "blanks": ("t.csv", lines("1 2.5  0", "3  0.25 7", "0 1e3 2"), None, None),
+    "blanks-index": ("t.csv", lines("a b c", "x 1 2.5  0", "y 3  0.25 7", "z 0 1e3 2"), ROWS, NAMES),
+    "savetxt": ("t.csv", lines("# made by hand", "# a,b,c", "1,2.5,0", "3,0.25,7", "0,1e3,2"), None, NAMES),
+    "blank-lines": ("t.csv", lines("", "a,b,c", "", "1,2.5,0", "3,0.25,7", "  ", "0,1e3,2", ""), None, NAMES),
+    "windows": ("t.csv", "\ufeffa,b,c\r\n1,2.5,0\r\n3,0.25,7\r\n0,1e3,2\r\n", None, NAMES),
+    "no-last-newline": ("t.csv", "a,b,c\n1,2.5,0\n3,0.25,7\n0,1e3,2", None, NAMES),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_layout_is_recognised(layout, compressed, tmp_path):
+    name, text, rows, columns = LAYOUTS[layout]
+    path = tmp_path / (name + ".gz" * compressed)
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if compressed else data)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, ENTRIES)
+    assert table.row_names == rows
+    assert table.column_names == columns
+    assert table.source == str(path)
+
+
+def test_counted_column_names_are_a_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("country,1990,1991,1992,1993", "F,1,2,0,4", "D,3,1,7,1", "I,9,1,2,0", "E,2,2,2,2"))
+    table = read_table(path)
+    assert table.column_names == ("1990", "1991", "1992", "1993")
+    assert table.row_names == ("F", "D", "I", "E")
+
+
+def test_counted_entries_are_not_a_header(tmp_path):
+    path = tmp_path / "t.csv"
+    np.savetxt(path, np.arange(20).reshape(4, 5), delimiter=",", fmt="%d")
+    np.testing.assert_array_equal(read_table(path).X, np.arange(20).reshape(4, 5))
+
+
+def test_the_caller_overrules_what_is_detected(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("10,11", "1,2", "3,4"))
+    plain = read_table(path)
+    assert plain.X.shape == (3, 2)
+    named = read_table(path, header=True, index=True)
+    assert named.column_names == ("11",)
+    assert named.row_names == ("1", "3")
+    path.write_text(lines(",b", "1,2", "3,4"))
+    assert read_table(path, index=False, header=True).X.shape == (2, 2)
+    path.write_text(lines("1!2", "3!4"))
+    assert read_table(path, delimiter="!").X.shape == (2, 2)
+
+
+def test_one_column_and_one_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1\n2\n3\n")
+    assert read_table(path).X.shape == (3, 1)
+    path.write_text("1,2,3\n")
+    assert read_table(path).X.shape == (1, 3)
+
+
+@pytest.mark.parametrize("absent", ["", "NA", "nan", " NA ", '""', "null", "#N/A", "None"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_absent_entries_become_nan(absent, delimiter, tmp_path):
+    path = tmp_path / ("t.csv" if delimiter == "," else "t.tsv")
+    rows = [["", "a", "b", "c"], ["x", absent, "2", "3"], ["y", "4", absent, absent], ["z", "1", "2", absent]]
+    path.write_text(lines(*(delimiter.join(row) for row in rows)))
+    table = read_table(path)
+    expected = [[np.nan, 2, 3], [4, np.nan, np.nan], [1, 2, np.nan]]
+    np.testing.assert_array_equal(table.X, expected)
+    assert table.row_names == ("x", "y", "z")
+
+
+def test_names_with_delimiters_and_quotes_are_kept(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines('"","a, b","say ""c"""', '"x, y",1,2', '"z ""w""",3,4'))
+    table = read_table(path)
+    assert table.column_names == ("a, b", 'say "c"')
+    assert table.row_names == ("x, y", 'z "w"')
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            lines("a,b,c", "1,2,3", "4,oops,6"),
+            r"line 3, column 2 \('b'\): a number was expected, 'oops' came.*leave the column out",
+        ),
+        (lines("1,2,3", "4,5,x6"), "line 2, column 3: a number was expected, 'x6' came"),
+        (lines(",a,b", "r,1,2", "s,3,4", "t,five,6"), r"line 4, column 2 \('a'\)"),
+        (lines("a,b", "1,2", "", "3,1_000"), "line 4, column 2"),
+        (lines("1,2,3", "4,5,6", "7,8"), "line 3: 3 cells were expected, 2 came"),
+        (lines("1,2,3", "4,5", "6,7,8"), "line 2: 3 cells were expected, 2 came"),
+        (
+            lines("a,b,c,d,e", "1,2,3", "4,5,6"),
+            "line 1: the header names 5 columns, but the rows below hold 3",
+        ),
+        (lines("a,b,c"), "holds no row of numbers"),
+        ("\n \n", "holds no row of numbers"),
+        (lines("ann", "bob"), "line 2, column 1 .*'bob' came"),
+        (lines("1,2", "x,4", "5,6"), "line 2, column 1: a number was expected, 'x' came.*--index"),
+    ],
+)
+def test_a_fault_is_named_by_line_and_column(text, said, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=said):
+        read_table(path)
+
+
+def test_a_fault_far_behind_the_sampled_lines_is_found(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 3000 + "3,bad\n")
+    with pytest.raises(FileFormatError, match=r"line 3002, column 2 \('b'\).*'bad'"):
+        read_table(path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("1,2\n3,é\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"not text in UTF-8.*0xe9"):
+        read_table(path)
+    path.write_bytes(np.random.default_rng(0).bytes(1000))
+    with pytest.raises(FileFormatError):
+        read_table(path)
+
+
+def test_a_truncated_gzip_is_refused(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    entries = np.random.default_rng(0).random((300, 20))
+    whole = gzip.compress("\n".join(",".join(map(str, row)) for row in entries.tolist()).encode())
+    path.write_bytes(whole)
+    np.testing.assert_array_equal(read_table(path).X, entries)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FileFormatError, match=r"ended before.*corrupt or truncated"):
+        read_table(path)
+    path.write_bytes(b"1,2\n3,4\n")
+    with pytest.raises(FileFormatError, match="corrupt or truncated"):
+        read_table(path)
+
+
+def test_options_are_checked(tmp_path):
+    with pytest.raises(InvalidParameterError, match="header='maybe'"):
+        read_table(tmp_path / "t.csv", header="maybe")
+
+
+def test_a_big_table_is_parsed_by_compiled_code(tmp_path):
+    """A loop over the cells in Python takes seconds for two million of them."""
+    path = tmp_path / "t.csv"
+    row = ",".join(f"{value:.5f}" for value in np.random.default_rng(0).random(1000))
+    path.write_text("".join(f"sample{number},{row}\n" for number in range(2000)))
+    started = time.process_time()
+    table = read_table(path)
+    assert time.process_time() - started < 4
+    assert table.X.shape == (2000, 1000)
+    assert table.row_names[-1] == "sample1999"
+
+
+@pytest.mark.parametrize("delimiter", ["ab", ""])
+def test_a_delimiter_is_one_character(delimiter, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(InvalidParameterError, match=r"--delimiter.*one character"):
+        read_table(path, delimiter=delimiter)
+
+
+def test_a_tab_may_be_written_as_shells_pass_it_on(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1\t2\n3\t4\n")
+    np.testing.assert_array_equal(read_table(path, delimiter=r"\t").X, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.mtx", "t.npy"])
+def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(
+        InvalidParameterError,
+        match=rf"^variable='X' \(--variable\) chooses .*\.mat.*{name} is .*leave it out",
+    ):
+        read_table(path, variable="X")
+
+
+def test_the_command_refuses_it_in_one_line(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("1,2\n3,4\n")
+    assert (
+        main(["fit", str(tmp_path / "t.csv"), "-k", "1", "--variable", "X", "-o", str(tmp_path / "out")]) == 2
+    )
+    said = capsys.readouterr().err
+    assert "--variable" in said
+    assert "comma-separated text" in said
+    assert len(said.strip().splitlines()) == 1

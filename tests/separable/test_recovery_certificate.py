@@ -1,0 +1,145 @@
+"""The conditions of the paper's lemma and theorems, on models where they are known."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from nonneg import select_anchors
+from nonneg.certificates.certificate import Verdict
+from nonneg.datasets import separable_dirichlet
+from nonneg.separable.recovery_certificate import (
+    MOST_ANCHORS,
+    ModelFacts,
+    conditioning_statement,
+    hull_distance,
+    lemma_1_statement,
+    margin_statement,
+    start_statement,
+    support_statement,
+    theorem_2_statement,
+    theorem_3_statement,
+    theorem_4_statement,
+)
+
+QUIET = ModelFacts(
+    n_points=50, k=4, lam=0.0, mu=1e-5, gamma=2.0, sigma_max=3.0, sigma_min=0.5, kappa=1.0, delta=1e-6,
+    noise=1e-11, closeness=0.5, omega=0.01, nu=0.2, psi=1e-3, inside=True, largest_residual=0.3,
+)  # fmt: skip
+
+
+def with_(**changes):
+    return dataclasses.replace(QUIET, **changes)
+
+
+def test_distance_from_the_hull_of_the_others():
+    triangle = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+    assert hull_distance(triangle) == pytest.approx(math.sqrt(2.0))
+    assert hull_distance(triangle + 100.0) == pytest.approx(math.sqrt(2.0))
+    inside = np.vstack([triangle, [[0.5, 0.5]]])
+    assert hull_distance(inside) == pytest.approx(0.0, abs=1e-7)
+    assert hull_distance(np.array([[3.0, 4.0]])) == 5.0
+    assert hull_distance(np.array([[3.0, 4.0], [3.0, 0.0]])) == 4.0
+    assert hull_distance(np.eye(MOST_ANCHORS + 1)) is None
+
+
+def test_margin():
+    found = margin_statement(np.array([0.9, 0.1, 0.8, 0.3]), np.array([2, 0]))
+    assert found.holds
+    assert found.number == pytest.approx(0.5)
+    tied = margin_statement(np.array([0.9, 0.8, 0.8]), np.array([0, 1]))
+    assert tied.verdict is Verdict.FAILS
+    assert margin_statement(np.ones(2), np.array([0, 1])).number == 1.0
+
+
+def test_conditioning_and_support():
+    assert conditioning_statement(0.3, 2.0).holds
+    assert conditioning_statement(1e-12, 2.0).verdict is Verdict.FAILS
+    assert conditioning_statement(None, 2.0).verdict is Verdict.NOT_VERIFIABLE
+    assert support_statement(1.0, 0).holds
+    outside = support_statement(0.75, 3)
+    assert outside.verdict is Verdict.FAILS
+    assert "75% of the coefficients" in outside.sentence
+
+
+def test_start_condition():
+    assert start_statement(0, True, 1, 0.5, 10).verdict is Verdict.NOT_VERIFIABLE
+    assert start_statement(3, False, None, None, 10).verdict is Verdict.FAILS
+    found = start_statement(3, True, 7, 0.25, 10)
+    assert found.holds
+    assert found.number == pytest.approx(2 * 0.25 / (13 * 14))
+
+
+def test_lemma_1():
+    assert lemma_1_statement(QUIET).holds
+    assert lemma_1_statement(QUIET).threshold == 1.0
+    assert not lemma_1_statement(with_(omega=1.0)).holds
+    assert not lemma_1_statement(with_(inside=False)).holds
+
+
+def test_theorem_2():
+    eta = 0.3 - 2e-6
+    bound = math.sqrt(4.0 + 0.2 * eta * 0.5 / 12.0) - 2.0
+    found = theorem_2_statement(QUIET)
+    assert found.threshold == pytest.approx(bound)
+    assert found.quantities["mixture_error_bound"] == pytest.approx((eta + 4e-6) / 0.5)
+    # Its nu is that of the last iterate alone.
+    assert found.verdict is Verdict.NOT_VERIFIABLE
+    assert theorem_2_statement(with_(delta=0.01)).verdict is Verdict.FAILS
+    assert theorem_2_statement(with_(lam=0.1)).verdict is Verdict.NOT_VERIFIABLE
+    assert "about lam = 0" in theorem_2_statement(with_(lam=0.1)).sentence
+
+
+def test_theorem_3():
+    facts = with_(lam=1e-6, mu=1e-9)
+    rho = 50 * 1e-12 / 1e-11
+    beta = (math.sqrt(4 * rho * (1 - 4 / 50) * 1e-11 + 2 * 1e-6 * 4) + 2e-6) / 0.5
+    upper = 2 * rho * 46 / 50 * 1e-11 / 1e-6 + 1e-9 * 50 * math.log(50) + 4 * beta
+    found = theorem_3_statement(facts)
+    assert found.quantities["beta"] == pytest.approx(beta)
+    assert found.number == pytest.approx(1 - beta - upper)
+    assert found.holds
+    assert theorem_3_statement(with_(lam=1.0)).verdict is Verdict.FAILS
+    assert theorem_3_statement(QUIET).number == -math.inf
+    assert theorem_3_statement(with_(kappa=None)).verdict is Verdict.NOT_VERIFIABLE
+
+
+def test_theorem_4():
+    facts = with_(lam=5e4, delta=0.1)
+    d = math.sqrt(max(0.0, 2 * (0.5 - 0.25) ** 2) + 0.5)
+    v = 0.25 * (5e4 / 50 - 5e4 * math.exp(-1e-3 / 1e-5) - (d * d + 2 * d + 5) * 9.0 / 2)
+    found = theorem_4_statement(facts)
+    assert found.threshold == pytest.approx(math.sqrt(4 + v) - 2)
+    assert found.holds
+    assert theorem_4_statement(dataclasses.replace(facts, inside=False)).verdict is Verdict.FAILS
+    assert theorem_4_statement(dataclasses.replace(facts, psi=None)).verdict is Verdict.FAILS
+    assert theorem_4_statement(QUIET).verdict is Verdict.FAILS
+
+
+def test_statements_of_a_run():
+    data = separable_dirichlet(60, 12, 4, rng=0)
+    found = select_anchors(data.X, 4, lam=0.0, skip=True, tol=0.05, max_iter=500)
+    names = ("duality-gap", "anchor-margin", "conditioning", "support", "start-condition")
+    theorems = ("lemma-1", "theorem-2", "theorem-3", "theorem-4")
+    assert found.certificate.names == names + theorems
+    # Without noise, Theorem 1: only anchors are used, and Lemma 1 applies.
+    for name in ("duality-gap", "anchor-margin", "conditioning", "support", "lemma-1"):
+        assert found.certificate[name].holds, name
+    omega = np.linalg.norm(found.coefficients.T @ data.W - data.W, axis=1).max()
+    assert found.certificate["lemma-1"].number == pytest.approx(omega, rel=1e-6)
+    assert found.certificate["anchor-margin"].number == pytest.approx(found.margin)
+    short = select_anchors(data.X, 4, max_iter=2, recovery=False)
+    assert short.certificate.names == names
+
+
+def test_statements_of_noisy_points_and_a_warm_start():
+    data = separable_dirichlet(60, 12, 4, snr=15, rng=0)
+    found = select_anchors(data.X, 4, init="spa", max_iter=20).certificate
+    assert found["start-condition"].holds
+    assert not found["support"].holds
+    W = data.X[select_anchors(data.X, 4, init="spa", max_iter=20).anchors]
+    assert found["theorem-4"].quantities["sigma_max"] == pytest.approx(np.linalg.norm(W, 2))
+    assert found["theorem-3"].quantities["kappa"] == pytest.approx(found["conditioning"].number)

@@ -1,0 +1,66 @@
+"""Curves R(t) P: whichever way they are computed, they are the same, and their slopes are derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from nonneg.transforms.rotations import closest_orthogonal, random_orthogonal, skew_part
+from nonneg.transforms.rotations.retractions import CURVES
+
+
+class Linear:
+    """<A, P> as an objective; its point is P."""
+
+    def __init__(self, A: np.ndarray) -> None:
+        self.A = A
+
+    def value(self, P: np.ndarray) -> Any:
+        return np.sum(self.A * P, axis=(1, 2))
+
+    def gradient(self, point: Any) -> Any:
+        return self.A @ np.swapaxes(point[0], 1, 2)
+
+    def slope(self, point: Any, velocity: Any) -> Any:
+        return np.sum(self.A * velocity, axis=(1, 2))
+
+
+def problem(size: float, m: int, p: int) -> tuple[np.ndarray, np.ndarray, Linear]:
+    rng = np.random.default_rng(m + p)
+    E = skew_part(rng.standard_normal((1, m, m)))
+    P = random_orthogonal(m, rng)[None, :, :p]
+    return E * (size / np.linalg.norm(E[0], 2)), P, Linear(rng.standard_normal((1, m, p)))
+
+
+@pytest.mark.parametrize("p", [12, 30])
+@pytest.mark.parametrize("size", [0.003, 0.3, 0.9, 6.0, 90.0])
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("retraction", ["exponential", "polar"])
+def test_points_and_slopes(retraction: str, size: float, p: int, reads: bool) -> None:
+    if retraction == "exponential" and size > 30:
+        size = 12.0
+    E, P, objective = problem(size, 30, p)
+    curve = CURVES[retraction](E, P, reads=reads)
+    for t in (1.0, 0.3, 2.0):
+        step = np.array([t])
+        found = curve.at(step)
+        R = expm(t * E[0]) if retraction == "exponential" else closest_orthogonal(np.eye(30) + t * E[0])
+        assert np.abs(found[0] - R @ P[0]).max() < 1e-11
+        assert np.abs(np.swapaxes(found, 1, 2) @ found - np.eye(p)).max() < 1e-12
+        h = 1e-5 / size
+        ahead, behind = (objective.value(curve.at(step + d)) for d in (h, -h))
+        slope = curve.slope(objective, (found,), step)
+        assert abs(slope[0] - (ahead[0] - behind[0]) / (2 * h)) < 1e-5 * max(1.0, size)
+
+
+def test_a_small_rotation_costs_no_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise AssertionError("eigenvectors of a small rotation")
+
+    monkeypatch.setattr("nonneg.transforms.rotations.retractions._Eigenvectors", refuse)
+    for retraction in CURVES:
+        E, P, _ = problem(0.002, 30, 6)
+        CURVES[retraction](E, P).at(np.ones(1))
