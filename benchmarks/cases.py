@@ -48,7 +48,7 @@ class Case:
     starts: int = 1
 
 
-def random_start(X: Any, n_components: int, seed: int = SEED) -> tuple[Any, Any]:
+def random_init(X: Any, n_components: int, seed: int = SEED) -> tuple[Any, Any]:
     """Return the start that every contender gets: scikit-learn's rule for random starts.
 
     Parameters

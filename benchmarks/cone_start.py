@@ -38,7 +38,7 @@ CLAIM = RaceClaim(
 )
 
 
-def cone_start(X: Any, n_components: int, threads: int) -> Any:
+def cone_init(X: Any, n_components: int, threads: int) -> Any:
     """Run `nonneg`'s start.
 
     Parameters
@@ -57,11 +57,11 @@ def cone_start(X: Any, n_components: int, threads: int) -> Any:
     """
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
-    from nonneg.initializers import find_start
+    from nonneg.initializers import find_initializer
 
     with limit(threads):
-        W, B = find_start("cone")(as_data_matrix(X), n_components)
-    return W, B.T
+        W, Ht = find_initializer("cone")(as_data_matrix(X), n_components)
+    return W, Ht.T
 
 
 def scikit_learn_nndsvd(X: Any, n_components: int, threads: int) -> Any:
@@ -145,7 +145,7 @@ def plain_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
 
 OURS = "nonneg cone"
 CONTENDERS: dict[str, Callable[[Any, int, int], Any]] = {
-    OURS: cone_start,
+    OURS: cone_init,
     "scikit-learn nndsvd": scikit_learn_nndsvd,
     "spherical k-means, 10 passes, nonneg": nonneg_spherical_kmeans,
     "spherical k-means, 10 passes, plain": plain_spherical_kmeans,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.cases import SEED, Case, random_start
+from benchmarks.cases import SEED, Case, random_init
 from benchmarks.contender import CannotRunError, Ours, Outcome, Peer, Task
 from benchmarks.ours import nonneg_factorize
 from benchmarks.peers import PEERS
@@ -189,7 +189,7 @@ def run_claim(
             }
             duels = []
             for seed in range(case.starts):
-                task = Task(X, *random_start(X, case.n_components, SEED + seed), claim.loss, settings.threads)
+                task = Task(X, *random_init(X, case.n_components, SEED + seed), claim.loss, settings.threads)
                 duels.append((_duel(claim, task, settings, ours, peers[claim.reference], dtype), task))
             duel, task = _middle(duels)
             yield head | {"contender": "nonneg", "reference": claim.reference, "passes": claim.passes} | duel
@@ -290,7 +290,7 @@ def tiny_task(task: Task, n_samples: int = 48, n_features: int = 36, n_component
     X: Any = (rng.random((n_samples, n_features)) + 0.1).astype(task.X.dtype)
     if scipy.sparse.issparse(task.X):
         X = type(task.X)(scipy.sparse.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0)))
-    W, H = random_start(X, n_components)
+    W, H = random_init(X, n_components)
     return Task(X, W, H, task.loss, task.threads)
 
 

@@ -17,7 +17,7 @@ if str(ROOT) not in sys.path:
 
 from benchmarks import (  # noqa: E402 (the folder must be importable first when this file is run as a script)
     anchor_peers,
-    cone_start,
+    cone_init,
     frobenius_dense,
     frobenius_mu,
     frobenius_sparse,
@@ -42,7 +42,7 @@ RACES = {
 MEASUREMENTS: dict[str, ModuleType] = {
     module.NAME: module
     for module in (
-        cone_start,
+        cone_init,
         anchor_peers,
         merit_iteration,
         topics,

@@ -13,7 +13,7 @@ from nonneg import _threads
 from nonneg._threads import (
     available_threads,
     current_threads,
-    over_ranges,
+    parallel_for,
     serial,
     threads,
 )
@@ -46,25 +46,25 @@ def test_the_number_is_forgotten_after_an_error():
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 100])
 @pytest.mark.parametrize("grain", [1, 3, 128])
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_ranges_cover_all_rows_once_in_order_and_begin_at_the_grain(n_rows, grain, n_jobs):
+def test_ranges_cover_all_rows_once_in_order_and_begin_at_the_grain(n_rows, chunk_size, n_jobs):
     with threads(n_jobs):
-        ranges = over_ranges(lambda start, stop: (start, stop), n_rows, grain=grain)
+        ranges = parallel_for(lambda start, stop: (start, stop), n_rows, chunk_size=chunk_size)
     assert len(ranges) <= n_jobs
     assert ranges[0][0] == 0
     assert ranges[-1][1] == n_rows
     for (start, stop), (following, _) in itertools.pairwise(ranges):
         assert start < stop == following
-        assert following % grain == 0
+        assert following % chunk_size == 0
 
 
 def test_no_rows_are_one_empty_range():
     with threads(2):
-        assert over_ranges(lambda start, stop: (start, stop), 0, grain=1) == [(0, 0)]
+        assert parallel_for(lambda start, stop: (start, stop), 0, chunk_size=1) == [(0, 0)]
 
 
 def test_small_work_stays_on_the_calling_thread():
     with threads(4):
-        found = over_ranges(lambda start, stop: threading.get_ident(), 100, grain=1, operations=10.0)
+        found = parallel_for(lambda start, stop: threading.get_ident(), 100, chunk_size=1, operations=10.0)
     assert found == [threading.get_ident()]
 
 
@@ -73,10 +73,10 @@ def test_a_pool_inside_the_pool_stays_on_its_thread():
         return threading.get_ident()
 
     def outer(start, stop):
-        return current_threads(), over_ranges(inner, 50, grain=1), threading.get_ident()
+        return current_threads(), parallel_for(inner, 50, chunk_size=1), threading.get_ident()
 
     with threads(2):
-        for n_threads, inside, outside in over_ranges(outer, 10, grain=1):
+        for n_threads, inside, outside in parallel_for(outer, 10, chunk_size=1):
             assert n_threads == 1
             assert inside == [outside]
 
@@ -86,7 +86,7 @@ def test_serial_holds_and_nests():
         with serial():
             assert current_threads() == 1
         assert current_threads() == 1
-        assert len(over_ranges(lambda start, stop: 1, 50, grain=1)) == 1
+        assert len(parallel_for(lambda start, stop: 1, 50, chunk_size=1)) == 1
 
 
 def test_an_error_in_any_range_is_raised():
@@ -95,19 +95,19 @@ def test_an_error_in_any_range_is_raised():
             raise RuntimeError("in a thread")
 
     with threads(2), pytest.raises(RuntimeError, match="in a thread"):
-        over_ranges(fail, 10, grain=1)
+        parallel_for(fail, 10, chunk_size=1)
 
 
 def test_a_forked_child_makes_a_pool_of_its_own():
     # In a process of its own: this one may have threads of other libraries.
     code = """
 import os, sys
-from nonneg._threads import over_ranges, threads
+from nonneg._threads import parallel_for, threads
 with threads(2):
-    assert len(over_ranges(lambda a, b: a, 10, grain=1)) == 2
+    assert len(parallel_for(lambda a, b: a, 10, grain=1)) == 2
     child = os.fork()
     if child == 0:
-        good = len(over_ranges(lambda a, b: a, 10, grain=1)) == 2
+        good = len(parallel_for(lambda a, b: a, 10, grain=1)) == 2
         os._exit(0 if good else 1)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reproduction.cr1.clustering_methods import MEASURES, METHODS
-from reproduction.cr1.four_starts import DETERMINISTIC, STARTS
+from reproduction.cr1.four_starts import DETERMINISTIC, INITS
 from reproduction.cr1.real_sets import QUICK
 from reproduction.cr1.runs_from_starts import ALGORITHMS
 from reproduction.exhibits import Measured, Table, Verdict
@@ -89,10 +89,10 @@ def best_starts(records: Sequence[Record], measure: str = "nmi") -> dict[str, st
     for algorithm in ALGORITHMS:
         means = {
             start: mean_and_spread([record[measure] for record in groups[f"{start}+{algorithm}"]])[0] or 0.0
-            for start in STARTS
+            for start in INITS
             if f"{start}+{algorithm}" in groups
         }
-        if len(means) == len(STARTS):
+        if len(means) == len(INITS):
             found[algorithm] = max(means, key=lambda start: means[start])
     return found
 
@@ -110,7 +110,7 @@ def _is_near(records: Sequence[Record], algorithm: str, best: str, measure: str 
 def start_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
     """Say on how many sets and algorithms each start has the best nmi."""
     winners = [best for records in sets.values() for best in best_starts(records).values()]
-    counts = {start: winners.count(start) for start in STARTS}
+    counts = {start: winners.count(start) for start in INITS}
     claim = "cr1-nmf is the best start by nmi for most sets and algorithms, as the paper says of its sets"
     detail = f"of {len(winners)}: " + ", ".join(f"{start} {count}" for start, count in counts.items())
     near = sum(

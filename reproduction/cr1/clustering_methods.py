@@ -11,13 +11,13 @@ import numpy as np
 from nonneg._typing import IntArray
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import dice_coefficient, normalized_mutual_information, pair_dice, purity
-from reproduction.cr1.four_starts import DETERMINISTIC, STARTS, Samples, make_start, seeded, unit_rows
+from reproduction.cr1.four_starts import DETERMINISTIC, INITS, Samples, make_start, seeded, unit_rows
 from reproduction.cr1.real_sets import load_set
 from reproduction.cr1.runs_from_starts import ALGORITHMS, has_settled, run_from
 
 CLUSTERINGS = ("k-means", "spkm")
 GROUPS = ("clusterings", *ALGORITHMS)
-METHODS = (*CLUSTERINGS, *(f"{start}+{algorithm}" for algorithm in ALGORITHMS for start in STARTS))
+METHODS = (*CLUSTERINGS, *(f"{start}+{algorithm}" for algorithm in ALGORITHMS for start in INITS))
 """The rows of the tables, in the paper's order."""
 ITERATIONS = {"mult": 2000, "nnlsb": 100, "hals": 1000}
 """At most so many, as in the paper's programs."""
@@ -47,7 +47,7 @@ def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         return [{"method": method} | scores(real.y, labels) for method, labels in found.items()]
     algorithm, records = setting["group"], []
-    for kind in STARTS:
+    for kind in INITS:
         if kind in DETERMINISTIC and run > 0:
             continue
         start = make_start(kind, samples, real.k, seeded(kind, run))

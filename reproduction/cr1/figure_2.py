@@ -75,11 +75,11 @@ def _right(setting: Setting) -> list[dict[str, Any]]:
     X = X[:n]
     data = as_data_matrix(X)
     squared_norm = data.squared_norm()
-    W, B = uniform_start(data.shape, k, rng)
+    W, Ht = uniform_start(data.shape, k, rng)
     ours = cone_rank_one(X, k, first=int(rng.integers(n)), bounds=False)
     records = [{"algorithm": "cr1", "n_iter": None, "error": ours.relative_error}]
     for name, max_iter in ITERATIONS.items():
-        history = run_plain(name, data, W, B, max_iter=max_iter).history
+        history = run_plain(name, data, W, Ht, max_iter=max_iter).history
         error = relative_error(history.loss[-1], squared_norm)
         records.append({"algorithm": name, "n_iter": max_iter, "error": error})
     return records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.cr1.four_starts import DETERMINISTIC, STARTS, make_start, seeded
+from reproduction.cr1.four_starts import DETERMINISTIC, INITS, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
 from reproduction.cr1.runs_from_starts import ALGORITHMS, run_from
 from reproduction.cr1.start_times import (
@@ -60,7 +60,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     """Run an algorithm from all starts on a set."""
     real, samples = loaded(setting)
     records = []
-    for kind in STARTS:
+    for kind in INITS:
         if kind in DETERMINISTIC and setting["run"] > 0:
             continue
         for _ in range(2):  # the first one loads compiled code
@@ -86,12 +86,12 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         starts = mean_times(members)
         panels = []
         for (algorithm,), group in grouped(members, "algorithm").items():
-            means = {kind: _mean_curve(group, kind) for kind in STARTS}
+            means = {kind: _mean_curve(group, kind) for kind in INITS}
             random = [record for record in group if record["start"] == "rand"]
             an_iteration = sum(record["seconds"] for record in random) / sum(len(r["errors"]) for r in random)
             shifts = {
                 kind: shift(starts[kind], an_iteration) if algorithm in SHIFTED and kind != "rand" else 0
-                for kind in STARTS
+                for kind in INITS
             }
             panels.append(_panel(SET_NAMES[name], algorithm, means, shifts))
             for moment, share in MOMENTS.items():
@@ -127,12 +127,12 @@ def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
 def _of_moment(moment: str, rows: Sequence[dict[str, Any]], *, decided: bool) -> list[Exhibit]:
     """Return the errors when some time has passed, and which start has the smallest."""
     columns = {"set": "set", "algorithm": "algorithm", "n_iter": "iterations"}
-    columns |= {kind: kind for kind in STARTS}
-    columns |= {f"{kind} shift": f"shift of {kind}" for kind in STARTS if kind != "rand"}
+    columns |= {kind: kind for kind in INITS}
+    columns |= {f"{kind} shift": f"shift of {kind}" for kind in INITS if kind != "rand"}
     columns |= {"best": "smallest"}
-    counts = {kind: sum(row["best"] == kind for row in rows) for kind in STARTS}
+    counts = {kind: sum(row["best"] == kind for row in rows) for kind in INITS}
     by_algorithm = "; ".join(
-        f"{algorithm}: " + ", ".join(f"{kind} {n}" for kind in STARTS if (n := _count(group, kind)))
+        f"{algorithm}: " + ", ".join(f"{kind} {n}" for kind in INITS if (n := _count(group, kind)))
         for (algorithm,), group in grouped(rows, "algorithm").items()
     )
     return [
@@ -152,10 +152,10 @@ def _count(rows: Sequence[dict[str, Any]], kind: str) -> int:
 def _errors_at(share: float, means: dict[str, list[float]], shifts: dict[str, int]) -> dict[str, Any]:
     n_iter = round(share * len(means["rand"]))
     row: dict[str, Any] = {"n_iter": n_iter}
-    for kind in STARTS:
+    for kind in INITS:
         row[kind] = _error_at(means[kind], n_iter - shifts[kind])
         row[f"{kind} shift"] = shifts[kind]
-    row["best"] = min((kind for kind in STARTS if row[kind] is not None), key=lambda kind: row[kind])
+    row["best"] = min((kind for kind in INITS if row[kind] is not None), key=lambda kind: row[kind])
     return row
 
 
@@ -171,7 +171,7 @@ def _error_at(curve: Sequence[float], iteration: int) -> float | None:
 def _panel(name: str, algorithm: str, means: dict[str, list[float]], shifts: dict[str, int]) -> Curves:
     longest = len(means["rand"])
     series = []
-    for kind in STARTS:
+    for kind in INITS:
         x = [i + 1 + shifts[kind] for i in range(len(means[kind]))]
         shown = [(a, b) for a, b in zip(x, means[kind], strict=True) if a <= longest]
         series.append(Series(kind, [a for a, _ in shown], [b for _, b in shown], style="line"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from reproduction.cr1.four_starts import STARTS, make_start, seeded
+from reproduction.cr1.four_starts import INITS, make_start, seeded
 from reproduction.cr1.real_sets import QUICK, RealSet
 from reproduction.cr1.runs_from_starts import Fit, run_from
 from reproduction.cr1.start_times import loaded
@@ -39,7 +39,7 @@ that is nearest to the component, by the cosine, is their own.
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return the settings, one a start."""
     head = {"set": QUICK if quick else SET, "n_iter": N_ITER, "people": list(PEOPLE)}
-    return [head | {"start": kind} for kind in STARTS]
+    return [head | {"start": kind} for kind in INITS]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             "n_people": len(chosen),
             "n_nearest": int(np.sum(np.argmax(cosines, axis=1) == own)),
             "grid": list(real.grid),
-            "pictures": [packed(fit.B[:, chosen[person]]) for person in setting["people"]],
+            "pictures": [packed(fit.Ht[:, chosen[person]]) for person in setting["people"]],
         }
     ]
 
@@ -66,9 +66,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 def _of_people(real: RealSet, fit: Fit) -> tuple[list[int], FloatArray]:
     """Return the component of each person, and its cosines (rows) with the mean pictures of all."""
     assert real.y is not None
-    lengths = np.linalg.norm(fit.B, axis=0)
+    lengths = np.linalg.norm(fit.Ht, axis=0)
     coefficients = fit.W * lengths
-    basis = fit.B / np.where(lengths > 0, lengths, 1.0)
+    basis = fit.Ht / np.where(lengths > 0, lengths, 1.0)
     people = [real.y == person for person in np.unique(real.y)]
     typical = coefficients.mean(axis=0)
     chosen = [int(np.argmax(coefficients[own].mean(axis=0) - typical)) for own in people]
@@ -92,7 +92,7 @@ def unpacked(text: str, grid: Sequence[int]) -> FloatArray:
 def summarize(records: Sequence[Record]) -> list[Exhibit]:
     """Return the pictures and the numbers."""
     groups = {kind: group[0] for (kind,), group in grouped(records, "start").items()}
-    kinds = [kind for kind in STARTS if kind in groups]
+    kinds = [kind for kind in INITS if kind in groups]
     images = [[unpacked(text, groups[kind]["grid"]) for text in groups[kind]["pictures"]] for kind in kinds]
     people = [f"person {person + 1}" for person in records[0]["people"]]
     rows = [
@@ -109,7 +109,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     }
     found = {kind: groups[kind]["n_nearest"] for kind in kinds}
     met = None
-    if len(kinds) == len(STARTS):
+    if len(kinds) == len(INITS):
         met = found["cr1-nmf"] > max(found["rand"], found["nndsvd"])
     return [
         Pictures(

@@ -12,11 +12,11 @@ from nonneg._typing import FloatArray, IntArray, MatrixLike
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers.nndsvd import nndsvd_start
+from nonneg.initializers.nndsvd import nndsvd_init
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from reproduction.cr1.plain_algorithms import uniform_start
 
-STARTS = ("rand", "cr1-nmf", "spkm", "nndsvd")
+INITS = ("rand", "cr1-nmf", "spkm", "nndsvd")
 DETERMINISTIC = ("nndsvd",)
 SPKM_PASSES = 10
 """Passes of spherical k-means where it is a start."""
@@ -38,11 +38,11 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Start:
+class Initializer:
     """Factors to start from: X is about W B'."""
 
     W: FloatArray  # coefficients; the transpose of the paper's H
-    B: FloatArray  # the basis; the paper's W
+    Ht: FloatArray  # the basis; the paper's W
     seconds: float  # what it took to make them
 
 
@@ -53,7 +53,7 @@ def seeded(kind: str, run: int) -> np.random.Generator:
 
 def make_start(
     kind: str, samples: Samples, k: int, rng: np.random.Generator, *, first: int | None = None
-) -> Start:
+) -> Initializer:
     """Make one of the four starts."""
     # cr1-nmf takes a random first point, and the mean of its positive coefficients is added to all of them,
     # because multiplicative updates would leave it where it is (Lemma 15). spkm takes k random samples as its
@@ -61,20 +61,20 @@ def make_start(
     n_samples = samples.rows.shape[0]
     if kind == "rand":
         started = time.perf_counter()
-        W, B = uniform_start(samples.rows.shape, k, rng)
-        return Start(W, B, time.perf_counter() - started)
+        W, Ht = uniform_start(samples.rows.shape, k, rng)
+        return Initializer(W, Ht, time.perf_counter() - started)
     if kind == "cr1-nmf":
         first = int(rng.integers(n_samples)) if first is None else first
         started = time.perf_counter()
         found = cone_rank_one(samples.X, k, first=first, bounds=False)
         seconds = time.perf_counter() - started
         lengths = np.linalg.norm(found.H, axis=1)
-        W, B = found.W * lengths, found.H.T / np.where(lengths > 0, lengths, 1.0)
-        return Start(W + W[W > 0].mean(), B, seconds)
+        W, Ht = found.W * lengths, found.H.T / np.where(lengths > 0, lengths, 1.0)
+        return Initializer(W + W[W > 0].mean(), Ht, seconds)
     if kind == "spkm":
         chosen = rng.permutation(n_samples)[:k]
         started = time.perf_counter()
-        B = spherical_kmeans(
+        Ht = spherical_kmeans(
             samples.rows,
             k,
             rng=rng,
@@ -83,12 +83,12 @@ def make_start(
             first=unit_rows(samples.X, chosen).T,
         )
         seconds = time.perf_counter() - started
-        return Start(rng.random((n_samples, k)), B, seconds)
+        return Initializer(rng.random((n_samples, k)), Ht, seconds)
     if kind == "nndsvd":
         started = time.perf_counter()
-        W, B = nndsvd_start(samples.rows, k, fill="zero", name="nndsvd")
-        return Start(W, B, time.perf_counter() - started)
-    raise UnknownNameError.of("start", kind, STARTS)
+        W, Ht = nndsvd_init(samples.rows, k, fill="zero", name="nndsvd")
+        return Initializer(W, Ht, time.perf_counter() - started)
+    raise UnknownNameError.of("start", kind, INITS)
 
 
 def unit_rows(X: MatrixLike, chosen: IntArray) -> FloatArray:

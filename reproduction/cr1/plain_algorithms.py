@@ -33,20 +33,20 @@ class Factors:
     """The state of the multiplicative updates."""
 
     W: Array  # the factors; X is about W B'
-    B: Array
+    Ht: Array
 
 
 def uniform_start(shape: tuple[int, int], k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw factors with entries uniform on (0, 1), as the paper's programs do."""
-    B = rng.random((shape[1], k))
-    return rng.random((shape[0], k)), B
+    Ht = rng.random((shape[1], k))
+    return rng.random((shape[0], k)), Ht
 
 
 def run_plain(
     name: str,
     data: DataMatrix,
     W: Array,
-    B: Array,
+    Ht: Array,
     *,
     max_iter: int,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -57,7 +57,7 @@ def run_plain(
     if name == "mult":
         return iterate(
             partial(_multiplied, data, data.squared_norm()),
-            Factors(data.place_left(W), data.place(B)),
+            Factors(data.place_left(W), data.place(Ht)),
             max_iter=max_iter,
             callback=callback,
         )
@@ -65,7 +65,7 @@ def run_plain(
     return SOLVERS[solver].run(
         data,
         data.place_left(W),
-        data.place(B),
+        data.place(Ht),
         penalties=Penalties(),
         beta=2.0,
         max_iter=max_iter,
@@ -79,15 +79,17 @@ def _multiplied(data: DataMatrix, squared_norm: float, factors: Factors) -> tupl
     """Do one iteration of Lee & Seung's updates: two products with the data, and no more."""
     # Our own solver "mu" takes the loss from the entries of the data in every iteration, which costs half as
     # much again and is on its clock.
-    gram = factors.B.T @ factors.B
-    W = factors.W * (data.times(factors.B) / np.maximum(factors.W @ gram, TINY))
+    gram = factors.Ht.T @ factors.Ht
+    W = factors.W * (data.times(factors.Ht) / np.maximum(factors.W @ gram, TINY))
     gram, cross = data.row_gram(W), data.transposed_times(W)
-    B = factors.B * (cross / np.maximum(factors.B @ gram, TINY))
+    Ht = factors.Ht * (cross / np.maximum(factors.Ht @ gram, TINY))
 
     def loss() -> float:
-        return max(0.0, 0.5 * squared_norm - float(np.vdot(cross, B)) + 0.5 * float(np.vdot(gram, B.T @ B)))
+        return max(
+            0.0, 0.5 * squared_norm - float(np.vdot(cross, Ht)) + 0.5 * float(np.vdot(gram, Ht.T @ Ht))
+        )
 
-    return Factors(W, B), {"loss": loss}
+    return Factors(W, Ht), {"loss": loss}
 
 
 def relative_error(loss: float, squared_norm: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.progress import Progress
-from reproduction.cr1.four_starts import Samples, Start
+from reproduction.cr1.four_starts import Initializer, Samples
 from reproduction.cr1.plain_algorithms import relative_error, run_plain
 
 ALGORITHMS = ("mult", "nnlsb", "hals")
@@ -25,20 +25,20 @@ class Fit:
     """Where a run ended, and how it came there."""
 
     W: FloatArray  # coefficients
-    B: FloatArray  # the basis
+    Ht: FloatArray  # the basis
     errors: list[float]  # the relative error after each iteration
     seconds: list[float]  # time in iterations until the end of each, without the start
 
     @property
     def labels(self) -> IntArray:
         """The component with the largest share of each sample, where the basis has unit length."""
-        return np.argmax(self.W * np.linalg.norm(self.B, axis=0), axis=1)
+        return np.argmax(self.W * np.linalg.norm(self.Ht, axis=0), axis=1)
 
 
 def run_from(
     algorithm: str,
     samples: Samples,
-    start: Start,
+    start: Initializer,
     *,
     max_iter: int,
     until: Callable[[Progress], bool | None] | None = None,
@@ -47,27 +47,27 @@ def run_from(
     # mult and hals update the basis first and nnlsb the coefficients, as in the paper's programs; from
     # coefficients that were drawn or perturbed this is not the same. hals begins with the best multiple of
     # its start.
-    W, B = start.W, start.B
+    W, Ht = start.W, start.Ht
     options: dict[str, Any] = {"max_iter": max_iter, "callback": until}
     if algorithm == "nnlsb":
-        run = run_plain(algorithm, samples.rows, W, B, **options)
-        W, B = run.state.W, run.state.B
+        run = run_plain(algorithm, samples.rows, W, Ht, **options)
+        W, Ht = run.state.W, run.state.Ht
     else:
         if algorithm == "mult":
-            W, B = np.maximum(W, LEAST), np.maximum(B, LEAST)
+            W, Ht = np.maximum(W, LEAST), np.maximum(Ht, LEAST)
         else:
-            B = B * best_multiple(samples, W, B)
-        run = run_plain(algorithm, samples.columns, B, W, **options)
-        W, B = run.state.B, run.state.W
+            Ht = Ht * best_multiple(samples, W, Ht)
+        run = run_plain(algorithm, samples.columns, Ht, W, **options)
+        W, Ht = run.state.Ht, run.state.W
     squared_norm = samples.rows.squared_norm()
     errors = [relative_error(loss, squared_norm) for loss in run.history.loss]
-    return Fit(W, B, errors, list(run.history.seconds))
+    return Fit(W, Ht, errors, list(run.history.seconds))
 
 
-def best_multiple(samples: Samples, W: FloatArray, B: FloatArray) -> float:
+def best_multiple(samples: Samples, W: FloatArray, Ht: FloatArray) -> float:
     """Return the number a for which a W B' is nearest to the data."""
-    size = float(np.sum((W.T @ W) * (B.T @ B)))
-    return float(np.sum(np.asarray(samples.X @ B) * W)) / size if size > 0 else 1.0
+    size = float(np.sum((W.T @ W) * (Ht.T @ Ht)))
+    return float(np.sum(np.asarray(samples.X @ Ht) * W)) / size if size > 0 else 1.0
 
 
 def has_settled(progress: Progress) -> bool:

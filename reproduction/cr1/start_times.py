@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduction.cr1.four_starts import STARTS, Samples, make_start, seeded
+from reproduction.cr1.four_starts import INITS, Samples, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
 from reproduction.cr1.runs_from_starts import run_from
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 
-TIMED_STARTS = tuple(kind for kind in STARTS if kind != "rand")
+TIMED_STARTS = tuple(kind for kind in INITS if kind != "rand")
 SHIFTED = ("mult", "hals")
 """The algorithms whose iterations all take about the same time."""
 SET_NAMES = {

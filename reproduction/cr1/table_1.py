@@ -17,7 +17,7 @@ from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress
 from nonneg.solvers import factorize
-from nonneg.solvers.factorize import starting_factors
+from nonneg.solvers.factorize import initial_factors
 from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
 from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_start
 from reproduction.cr1.table_1_exhibits import SHOWS, summarize
@@ -66,25 +66,25 @@ def _races(X: FloatArray, setting: Setting, rng: np.random.Generator) -> list[di
         {"algorithm": "cr1", "seconds": statistics.median(seconds[1:]), "outcome": "reached", "error": target}
     ]
     data = as_data_matrix(X)
-    W, B = uniform_start(data.shape, k, rng)
+    W, Ht = uniform_start(data.shape, k, rng)
 
     def race(name: str, seconds_before: float, contender: Callable[[Race], History]) -> None:
         watch = Race(data, target, setting["limit"] - seconds_before)
         records.append({"algorithm": name} | watch.result(contender(watch), seconds_before))
 
     for name in PLAIN:
-        race(name, 0.0, partial(_plain, name, data, W, B))
-    race("default", 0.0, partial(_ours, X, k, {"init": "custom", "W": W, "H": B.T}))
+        race(name, 0.0, partial(_plain, name, data, W, Ht))
+    race("default", 0.0, partial(_ours, X, k, {"init": "custom", "W": W, "H": Ht.T}))
     started = time.perf_counter()
-    left, right = starting_factors(data, k, init="nndsvda", W=None, H=None, rng=rng)
+    left, right = initial_factors(data, k, init="nndsvda", W=None, H=None, rng=rng)
     for_the_start = time.perf_counter() - started
     custom = {"init": "custom", "W": left, "H": right.T}
     race("default, nndsvda", for_the_start, partial(_ours, X, k, custom))
     return records
 
 
-def _plain(name: str, data: DataMatrix, W: Any, B: Any, watch: Race) -> History:
-    return run_plain(name, data, W, B, max_iter=MAX_ITER, callback=watch).history
+def _plain(name: str, data: DataMatrix, W: Any, Ht: Any, watch: Race) -> History:
+    return run_plain(name, data, W, Ht, max_iter=MAX_ITER, callback=watch).history
 
 
 def _ours(X: Any, k: int, start: dict[str, Any], watch: Race) -> History:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.iteration.progress import Progress
-from reproduction.cr1.four_starts import DETERMINISTIC, STARTS, make_start, seeded
+from reproduction.cr1.four_starts import DETERMINISTIC, INITS, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
 from reproduction.cr1.runs_from_starts import run_from
 from reproduction.cr1.start_times import SET_NAMES, SETS_USED, loaded, shape_record
@@ -69,7 +69,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         }
         for run in range(1 if quick else N_RUNS)
         for name in ((QUICK,) if quick else TIMED)
-        for kind in STARTS
+        for kind in INITS
         if run == 0 or kind not in DETERMINISTIC
     ]
 
@@ -116,7 +116,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             {"set": SET_NAMES[name], "start": "ε"} | {str(i): level for i, level in enumerate(levels)}
         )
         means: list[dict[str, float]] = [{} for _ in levels]
-        for kind in STARTS:
+        for kind in INITS:
             runs = [record for record in group if record["start"] == kind]
             row: dict[str, Any] = {"set": SET_NAMES[name], "start": kind}
             for i, level in enumerate(levels):
@@ -134,7 +134,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     columns |= {str(i): f"{level:g} times the best (s)" for i, level in enumerate(LEVELS)} | {
         "last": "error at the end"
     }
-    counts = {kind: winners.count(kind) for kind in STARTS}
+    counts = {kind: winners.count(kind) for kind in INITS}
     return [
         Table("Seconds until an error is reached. ε: the error itself.", columns, rows, digits=3),
         _printed(),
@@ -152,7 +152,7 @@ def _early(records: Sequence[Record]) -> Table:
     """Return the errors after few iterations, and when rand overtakes cr1-nmf."""
     rows: list[dict[str, Any]] = []
     for (name,), group in grouped(records, "set").items():
-        curves = {kind: _mean_curve([r["errors"] for r in group if r["start"] == kind]) for kind in STARTS}
+        curves = {kind: _mean_curve([r["errors"] for r in group if r["start"] == kind]) for kind in INITS}
         pairs = zip(curves["rand"], curves["cr1-nmf"], strict=False)
         ahead = [i for i, (rand, cones) in enumerate(pairs, start=1) if rand < cones]
         for kind, curve in curves.items():

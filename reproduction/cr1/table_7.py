@@ -6,7 +6,7 @@ from typing import Any
 
 from nonneg import datasets
 from reproduction.cr1.clustering_methods import ITERATIONS, clustering_trials, run_clusterings, scores
-from reproduction.cr1.four_starts import Samples, Start, make_start, seeded
+from reproduction.cr1.four_starts import Initializer, Samples, make_start, seeded
 from reproduction.cr1.real_sets import DOCUMENTS, load_set
 from reproduction.cr1.runs_from_starts import ALGORITHMS, Fit, has_settled, run_from
 from reproduction.cr1.table_7_exhibits import SHOWS, summarize
@@ -87,7 +87,7 @@ def _first_points(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def _fit(algorithm: str, samples: Samples, start: Start) -> Fit:
+def _fit(algorithm: str, samples: Samples, start: Initializer) -> Fit:
     return run_from(algorithm, samples, start, max_iter=ITERATIONS[algorithm], until=has_settled)
 
 

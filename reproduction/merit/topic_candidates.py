@@ -116,7 +116,7 @@ def _topics(draw: Draw, method: str, cache: dict[str, Any]) -> tuple[FloatArray,
 
 
 def _factorized(draw: Draw, name: str, seed: int) -> tuple[FloatArray, FloatArray]:
-    for ending, run in STARTS.items():
+    for ending, run in INITS.items():
         if name.endswith(ending):
             return run(weighted(draw, name.removesuffix(ending)), draw.k, seed)
     return _fitted(weighted(draw, name), draw.k, seed)
@@ -138,7 +138,7 @@ def _best_of_five(X: Any, k: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return W, model.components_
 
 
-STARTS: dict[str, Callable[[Any, int, int], tuple[FloatArray, FloatArray]]] = {
+INITS: dict[str, Callable[[Any, int, int], tuple[FloatArray, FloatArray]]] = {
     " cone": _from_cones,
     " best of 5": _best_of_five,
 }

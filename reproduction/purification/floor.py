@@ -27,7 +27,7 @@ N_DRAWS = 5
 NUMBERS = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 SIZES = (10, 40)
 FLOOR = 0.8
-STARTS = (0.1, 0.4)
+INITS = (0.1, 0.4)
 
 SHOWS = f"""
 Algorithm 1 on finite samples. The theorems ask for N = poly(n, m, 1/epsilon) fresh samples an iteration; on
@@ -45,7 +45,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     numbers = (1000, 4000) if quick else NUMBERS
     cases: list[dict[str, Any]] = []
     for number in numbers:
-        cases += [published | {"samples": number, "level": level} for level in STARTS]
+        cases += [published | {"samples": number, "level": level} for level in INITS]
         cases.append({"update": "regression", "samples": number})
     if not quick:
         cases += [
@@ -72,7 +72,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             },
             "e_norm",
         )
-        for level in STARTS
+        for level in INITS
     ]
     regression = {
         k: groups[20, "regression", 0.1, k] for k in numbers if (20, "regression", 0.1, k) in groups
@@ -113,7 +113,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
 
 
 def _verdicts(groups: Groups) -> list[Verdict]:
-    covariance = [(20, "covariance", level, k) for level in STARTS for k in NUMBERS]
+    covariance = [(20, "covariance", level, k) for level in INITS for k in NUMBERS]
     others = [(n, "covariance", 0.1, k) for n in SIZES for k in (8000, 32000)]
     ratios = {
         place: middle([record["e_norm"] for record in groups[place]])

@@ -20,7 +20,7 @@ from reproduction.registry import TITLES
 from reproduction.tlnmf.separation_exhibits import METHODS, summarize
 
 NAME = "tlnmf/separation"
-STARTS = {"tl": "dct", "jd": "random", "dct": "dct"}
+INITS = {"tl": "dct", "jd": "random", "dct": "dct"}
 WINDOWS: dict[str, Any] = {"tukey": ("tukey", 0.1), "sine": "sine"}
 SIMULATIONS, TAKES = (1, 2), (0, 1, 2)
 # The real recording: a part to learn from and the part behind it, in seconds.
@@ -101,7 +101,7 @@ def _separation(setting: Setting, n_sources: int, frame_length: int) -> SourceSe
         window=WINDOWS[setting["window"]],
         method=setting["method"],
         n_starts=setting["starts"],
-        init=setting.get("init", STARTS[setting["method"]]),
+        init=setting.get("init", INITS[setting["method"]]),
         max_iter=setting["iterations"],
         tol=0.0,
         random_state=0,

@@ -89,16 +89,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def over_ranges(
-    function: Callable[[int, int], Result], n_rows: int, *, grain: int, operations: float = float("inf")
+def parallel_for(
+    function: Callable[[int, int], Result], n_rows: int, *, chunk_size: int, operations: float = float("inf")
 ) -> list[Result]:
     """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
     n_threads = current_threads() if operations > SMALL_WORK else 1
-    blocks = -(-n_rows // grain)
+    blocks = -(-n_rows // chunk_size)
     n_ranges = min(n_threads, blocks)
     if n_ranges <= 1:
         return [function(0, n_rows)]
-    edges = [min(n_rows, grain * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
+    edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
     pool = _the_pool()
 
     def work(start: int, stop: int) -> Result:

@@ -14,7 +14,7 @@ The standard has no importable type yet, so that a checker can only be told "any
 what is meant.
 """
 
-LeftArray: TypeAlias = Any
+SampleArray: TypeAlias = Any
 """An array with one row a sample, held where the data are: an `Array`, or a dask array aligned with the
 row chunks."""
 

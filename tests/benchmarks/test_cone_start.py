@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import cone_start, run
+from benchmarks import cone_init, run
 from benchmarks.cases import CONES, SMALL_CONES
 from benchmarks.race import Settings
 
@@ -12,12 +12,12 @@ from benchmarks.race import Settings
 @pytest.fixture(scope="module")
 def records():
     """What the quick run finds."""
-    return list(cone_start.run(Settings(threads=1, dtypes=("float64",), repeats=1, quick=True)))
+    return list(cone_init.run(Settings(threads=1, dtypes=("float64",), repeats=1, quick=True)))
 
 
 def test_every_contender_is_timed_and_the_fit_reaches_the_target(records):
     starts = [record for record in records if record["race"] == "starts"]
-    assert [record["contender"] for record in starts] == [f"start: {name}" for name in cone_start.CONTENDERS]
+    assert [record["contender"] for record in starts] == [f"start: {name}" for name in cone_init.CONTENDERS]
     assert all(record["seconds"] > 0 for record in starts)
     assert starts[0]["ratio"] == 1.0
     (fit,) = [record for record in records if record["race"] == "fits"]
@@ -26,26 +26,26 @@ def test_every_contender_is_timed_and_the_fit_reaches_the_target(records):
 
 
 def test_the_tables_name_both_races(records):
-    text = cone_start.table(records)
+    text = cone_init.table(records)
     assert "| scikit-learn nndsvd |" in " ".join(text.split())
     assert "## A fit from cones" in text
     # The bars are of the case that the claim is about.
     assert "met" not in text.split("## A fit")[0]
-    assert "met" in cone_start.table([record | {"case": CONES.name, "ratio": 9.0} for record in records])
+    assert "met" in cone_init.table([record | {"case": CONES.name, "ratio": 9.0} for record in records])
 
 
 def test_contenders_do_what_they_say():
     X = SMALL_CONES.load(np.dtype("float64"))[0]
     errors = {}
-    for name in (cone_start.OURS, "scikit-learn nndsvd"):
-        W, H = cone_start.CONTENDERS[name](X, 20, 1)
+    for name in (cone_init.OURS, "scikit-learn nndsvd"):
+        W, H = cone_init.CONTENDERS[name](X, 20, 1)
         errors[name] = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
-    assert errors[cone_start.OURS] < errors["scikit-learn nndsvd"] < 1
+    assert errors[cone_init.OURS] < errors["scikit-learn nndsvd"] < 1
     for name in ("spherical k-means, 10 passes, nonneg", "spherical k-means, 10 passes, plain"):
-        centres = cone_start.CONTENDERS[name](X, 20, 1)
+        centres = cone_init.CONTENDERS[name](X, 20, 1)
         centres = centres if centres.shape[0] == 20 else centres.T
         np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 1.0)
 
 
 def test_the_claim_is_among_those_that_are_run():
-    assert cone_start.NAME in run.NAMES
+    assert cone_init.NAME in run.NAMES

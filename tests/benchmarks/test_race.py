@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from benchmarks import memory, race, records, run, tables
-from benchmarks.cases import COUNTS, LOW_RANK, POSITIVE, Case, random_start
+from benchmarks.cases import COUNTS, LOW_RANK, POSITIVE, Case, random_init
 from benchmarks.contender import CannotRunError, Outcome, Task
 from benchmarks.peers import PEERS
 from benchmarks.score import score
@@ -72,7 +72,7 @@ def idle(task, target, max_seconds):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_judge_scores_as_scikit_learn_defines_the_losses(loss):
     X, _ = small_dense(np.float64)
-    W, H = random_start(X, 4)
+    W, H = random_init(X, 4)
     assert score(X, W, H, loss) == pytest.approx(_beta_divergence(X, W, H, loss), rel=1e-10)
 
 
@@ -80,22 +80,22 @@ def test_the_judge_scores_as_scikit_learn_defines_the_losses(loss):
 def test_sparse_data_are_scored_as_dense_ones(loss):
     X, _ = small_dense(np.float64)
     X -= np.minimum(X, np.median(X))
-    W, H = random_start(X, 4)
+    W, H = random_init(X, 4)
     sparse = scipy.sparse.csr_array(X)
     assert score(sparse, W, H, loss) == pytest.approx(score(X, W, H, loss), rel=1e-10)
 
 
 def test_factors_that_are_not_finite_have_no_score():
     X, _ = small_dense(np.float64)
-    W, H = random_start(X, 4)
+    W, H = random_init(X, 4)
     W[3, 2] = np.nan
     assert np.isnan(score(X, W, H, "frobenius"))
 
 
 def test_the_start_is_positive_and_the_same_for_every_type():
     X, _ = small_dense(np.float64)
-    W, H = random_start(X, 4)
-    single, _ = random_start(X.astype(np.float32), 4)
+    W, H = random_init(X, 4)
+    single, _ = random_init(X.astype(np.float32), 4)
     assert min(W.min(), H.min()) > 0
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, W, rtol=1e-5)
@@ -111,7 +111,7 @@ def test_the_start_knows_nothing_of_the_planted_answer(case, monkeypatch):
 
     monkeypatch.setattr("nonneg.datasets.low_rank_plus_noise", remember)
     X, _ = case.load(np.float64)
-    W, H = random_start(X, case.n_components)
+    W, H = random_init(X, case.n_components)
     for start, truth in ((W, planted[0].W), (H, planted[0].H)):
         assert abs(np.corrcoef(start.ravel(), truth.ravel())[0, 1]) < 0.05
 
@@ -132,7 +132,7 @@ def test_a_peer_that_ends_the_process_is_named(tmp_path, monkeypatch):
 
 def test_scikit_learn_runs_all_its_passes_from_the_given_start():
     X, _ = small_dense(np.float64)
-    W, H = random_start(X, 4)
+    W, H = random_init(X, 4)
     given = W.copy()
     outcome = PEERS["scikit-learn cd"](Task(X, W, H, "frobenius"), 7)
     np.testing.assert_array_equal(W, given)
@@ -198,7 +198,7 @@ def test_a_peer_that_does_not_get_there_is_stopped_by_the_budget():
         return Outcome(task.W, task.H, 1.0 * passes, passes)
 
     X, _ = small_dense(np.float64)
-    W, H = random_start(X, 4)
+    W, H = random_init(X, 4)
     found = race.to_target(peer, Task(X, W, H, "frobenius"), 0.0, budget=100.0)
     assert found["status"] == "not reached"
     assert "passes" in found["reason"]

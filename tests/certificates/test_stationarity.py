@@ -22,14 +22,14 @@ HOLDERS = {
 }
 
 
-def direct(X, W, B, weights=None, l1=0.0, l2=0.0):
+def direct(X, W, Ht, weights=None, l1=0.0, l2=0.0):
     """The definition, entry by entry."""
     weights = np.ones(len(X)) if weights is None else weights
     total = 0.0
-    curvature = np.sum(B**2, axis=0) + l2
+    curvature = np.sum(Ht**2, axis=0) + l2
     for i in range(W.shape[0]):
         for j in range(W.shape[1]):
-            slope = (W[i] @ B.T - X[i]) @ B[:, j] + l1 + l2 * W[i, j]
+            slope = (W[i] @ Ht.T - X[i]) @ Ht[:, j] + l1 + l2 * W[i, j]
             total += weights[i] * curvature[j] * min(W[i, j], slope / curvature[j]) ** 2
     return np.sqrt(total / np.sum(weights[:, None] * X**2))
 
@@ -41,62 +41,62 @@ def problem(rng):
 
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_it_is_the_definition_for_every_holder(holder, problem, rng):
-    X, W, B = problem
+    X, W, Ht = problem
     weights = rng.random(20) + 0.5
     data = as_data_matrix(HOLDERS[holder](X), weights=weights)
     left, right = frobenius_stationarity(
-        data, data.place_left(W), data.place(B), l1=(0.3, 0.0), l2=(0.7, 0.0)
+        data, data.place_left(W), data.place(Ht), l1=(0.3, 0.0), l2=(0.7, 0.0)
     )
-    assert left == pytest.approx(direct(X, W, B, weights, 0.3, 0.7), rel=1e-12)
+    assert left == pytest.approx(direct(X, W, Ht, weights, 0.3, 0.7), rel=1e-12)
     root = np.sqrt(weights)[:, None]
-    assert right == pytest.approx(direct((X * root).T, B, W * root), rel=1e-12)
+    assert right == pytest.approx(direct((X * root).T, Ht, W * root), rel=1e-12)
 
 
 def test_it_is_zero_for_the_minimiser_of_each_factor(problem):
-    X, _, B = problem
-    W = np.array([nnls(B, row)[0] for row in X])
-    left, right = frobenius_stationarity(as_data_matrix(X), W, B)
+    X, _, Ht = problem
+    W = np.array([nnls(Ht, row)[0] for row in X])
+    left, right = frobenius_stationarity(as_data_matrix(X), W, Ht)
     assert (W == 0).any()
     assert left < 1e-12
     assert right > 1e-3
-    B = np.array([nnls(W, column)[0] for column in X.T])
-    assert frobenius_stationarity(as_data_matrix(X), W, B)[1] < 1e-12
+    Ht = np.array([nnls(W, column)[0] for column in X.T])
+    assert frobenius_stationarity(as_data_matrix(X), W, Ht)[1] < 1e-12
 
 
 def test_a_zero_with_a_descent_direction_counts(problem):
-    X, _, B = problem
-    W = np.array([nnls(B, row)[0] for row in X])
+    X, _, Ht = problem
+    W = np.array([nnls(Ht, row)[0] for row in X])
     i, j = np.argwhere(W > 0.1)[0]
     W[i, j] = 0.0
-    assert frobenius_stationarity(as_data_matrix(X), W, B)[0] > 1e-3
+    assert frobenius_stationarity(as_data_matrix(X), W, Ht)[0] > 1e-3
 
 
 @given(power=st.integers(-6, 6), scales=st.lists(st.integers(-4, 4), min_size=3, max_size=3))
 @settings(max_examples=20, deadline=None)
 def test_it_has_no_units(power, scales):
     rng = np.random.default_rng(5)
-    X, W, B = rng.random((10, 6)), rng.random((10, 3)), rng.random((6, 3))
+    X, W, Ht = rng.random((10, 6)), rng.random((10, 3)), rng.random((6, 3))
     D = 2.0 ** np.array(scales)
-    first = frobenius_stationarity(as_data_matrix(X), W, B)
-    second = frobenius_stationarity(as_data_matrix(X * 4.0**power), W * D * 4.0**power, B / D)
+    first = frobenius_stationarity(as_data_matrix(X), W, Ht)
+    second = frobenius_stationarity(as_data_matrix(X * 4.0**power), W * D * 4.0**power, Ht / D)
     np.testing.assert_allclose(second, first, rtol=1e-10)
 
 
 def test_weights_equal_repetition(problem, rng):
-    X, W, B = problem
+    X, W, Ht = problem
     weights = rng.integers(1, 4, size=20)
-    first = frobenius_stationarity(as_data_matrix(X, weights=weights.astype(float)), W, B)
+    first = frobenius_stationarity(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
     repeated = as_data_matrix(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(first, frobenius_stationarity(repeated, np.repeat(W, weights, axis=0), B))
+    np.testing.assert_allclose(first, frobenius_stationarity(repeated, np.repeat(W, weights, axis=0), Ht))
 
 
 def test_empty_components_and_frozen_ones_have_nothing_to_meet(problem):
-    X, W, B = problem
-    B[:, 1] = 0.0
+    X, W, Ht = problem
+    Ht[:, 1] = 0.0
     W[:, 1] = 0.0
-    assert np.isfinite(frobenius_stationarity(as_data_matrix(X), W, B)).all()
-    _, free = frobenius_stationarity(as_data_matrix(X), W, B)
-    _, frozen = frobenius_stationarity(as_data_matrix(X), W, B, frozen=np.array([True, True, True]))
+    assert np.isfinite(frobenius_stationarity(as_data_matrix(X), W, Ht)).all()
+    _, free = frobenius_stationarity(as_data_matrix(X), W, Ht)
+    _, frozen = frobenius_stationarity(as_data_matrix(X), W, Ht, frozen=np.array([True, True, True]))
     assert free > 0
     assert frozen == 0
 
@@ -107,49 +107,49 @@ def test_a_matrix_of_zeros_is_no_special_case():
     assert frobenius_stationarity(data, np.ones((4, 2)), np.ones((3, 2))) == (np.inf, np.inf)
 
 
-def beta_parts(X, W, B, beta):
+def beta_parts(X, W, Ht, beta):
     """The nonnegative parts of the derivative of the beta divergence with respect to W."""
-    model = W @ B.T
-    return (X * model ** (beta - 2)) @ B, model ** (beta - 1) @ B
+    model = W @ Ht.T
+    return (X * model ** (beta - 2)) @ Ht, model ** (beta - 1) @ Ht
 
 
-def ratio(X, W, B, beta, **options):
-    energy, scale = ratio_residual(np, W, *beta_parts(X, W, B, beta), **options)
+def ratio(X, W, Ht, beta, **options):
+    energy, scale = ratio_residual(np, W, *beta_parts(X, W, Ht, beta), **options)
     return normalised(float(energy), float(scale))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 def test_ratios_have_no_units_and_vanish_at_a_fit(beta, problem):
-    X, W, B = problem
+    X, W, Ht = problem
     D = np.array([0.1, 3.0, 20.0])
-    first = ratio(X, W, B, beta)
+    first = ratio(X, W, Ht, beta)
     assert first > 0.05
-    assert ratio(X * 7, W * D * 7, B / D, beta) == pytest.approx(first, rel=1e-10)
-    assert ratio(W @ B.T, W, B, beta) < 1e-14
+    assert ratio(X * 7, W * D * 7, Ht / D, beta) == pytest.approx(first, rel=1e-10)
+    assert ratio(W @ Ht.T, W, Ht, beta) < 1e-14
 
 
 def test_multiplicative_updates_bring_the_ratio_residual_down_to_zero(problem):
-    X, W, B = problem
+    X, W, Ht = problem
     values = []
     for _ in range(4000):
-        negative, positive = beta_parts(X, W, B, 1.0)
+        negative, positive = beta_parts(X, W, Ht, 1.0)
         W = W * negative / positive
-        values.append(ratio(X, W, B, 1.0))
+        values.append(ratio(X, W, Ht, 1.0))
     assert values[-1] < 1e-3 * values[0]
 
 
 def test_a_locked_zero_with_a_descent_direction_counts_in_the_ratio_residual(problem):
-    X, W, B = problem
-    X = W @ B.T
+    X, W, Ht = problem
+    X = W @ Ht.T
     W = W.copy()
     W[0, 0] = 0.0  # multiplicative updates cannot leave it
-    assert ratio(X, W, B, 1.0) > 1e-3
+    assert ratio(X, W, Ht, 1.0) > 1e-3
 
 
 def test_the_ratio_residual_of_blocks_adds_up(problem, rng):
-    X, W, B = problem
+    X, W, Ht = problem
     weights = rng.random(20)
-    negative, positive = beta_parts(X, W, B, 1.0)
+    negative, positive = beta_parts(X, W, Ht, 1.0)
     options = {"column_means": W.mean(axis=0)}
     whole = ratio_residual(np, W, negative, positive, weights=weights, **options)
     parts = [
@@ -160,8 +160,8 @@ def test_the_ratio_residual_of_blocks_adds_up(problem, rng):
 
 
 def test_gram_residual_runs_on_every_namespace(xp, problem):
-    X, W, B = (xp.asarray(array) for array in problem)
-    energy = gram_residual(xp, W, B.T @ B, X @ B, frozen=xp.asarray([False, True, False]))
+    X, W, Ht = (xp.asarray(array) for array in problem)
+    energy = gram_residual(xp, W, Ht.T @ Ht, X @ Ht, frozen=xp.asarray([False, True, False]))
     assert float(energy) > 0
 
 

@@ -28,12 +28,12 @@ def fit(low_rank):
 
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_good_fit_is_close_to_the_floor(holder, fit):
-    X, W, B = fit
+    X, W, Ht = fit
     data = as_data_matrix(HOLDERS[holder](X))
-    statement = svd_floor_statement(data, data.place_left(W), data.place(B))
+    statement = svd_floor_statement(data, data.place_left(W), data.place(Ht))
     values = np.linalg.svd(X, compute_uv=False)
     floor = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
-    error = np.linalg.norm(X - W @ B.T) / np.linalg.norm(X)
+    error = np.linalg.norm(X - W @ Ht.T) / np.linalg.norm(X)
     assert statement.quantities["floor"] == pytest.approx(floor, rel=1e-6)
     assert statement.quantities["relative_error"] == pytest.approx(error, rel=1e-12)
     assert statement.number == pytest.approx(error / floor, rel=1e-6)
@@ -43,50 +43,50 @@ def test_a_good_fit_is_close_to_the_floor(holder, fit):
 
 
 def test_a_bad_fit_is_said_to_be_one(fit):
-    X, W, B = fit
-    statement = svd_floor_statement(as_data_matrix(X), W * 1.1, B)
+    X, W, Ht = fit
+    statement = svd_floor_statement(as_data_matrix(X), W * 1.1, Ht)
     assert statement.verdict == "fails"
     assert "outside the 10 % asked for" in statement.sentence
-    assert svd_floor_statement(as_data_matrix(X), W * 1.1, B, factor=1e6).verdict == "holds"
+    assert svd_floor_statement(as_data_matrix(X), W * 1.1, Ht, factor=1e6).verdict == "holds"
 
 
 def test_weights_count_in_both_numbers(fit, rng):
-    X, W, B = fit
+    X, W, Ht = fit
     weights = rng.integers(1, 4, size=60)
-    first = svd_floor_statement(as_data_matrix(X, weights=weights.astype(float)), W, B)
+    first = svd_floor_statement(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
     repeated = as_data_matrix(np.repeat(X, weights, axis=0))
-    second = svd_floor_statement(repeated, np.repeat(W, weights, axis=0), B)
+    second = svd_floor_statement(repeated, np.repeat(W, weights, axis=0), Ht)
     for name in ("relative_error", "floor", "norm"):
         assert first.quantities[name] == pytest.approx(second.quantities[name], rel=1e-9)
 
 
 @pytest.mark.parametrize("holder", ["numpy", "dask"])
 def test_missing_entries_make_it_not_verifiable(holder, fit, rng):
-    X, W, B = fit
+    X, W, Ht = fit
     data = as_data_matrix(HOLDERS[holder](X), mask=rng.random(X.shape) < 0.9)
-    statement = svd_floor_statement(data, W, B)
+    statement = svd_floor_statement(data, W, Ht)
     assert statement.verdict == "not verifiable"
     assert statement.number is None
     assert "Entries are missing" in statement.sentence
 
 
 def test_a_floor_of_zero_says_nothing_but_of_an_exact_fit(rng):
-    W, B = rng.random((9, 3)), rng.random((7, 3))
-    exact = svd_floor_statement(as_data_matrix(W @ B.T), W, B)
+    W, Ht = rng.random((9, 3)), rng.random((7, 3))
+    exact = svd_floor_statement(as_data_matrix(W @ Ht.T), W, Ht)
     assert exact.verdict == "holds"
     assert "X is reproduced" in exact.sentence
     X = rng.random((9, 3))
-    statement = svd_floor_statement(as_data_matrix(X), W, B[:3])
+    statement = svd_floor_statement(as_data_matrix(X), W, Ht[:3])
     assert statement.verdict == "not verifiable"
     assert "says nothing" in statement.sentence
 
 
 def test_the_relative_error_of_missing_entries_is_of_the_observed_ones(fit, rng):
-    X, W, B = fit
+    X, W, Ht = fit
     mask = rng.random(X.shape) < 0.7
     data = as_data_matrix(np.where(mask, X, np.nan), mask=mask)
-    expected = np.linalg.norm((X - W @ B.T)[mask]) / np.linalg.norm(X[mask])
-    assert relative_frobenius_error(data, W, B) == pytest.approx(expected, rel=1e-12)
+    expected = np.linalg.norm((X - W @ Ht.T)[mask]) / np.linalg.norm(X[mask])
+    assert relative_frobenius_error(data, W, Ht) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_relative_error_of_zeros_is_defined():

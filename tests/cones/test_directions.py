@@ -52,7 +52,7 @@ def test_directions_are_the_leading_singular_vectors(holder, weighted, clustered
     weights = rng.random(90) if weighted else None
     directions, squares = by_svd(X, labels, weights)
     data = as_data_matrix(X if holder is None else HOLDERS[holder](X), weights=weights)
-    left = data.row_pass(_labels, data.place_left(labels.astype(float)))[0][0]
+    left = data.map_reduce_rows(_labels, data.place_left(labels.astype(float)))[0][0]
     found = leading_directions(data, left, data.place(np.abs(rng.standard_normal((K, 25)))))
     np.testing.assert_allclose(found.squared_values, squares, rtol=1e-11)
     np.testing.assert_allclose(found.directions, directions, atol=1e-8)
@@ -128,7 +128,7 @@ def test_a_pass_is_one_computation(clustered, monkeypatch):
     da = pytest.importorskip("dask.array")
     X, labels = clustered
     data = as_data_matrix(da.from_array(X, chunks=(30, -1)))
-    left = data.row_pass(_labels, data.place_left(labels.astype(float)))[0][0]
+    left = data.map_reduce_rows(_labels, data.place_left(labels.astype(float)))[0][0]
     passes = []
     compute = dask.compute
     monkeypatch.setattr("dask.compute", lambda *args, **kwargs: passes.append(1) or compute(*args, **kwargs))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nonneg import NMF, cone_rank_one, datasets, factorize
-from nonneg.cones.initialization import cone_start
+from nonneg.cones.initialization import cone_init
 from nonneg.data import as_data_matrix
-from nonneg.initializers import STARTS, find_start
+from nonneg.initializers import INITS, find_initializer
 from nonneg.solvers import SOLVERS
 
 
@@ -19,23 +19,23 @@ def cones():
 
 
 def test_names():
-    assert find_start("cr1") is STARTS["cone"]
+    assert find_initializer("cr1") is INITS["cone"]
 
 
 def test_it_is_the_rank_one_pair_with_directions_moved_apart(cones):
     found = cone_rank_one(cones, 6)
-    W, B = cone_start(as_data_matrix(cones), 6)
+    W, Ht = cone_init(as_data_matrix(cones), 6)
     np.testing.assert_allclose(W, found.W + found.W.sum(axis=1, keepdims=True) / 2, rtol=1e-3)
     moved = found.H - found.H.mean(axis=0) * 3 / 4
-    np.testing.assert_allclose(B.T, np.maximum(moved, 0.01 * found.H.mean(axis=1, keepdims=True)), atol=1e-4)
+    np.testing.assert_allclose(Ht.T, np.maximum(moved, 0.01 * found.H.mean(axis=1, keepdims=True)), atol=1e-4)
 
 
 def test_moving_apart_keeps_the_product_where_nothing_is_cut_off(rng):
     # Three clusters about directions with much in common.
     axes = 1.0 + np.eye(3, 12) * 0.3
     X = (axes[np.arange(60) % 3] + 0.05 * rng.random((60, 12))) * rng.gamma(2.0, size=(60, 1))
-    W, B = cone_start(as_data_matrix(X), 3)
-    error = np.linalg.norm(X - W @ B.T) / np.linalg.norm(X)
+    W, Ht = cone_init(as_data_matrix(X), 3)
+    error = np.linalg.norm(X - W @ Ht.T) / np.linalg.norm(X)
     assert error == pytest.approx(cone_rank_one(X, 3).relative_error, rel=1e-6)
 
 
@@ -52,10 +52,10 @@ def test_every_solver_goes_on_from_it(name, cones):
 
 def test_fewer_directions_than_components_are_no_error(rng):
     X = rng.gamma(2.0, size=(30, 1)) * rng.random((3, 8))[np.arange(30) % 3]
-    W, B = cone_start(as_data_matrix(X), 5)
+    W, Ht = cone_init(as_data_matrix(X), 5)
     assert (W > 0).all()
-    assert (B > 0).all()
-    np.testing.assert_array_equal(B[:, 3], B[:, 4])
+    assert (Ht > 0).all()
+    np.testing.assert_array_equal(Ht[:, 3], Ht[:, 4])
     for solver in ("mu", "auto"):
         model = NMF(5, init="cone", solver=solver, max_iter=300, tol=1e-8).fit(X)
         assert model.reconstruction_err_ < 0.02 * np.linalg.norm(X)
@@ -68,16 +68,16 @@ def test_a_fit_from_it_needs_few_iterations():
 
 
 def test_rows_that_share_no_feature_with_their_cluster_are_filled_too():
-    W, B = cone_start(as_data_matrix(np.eye(6)), 3)
+    W, Ht = cone_init(as_data_matrix(np.eye(6)), 3)
     assert (W > 0).all()
-    assert (B > 0).all()
+    assert (Ht > 0).all()
 
 
 def test_more_components_than_rows(rng):
     X = rng.random((4, 9))
-    W, B = cone_start(as_data_matrix(X), 7)
+    W, Ht = cone_init(as_data_matrix(X), 7)
     assert W.shape == (4, 7)
-    assert np.isfinite(B).all()
+    assert np.isfinite(Ht).all()
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])

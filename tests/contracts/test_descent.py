@@ -40,7 +40,7 @@ def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penaltie
 
     def keep(progress):
         seen.append(
-            objective(X, progress.state.W, progress.state.B.T, beta=beta, weights=weights, **penalties)
+            objective(X, progress.state.W, progress.state.Ht.T, beta=beta, weights=weights, **penalties)
         )
 
     result = run(X, name, beta, max_iter=12, callback=keep, sample_weight=weights, **start(), **penalties)

@@ -97,7 +97,7 @@ def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalised):
     penalties = PENALTIES if penalised else {}
     result = run(X, "hals-plain", 2.0, mask=mask, sample_weight=weights, max_iter=6, **given, **penalties)
     alpha = np.array([0.003 * 15, 0.002 * weights.sum()]) if penalised else np.zeros(2)
-    W, B = plain_hals(
+    W, Ht = plain_hals(
         X,
         given["W"],
         given["H"].T,
@@ -108,7 +108,7 @@ def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalised):
         l2=tuple(0.4 * alpha),
     )
     close(result.W, W, 1e-10)
-    close(result.H, B.T, 1e-10)
+    close(result.H, Ht.T, 1e-10)
 
 
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)

@@ -93,7 +93,9 @@ def test_a_row_pass_keeps_rows_and_sums_small_results(holder):
             ones = block.place(np.ones((SHAPE[1], 1)))
             return (rows * factor, block.times(ones)), (block.shape[0], float(block.xp.sum(rows)))
 
-    (doubled, sums), (n_rows, total) = data.row_pass(function, data.place_left(left), n_out=2, factor=2.0)
+    (doubled, sums), (n_rows, total) = data.map_reduce_rows(
+        function, data.place_left(left), n_out=2, factor=2.0
+    )
     np.testing.assert_array_equal(plain(doubled), 2.0 * left)
     np.testing.assert_allclose(plain(sums)[:, 0], entries.sum(axis=1), rtol=1e-12)
     assert n_rows == SHAPE[0]
@@ -123,7 +125,7 @@ def test_gram_matrices_of_local_blocks_see_weights_and_mask(holder, weights):
 
     rows = np.array([right.T @ (right * row[:, None]) for row in seen])
     columns = np.array([left.T @ (left * (scale * column)[:, None]) for column in seen.T])
-    (found,), (gram,) = data.row_pass(by_rows, data.place_left(left), right=data.place(right))
+    (found,), (gram,) = data.map_reduce_rows(by_rows, data.place_left(left), right=data.place(right))
     np.testing.assert_allclose(plain(found).reshape(-1, 3, 3), rows, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(matrices(gram, SHAPE[1]), columns, rtol=1e-11, atol=1e-12)
 

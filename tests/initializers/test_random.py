@@ -8,7 +8,7 @@ import scipy.stats
 from sklearn.decomposition import non_negative_factorization
 
 from nonneg.data import as_data_matrix
-from nonneg.initializers.random import random_start
+from nonneg.initializers.random import random_init
 from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 
 
@@ -40,9 +40,9 @@ def test_multiples_of_a_row_share_its_numbers(rng):
 
 
 def test_the_scale_is_scikit_learn_s(digits):
-    W, B = random_start(as_data_matrix(digits), 16, rng=0)
+    W, Ht = random_init(as_data_matrix(digits), 16, rng=0)
     scale = np.sqrt(digits.mean() / 16) * np.sqrt(2 / np.pi)
-    assert B.mean() == pytest.approx(scale, rel=0.1)
+    assert Ht.mean() == pytest.approx(scale, rel=0.1)
     assert W.mean() == pytest.approx(scale, rel=0.1)
 
 
@@ -55,8 +55,8 @@ def test_it_leads_scikit_learn_s_solver_as_far_as_its_own_start(digits):
 
     ours, theirs = [], []
     for seed in range(8):
-        W, B = random_start(as_data_matrix(X), k, rng=seed)
-        ours.append(error(init="custom", W=W, H=np.ascontiguousarray(B.T)))
+        W, Ht = random_init(as_data_matrix(X), k, rng=seed)
+        ours.append(error(init="custom", W=W, H=np.ascontiguousarray(Ht.T)))
         theirs.append(error(init="random", random_state=seed))
     spread = max(np.std(ours), np.std(theirs))
     assert np.median(ours) < np.median(theirs) + spread

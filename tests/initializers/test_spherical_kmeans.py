@@ -7,7 +7,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from nonneg.data import as_data_matrix
-from nonneg.initializers.spherical_kmeans import _assign, spherical_kmeans, spherical_kmeans_start
+from nonneg.initializers.spherical_kmeans import _assign, spherical_kmeans, spherical_kmeans_init
 
 
 def mean_cosine(X, centres):
@@ -25,12 +25,12 @@ def planted(rng):
 
 def test_planted_directions_are_found(planted):
     X, labels = planted
-    W, B = spherical_kmeans_start(as_data_matrix(X), 4, rng=1)
+    W, Ht = spherical_kmeans_init(as_data_matrix(X), 4, rng=1)
     found = np.argmax(W, axis=1)
     table = np.zeros((4, 4))
     np.add.at(table, (labels, found), 1)
     assert np.sum(table.max(axis=1)) == 200
-    assert np.linalg.norm(X - W @ B.T) < 0.1 * np.linalg.norm(X)
+    assert np.linalg.norm(X - W @ Ht.T) < 0.1 * np.linalg.norm(X)
 
 
 def test_centres_are_unit_vectors_and_good_ones(digits):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers import STARTS, Start, default_start, find_start, register
+from nonneg.initializers import INITS, Initializer, default_init, find_initializer, register
 
 HOLDERS = {
     "csr": sp.csr_array,
@@ -24,7 +24,7 @@ K = 4
 
 def run(name, X, *, rng=0, **holder):
     """Run a start on X and return both factors as NumPy arrays."""
-    start = STARTS[name]
+    start = INITS[name]
     given_factors = {"H": np.random.default_rng(1).random((K, X.shape[1]))} if start.takes_factors else {}
     factors = start(as_data_matrix(X, **holder), K, rng=rng, **given_factors)
     return tuple(np.asarray(a.compute() if hasattr(a, "compute") else a) for a in factors)
@@ -40,76 +40,76 @@ def matrix(rng):
     return X
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_factors_are_nonnegative_and_have_the_shapes(name, matrix):
-    W, B = run(name, matrix)
+    W, Ht = run(name, matrix)
     assert W.shape == (60, K)
-    assert B.shape == (30, K)
-    for factor in (W, B):
+    assert Ht.shape == (30, K)
+    for factor in (W, Ht):
         assert factor.flags.c_contiguous
         assert np.isfinite(factor).all()
         assert (factor >= 0).all()
-    if STARTS[name].positive:
+    if INITS[name].positive:
         assert (np.delete(W, 7, axis=0) > 0).all()
-        assert (np.delete(B, 5, axis=0) > 0).all()
+        assert (np.delete(Ht, 5, axis=0) > 0).all()
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_every_holder_gives_the_dense_start(name, holder, matrix):
-    W, B = run(name, matrix)
+    W, Ht = run(name, matrix)
     other_W, other_B = run(name, HOLDERS[holder](matrix))
     np.testing.assert_allclose(other_W, W, atol=1e-9)
-    np.testing.assert_allclose(other_B, B, atol=1e-9)
+    np.testing.assert_allclose(other_B, Ht, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_factors_stay_where_the_data_are(name, matrix, torch):
-    options = {"H": np.ones((K, 30))} if STARTS[name].takes_factors else {}
-    for factor in STARTS[name](as_data_matrix(torch.asarray(matrix)), K, rng=0, **options):
+    options = {"H": np.ones((K, 30))} if INITS[name].takes_factors else {}
+    for factor in INITS[name](as_data_matrix(torch.asarray(matrix)), K, rng=0, **options):
         assert isinstance(factor, torch.Tensor)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_rows_may_be_permuted(name, matrix, rng):
     order = rng.permutation(60)
-    W, B = run(name, matrix)
+    W, Ht = run(name, matrix)
     permuted_W, permuted_B = run(name, matrix[order])
     np.testing.assert_allclose(permuted_W, W[order], atol=1e-9)
-    np.testing.assert_allclose(permuted_B, B, atol=1e-9)
+    np.testing.assert_allclose(permuted_B, Ht, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name, start in STARTS.items() if start.weights])
+@pytest.mark.parametrize("name", [name for name, start in INITS.items() if start.weights])
 @pytest.mark.parametrize("holder", [None, "csr", "torch", "dask"])
 def test_integer_weights_equal_repetition(name, holder, matrix, rng):
     weights = rng.integers(1, 4, size=60)
     order = rng.permutation(int(weights.sum()))
     X = matrix if holder is None else HOLDERS[holder](matrix)
-    W, B = run(name, X, weights=weights.astype(float))
+    W, Ht = run(name, X, weights=weights.astype(float))
     repeated_W, repeated_B = run(name, np.repeat(matrix, weights, axis=0)[order])
     np.testing.assert_allclose(repeated_W, np.repeat(W, weights, axis=0)[order], atol=1e-9)
-    np.testing.assert_allclose(repeated_B, B, atol=1e-9)
+    np.testing.assert_allclose(repeated_B, Ht, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_float32_is_kept(name, matrix):
-    W, B = run(name, matrix)
+    W, Ht = run(name, matrix)
     small_W, small_B = run(name, matrix.astype(np.float32))
     assert small_W.dtype == small_B.dtype == np.float32
     # The random numbers of a row are a steep function of it: a hundred times its rounding.
     np.testing.assert_allclose(small_W, W, atol=5e-3)
-    np.testing.assert_allclose(small_B, B, atol=1e-4)
+    np.testing.assert_allclose(small_B, Ht, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_seeds_matter_where_the_registry_says_so(name, matrix):
     first, again, other = run(name, matrix, rng=0), run(name, matrix, rng=0), run(name, matrix, rng=1)
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
-    assert np.array_equal(first[0], other[0]) != STARTS[name].seeded
+    assert np.array_equal(first[0], other[0]) != INITS[name].seeded
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_data_are_not_changed(name, matrix):
     before = matrix.copy()
     matrix.flags.writeable = False
@@ -117,20 +117,20 @@ def test_data_are_not_changed(name, matrix):
     np.testing.assert_array_equal(matrix, before)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_a_matrix_of_zeros_has_a_start(name):
-    W, B = run(name, np.zeros((6, 5)))
+    W, Ht = run(name, np.zeros((6, 5)))
     assert np.isfinite(W).all()
-    assert np.isfinite(B).all()
+    assert np.isfinite(Ht).all()
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", INITS)
 def test_missing_entries_are_allowed(name, matrix, rng):
     mask = rng.random(matrix.shape) < 0.8
     holed = np.where(mask, matrix, np.nan)
-    W, B = run(name, holed, mask=mask)
+    W, Ht = run(name, holed, mask=mask)
     assert np.isfinite(W).all()
-    assert np.isfinite(B).all()
+    assert np.isfinite(Ht).all()
 
 
 # Not where zeros are filled with the mean: scikit-learn's rule does not scale like a factor.
@@ -139,38 +139,38 @@ def test_missing_entries_are_allowed(name, matrix, rng):
 @settings(max_examples=8, deadline=None)
 def test_starts_scale_with_the_data(name, power):
     X = np.random.default_rng(3).gamma(1.0, size=(12, 9))
-    W, B = run(name, X)
+    W, Ht = run(name, X)
     scaled_W, scaled_B = run(name, X * 4.0**power)
-    model, scaled = W @ B.T, scaled_W @ scaled_B.T
+    model, scaled = W @ Ht.T, scaled_W @ scaled_B.T
     np.testing.assert_allclose(scaled, model * 4.0**power, rtol=1e-6, atol=1e-8 * 4.0**power)
 
 
 def test_unknown_names_say_the_near_ones():
     with pytest.raises(UnknownNameError, match=r"init='nndsvb' is not known.*Did you mean 'nndsvd"):
-        find_start("nndsvb")
+        find_initializer("nndsvb")
     with pytest.raises(UnknownNameError, match="init=3 is not known"):
-        find_start(3)
+        find_initializer(3)
 
 
 def test_aliases_lead_to_the_entry():
-    assert find_start("k-means") is STARTS["spherical-kmeans"]
-    assert find_start("given") is STARTS["custom"]
+    assert find_initializer("k-means") is INITS["spherical-kmeans"]
+    assert find_initializer("given") is INITS["custom"]
 
 
 def test_a_start_can_be_registered(monkeypatch):
-    monkeypatch.setattr("nonneg.initializers.registry.STARTS", dict(STARTS))
-    start = Start(lambda data, k, *, rng=None: (data, k), "for this test")
+    monkeypatch.setattr("nonneg.initializers.registry.INITS", dict(INITS))
+    start = Initializer(lambda data, k, *, rng=None: (data, k), "for this test")
     register("mine", start)
-    assert find_start("mine") is start
-    assert find_start("mine")("data", 3) == ("data", 3)
+    assert find_initializer("mine") is start
+    assert find_initializer("mine")("data", 3) == ("data", 3)
 
 
 def test_the_default_follows_scikit_learn():
-    assert default_start((10, 6), 6) == "nndsvda"
-    assert default_start((10, 6), 7) == "random"
+    assert default_init((10, 6), 6) == "nndsvda"
+    assert default_init((10, 6), 7) == "random"
 
 
 def test_names_and_aliases_do_not_collide():
-    names = [name for key, start in STARTS.items() for name in (key, *start.aliases)]
+    names = [name for key, start in INITS.items() for name in (key, *start.aliases)]
     assert len(names) == len(set(names))
-    assert all(start.description for start in STARTS.values())
+    assert all(start.description for start in INITS.values())

@@ -14,10 +14,10 @@ from nonneg.kernels.hals import hals_passes
 def problem(n_rows, k, dtype=np.float64, seed=0):
     """Rows with zeros in the start and slopes of both signs."""
     rng = np.random.default_rng(seed)
-    B = rng.gamma(1.0, size=(4 * k, k)).astype(dtype)
+    Ht = rng.gamma(1.0, size=(4 * k, k)).astype(dtype)
     cross = (rng.normal(size=(n_rows, k)) * 4 * k).astype(dtype)
     factor = np.where(rng.random((n_rows, k)) < 0.4, 0, rng.random((n_rows, k))).astype(dtype)
-    return factor, B.T @ B, cross
+    return factor, Ht.T @ Ht, cross
 
 
 def run(xp, factor, gram, cross, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.cr1.figure_6 import packed, unpacked
-from reproduction.cr1.four_starts import STARTS
+from reproduction.cr1.four_starts import INITS
 from reproduction.cr1.start_times import TIMED_STARTS, shift
 from reproduction.cr1.table_5 import first_time
 from reproduction.exhibits import Figure, Pictures, Table
@@ -74,7 +74,7 @@ def test_errors_to_reach_come_from_the_best_run():
     levels, *rows = ours.rows
     assert levels["0"] == pytest.approx(1.05 * best)
     assert levels["2"] == pytest.approx(1.01 * best)
-    assert [row["start"] for row in rows] == list(STARTS)
+    assert [row["start"] for row in rows] == list(INITS)
     for row, record in zip(rows, records, strict=True):
         assert row["0"].value == first_time(record, 1.05 * best)
         assert (row["0"].value is None) == (row["0"].remark != "")
@@ -106,7 +106,7 @@ def test_curves_are_shifted_by_their_start():
             "seconds": 1.0,
             "errors": [0.5 - 0.01 * i for i in range(10)],
         }
-        for start, seconds in zip(STARTS, (0.0, 0.35, 0.1, 5.0), strict=True)
+        for start, seconds in zip(INITS, (0.0, 0.35, 0.1, 5.0), strict=True)
     ]
     (figure,) = exhibits("cr1/figure-4", records, Figure)
     assert [series.x[0] if series.x else None for series in figure.panels[0].series] == [1, 4, 2, None]
@@ -122,7 +122,7 @@ def test_curves_are_shifted_by_their_start():
 
 def test_basis_pictures_are_those_of_the_people():
     records = quick_records("cr1/figure-6")
-    assert [record["start"] for record in records] == list(STARTS)
+    assert [record["start"] for record in records] == list(INITS)
     assert all(0 < record["cosine"] <= 1 for record in records)
     assert records[1]["n_nearest"] == 4
     (pictures,) = exhibits("cr1/figure-6", records, Pictures)

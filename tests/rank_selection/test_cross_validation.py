@@ -132,16 +132,16 @@ def test_hidden_entries_are_hidden(planted, planted_counts):
 
 def test_components_are_added_without_a_change_of_the_product(planted, rng):
     data = as_data_matrix(planted)
-    W, B = rng.random((80, 2)), rng.random((30, 2))
-    larger_W, larger_B = grown(data, W, B, 5, np.random.default_rng(0))
+    W, Ht = rng.random((80, 2)), rng.random((30, 2))
+    larger_W, larger_B = grown(data, W, Ht, 5, np.random.default_rng(0))
     assert larger_B.shape == (30, 5)
-    np.testing.assert_array_equal(larger_W @ larger_B.T, W @ B.T)
+    np.testing.assert_array_equal(larger_W @ larger_B.T, W @ Ht.T)
     assert larger_B[:, 2:].max(axis=0).min() > 0
 
 
 def test_nested_fits_get_better(planted):
     fits = nested_fits(as_data_matrix(planted), [1, 2, 3, 4], np.random.default_rng(0), max_iter=60, tol=1e-4)
-    losses = [np.square(planted - W @ B.T).sum() for _, W, B in fits]
+    losses = [np.square(planted - W @ Ht.T).sum() for _, W, Ht in fits]
     assert np.all(np.diff(losses) < 0)
     floor = np.square(np.linalg.svd(planted, compute_uv=False)[4:]).sum()
     assert losses[-1] < 1.1 * floor

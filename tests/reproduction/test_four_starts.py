@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
-from reproduction.cr1.four_starts import STARTS, Samples, make_start, seeded
+from reproduction.cr1.four_starts import INITS, Samples, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, load_set, weighted, without_empty_columns
-from reproduction.cr1.runs_from_starts import Fit, Start, best_multiple, has_settled, run_from
+from reproduction.cr1.runs_from_starts import Fit, Initializer, best_multiple, has_settled, run_from
 
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import UnknownNameError
@@ -26,15 +26,15 @@ def samples(real):
     return Samples.of(real.X)
 
 
-@pytest.mark.parametrize("kind", STARTS)
+@pytest.mark.parametrize("kind", INITS)
 def test_a_start_is_nonnegative_and_its_run_repeatable(kind, real, samples):
     one, other = (make_start(kind, samples, real.k, seeded(kind, 3)) for _ in range(2))
     assert one.W.shape == (90, 4)
-    assert one.B.shape == (64, 4)
+    assert one.Ht.shape == (64, 4)
     assert one.W.min() >= 0
-    assert one.B.min() >= 0
+    assert one.Ht.min() >= 0
     np.testing.assert_array_equal(one.W, other.W)
-    np.testing.assert_array_equal(one.B, other.B)
+    np.testing.assert_array_equal(one.Ht, other.Ht)
     assert one.seconds > 0
 
 
@@ -44,17 +44,17 @@ def test_runs_differ_in_what_is_drawn(kind, real, samples):
     assert np.abs(first.W - second.W).max() > 0
 
 
-@pytest.mark.parametrize("kind", STARTS)
+@pytest.mark.parametrize("kind", INITS)
 def test_sparse_samples_have_the_start_of_dense_ones(kind, real, samples):
     sparse = Samples.of(scipy.sparse.csr_array(real.X))
     dense, other = (make_start(kind, data, real.k, seeded(kind, 1)) for data in (samples, sparse))
-    np.testing.assert_allclose(other.B, dense.B, atol=1e-8)
+    np.testing.assert_allclose(other.Ht, dense.Ht, atol=1e-8)
     np.testing.assert_allclose(other.W, dense.W, atol=1e-8)
 
 
 def test_the_start_of_cones_is_perturbed_by_its_mean_coefficient(real, samples):
     start = make_start("cr1-nmf", samples, real.k, seeded("cr1-nmf", 0), first=5)
-    np.testing.assert_allclose(np.linalg.norm(start.B, axis=0), 1.0)
+    np.testing.assert_allclose(np.linalg.norm(start.Ht, axis=0), 1.0)
     added = start.W.min()
     coefficients = start.W - added
     own = coefficients > 1e-9
@@ -70,29 +70,29 @@ def test_an_unknown_start_is_named(real, samples):
 def test_multiplicative_updates_begin_with_the_basis(real, samples):
     start = make_start("rand", samples, real.k, seeded("rand", 0))
     fit = run_from("mult", samples, start, max_iter=2)
-    V, W, H = real.X.T, start.B, start.W.T
+    V, W, H = real.X.T, start.Ht, start.W.T
     for _ in range(2):
         W = W * (V @ H.T) / (W @ H @ H.T)
         H = H * (W.T @ V) / (W.T @ W @ H)
-    np.testing.assert_allclose(fit.B, W, rtol=1e-10)
+    np.testing.assert_allclose(fit.Ht, W, rtol=1e-10)
     np.testing.assert_allclose(fit.W, H.T, rtol=1e-10)
     assert fit.errors[-1] == pytest.approx(np.linalg.norm(V - W @ H) / np.linalg.norm(V))
 
 
 def test_least_squares_forget_the_coefficients_they_are_given(real, samples):
     start = make_start("spkm", samples, real.k, seeded("spkm", 0))
-    other = Start(start.W[::-1].copy(), start.B, 0.0)
+    other = Initializer(start.W[::-1].copy(), start.Ht, 0.0)
     fits = [run_from("nnlsb", samples, given, max_iter=2) for given in (start, other)]
-    np.testing.assert_allclose(fits[0].B, fits[1].B, atol=1e-9)
+    np.testing.assert_allclose(fits[0].Ht, fits[1].Ht, atol=1e-9)
 
 
 def test_hals_begins_with_the_best_multiple(real, samples):
     start = make_start("rand", samples, real.k, seeded("rand", 0))
-    a = best_multiple(samples, start.W, start.B)
-    product = start.W @ start.B.T
+    a = best_multiple(samples, start.W, start.Ht)
+    product = start.W @ start.Ht.T
     near = [np.linalg.norm(real.X - factor * a * product) for factor in (0.99, 1.0, 1.01)]
     assert np.argmin(near) == 1
-    larger = Start(start.W, 7.0 * start.B, 0.0)
+    larger = Initializer(start.W, 7.0 * start.Ht, 0.0)
     fits = [run_from("hals", samples, given, max_iter=3) for given in (start, larger)]
     np.testing.assert_allclose(fits[1].errors, fits[0].errors, rtol=1e-9)
     assert fits[0].errors[-1] < fits[0].errors[0]
@@ -100,17 +100,17 @@ def test_hals_begins_with_the_best_multiple(real, samples):
 
 def test_zeros_of_nndsvd_do_not_hold_multiplicative_updates(real, samples):
     start = make_start("nndsvd", samples, real.k, seeded("nndsvd", 0))
-    assert (start.B == 0).any()
+    assert (start.Ht == 0).any()
     fit = run_from("mult", samples, start, max_iter=5)
-    assert np.all(fit.B[start.B == 0] > 0)
+    assert np.all(fit.Ht[start.Ht == 0] > 0)
 
 
 def test_components_are_compared_as_if_the_basis_had_unit_length():
     W = np.array([[1.0, 0.6], [0.2, 1.0]])
-    B = np.array([[1.0, 0.0], [0.0, 2.0]])
-    fit = Fit(W, B, [], [])
+    Ht = np.array([[1.0, 0.0], [0.0, 2.0]])
+    fit = Fit(W, Ht, [], [])
     np.testing.assert_array_equal(fit.labels, [1, 1])
-    np.testing.assert_array_equal(Fit(W, B / [1.0, 2.0], [], []).labels, [0, 1])
+    np.testing.assert_array_equal(Fit(W, Ht / [1.0, 2.0], [], []).labels, [0, 1])
 
 
 def test_a_run_has_settled_when_ten_iterations_changed_nothing():

@@ -107,12 +107,12 @@ def test_passes_over_the_data(name, passes, monkeypatch, clean):
     monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", 0)
     data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
     seen = []
-    plain_pass = type(data).row_pass
+    plain_pass = type(data).map_reduce_rows
 
     def counted(self, function, *lefts, **options):
         seen.append(function)
         return plain_pass(self, function, *lefts, **options)
 
-    monkeypatch.setattr(type(data), "row_pass", counted)
+    monkeypatch.setattr(type(data), "map_reduce_rows", counted)
     assert METHODS[name].run(data, 7).n_passes == len(seen)
     assert len(seen) == passes

@@ -12,11 +12,11 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.anls import anls
 
 
-def published(X, B, n_iter):
+def published(X, Ht, n_iter):
     for _ in range(n_iter):
-        W = nonnegative_rows(B, X)
-        B = nonnegative_rows(W, X.T)
-    return W, B
+        W = nonnegative_rows(Ht, X)
+        Ht = nonnegative_rows(W, X.T)
+    return W, Ht
 
 
 def test_without_extrapolation_it_is_the_published_method():
@@ -24,9 +24,9 @@ def test_without_extrapolation_it_is_the_published_method():
     result = anls(
         as_data_matrix(X), given["W"], given["H"].T, penalties=Penalties(), max_iter=4, tol=0, momentum=0.0
     )
-    W, B = published(X, given["H"].T, 4)
+    W, Ht = published(X, given["H"].T, 4)
     close(result.state.W, W, 1e-8)
-    close(result.state.B, B, 1e-8)
+    close(result.state.Ht, Ht, 1e-8)
 
 
 def test_the_right_factor_is_exact_for_the_left_one_after_every_iteration():
@@ -34,7 +34,7 @@ def test_the_right_factor_is_exact_for_the_left_one_after_every_iteration():
 
     def check(progress):
         expected = nonnegative_rows(progress.state.W, X.T)
-        close(progress.state.B, expected, 1e-7)
+        close(progress.state.Ht, expected, 1e-7)
 
     run(X, "anls", 2.0, max_iter=8, callback=check, **given)
 
@@ -43,9 +43,9 @@ def test_extrapolation_pays():
     rng = np.random.default_rng(0)
     X = rng.random((60, 6)) @ rng.random((6, 40)) + 0.01 * rng.random((60, 40))
     given = start((60, 40), k=6)
-    data, W, B = as_data_matrix(X), given["W"], given["H"].T
+    data, W, Ht = as_data_matrix(X), given["W"], given["H"].T
     plain, fast = (
-        anls(data, W, B, penalties=Penalties(), max_iter=40, tol=0, momentum=momentum).history.loss[-1]
+        anls(data, W, Ht, penalties=Penalties(), max_iter=40, tol=0, momentum=momentum).history.loss[-1]
         for momentum in (0.0, 0.5)
     )
     assert fast < plain

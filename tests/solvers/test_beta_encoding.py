@@ -21,11 +21,11 @@ def components(rng):
     return rng.gamma(0.7, size=(40, 4)) + 0.02
 
 
-def residual(data, W, B, beta, penalties):
+def residual(data, W, Ht, beta, penalties):
     """Unmet optimality: slopes below zero, and slopes of positive entries, beside the size of both halves."""
-    slope, _ = gradients(data, W, B, beta=beta, penalties=penalties)
-    V = W @ B.T
-    scale = V ** (beta - 1) @ B + 1e-12
+    slope, _ = gradients(data, W, Ht, beta=beta, penalties=penalties)
+    V = W @ Ht.T
+    scale = V ** (beta - 1) @ Ht + 1e-12
     return max(0.0, np.max(-slope / scale), np.max(np.abs(slope) * W / (W.max() * scale)))
 
 
@@ -46,15 +46,15 @@ def test_other_problems_end_where_nothing_descends(beta, low_rank, components):
 
 @pytest.mark.parametrize("penalties", [NONE, SOME])
 def test_sparse_rows_are_solved(penalties, counts, rng):
-    B = rng.gamma(0.5, size=(50, 5)) + 0.01
+    Ht = rng.gamma(0.5, size=(50, 5)) + 0.01
     sparse, dense = as_data_matrix(counts), as_data_matrix(counts.toarray())
-    W = encode_beta(sparse, B, beta=1.0, penalties=penalties)
-    assert residual(dense, W, B, 1.0, penalties) < 1e-8
-    other = encode_beta(dense, B, beta=1.0, penalties=penalties)
+    W = encode_beta(sparse, Ht, beta=1.0, penalties=penalties)
+    assert residual(dense, W, Ht, 1.0, penalties) < 1e-8
+    other = encode_beta(dense, Ht, beta=1.0, penalties=penalties)
     np.testing.assert_allclose(W, other, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(
-        encode_beta(as_data_matrix(counts), B, beta=1.5, penalties=penalties),
-        encode_beta(dense, B, beta=1.5, penalties=penalties),
+        encode_beta(as_data_matrix(counts), Ht, beta=1.5, penalties=penalties),
+        encode_beta(dense, Ht, beta=1.5, penalties=penalties),
         rtol=1e-9,
     )
 
@@ -70,9 +70,9 @@ def test_a_row_does_not_know_its_neighbours(beta, low_rank, components, rng):
 
 
 def test_a_sparse_row_does_not_know_its_neighbours(counts, rng):
-    B = rng.gamma(0.5, size=(50, 5)) + 0.01
-    whole = encode_beta(as_data_matrix(counts), B, beta=1.0, penalties=NONE)
-    part = encode_beta(as_data_matrix(counts[[5, 70]]), B, beta=1.0, penalties=NONE)
+    Ht = rng.gamma(0.5, size=(50, 5)) + 0.01
+    whole = encode_beta(as_data_matrix(counts), Ht, beta=1.0, penalties=NONE)
+    part = encode_beta(as_data_matrix(counts[[5, 70]]), Ht, beta=1.0, penalties=NONE)
     np.testing.assert_allclose(part, whole[[5, 70]], rtol=1e-8, atol=1e-10)
 
 
@@ -139,9 +139,9 @@ def test_zero_rows_are_encoded_as_zero(components):
 
 
 def test_threads_do_not_matter(rng):
-    X, B = rng.gamma(1.0, size=(400, 700)) + 0.01, rng.random((700, 3))
+    X, Ht = rng.gamma(1.0, size=(400, 700)) + 0.01, rng.random((700, 3))
     found = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            found.append(encode_beta(as_data_matrix(X), B, beta=1.0, penalties=NONE))
+            found.append(encode_beta(as_data_matrix(X), Ht, beta=1.0, penalties=NONE))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-8)

@@ -17,11 +17,11 @@ from nonneg.solvers.hals import hals, inner_passes
 
 def test_the_accelerated_variant_does_several_passes_a_product():
     X, given = entries(2.0), start()
-    W, B = given["W"], given["H"].T
+    W, Ht = given["W"], given["H"].T
     result = hals(
         as_data_matrix(X),
         W,
-        B,
+        Ht,
         penalties=Penalties(),
         max_iter=2,
         tol=0,
@@ -30,18 +30,18 @@ def test_the_accelerated_variant_does_several_passes_a_product():
         shrink=0.2,
     )
     for _ in range(2):
-        W, _ = coordinate_passes(W, [B.T @ B] * 24, X @ B, range(3), 3, 0.2)
-        B, _ = coordinate_passes(B, [W.T @ W] * 15, X.T @ W, range(3), 2, 0.2)
+        W, _ = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 3, 0.2)
+        Ht, _ = coordinate_passes(Ht, [W.T @ W] * 15, X.T @ W, range(3), 2, 0.2)
     close(result.state.W, W, 1e-11)
-    close(result.state.B, B, 1e-11)
+    close(result.state.Ht, Ht, 1e-11)
 
 
 def test_the_violation_is_that_of_the_slopes_met_and_ends_the_run():
     X, given = entries(2.0), start()
-    W, B = given["W"], given["H"].T
+    W, Ht = given["W"], given["H"].T
     result = run(X, "hals-plain", 2.0, max_iter=1, **given)
-    W, left = coordinate_passes(W, [B.T @ B] * 24, X @ B, range(3), 1, 0.0)
-    _, right = coordinate_passes(B, [W.T @ W] * 15, X.T @ W, range(3), 1, 0.0)
+    W, left = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 1, 0.0)
+    _, right = coordinate_passes(Ht, [W.T @ W] * 15, X.T @ W, range(3), 1, 0.0)
     assert result.history["violation"] == [pytest.approx(left + right)]
     ended = run(X, "hals-plain", 2.0, max_iter=1000, tol=0.01, **given)
     violations = ended.history["violation"]

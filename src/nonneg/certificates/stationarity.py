@@ -10,7 +10,7 @@ is first divided by a curvature c, which makes g / c the Newton step of that ent
 Half of a term is at most what the quadratic model with curvature c gains by moving that entry alone, as far
 as its sign allows, and exactly that where the sign does not matter; `scale` is a loss of the same units. It
 is 0 exactly at the stationary points, continuous, and does not change when X is multiplied by a number (and
-the factors accordingly), when a column of W is multiplied by a number and that of B divided by it, or when
+the factors accordingly), when a column of W is multiplied by a number and that of Ht divided by it, or when
 rows are permuted or replaced by weights.
 
 * Squared (Frobenius) loss with penalties: ``c_j = gram_jj + l2``, ``scale = ||X||^2`` (`gram_residual`).
@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nonneg._typing import Array, LeftArray, Namespace
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
@@ -101,20 +101,20 @@ def normalised(energy: float, scale: float) -> float:
 
 def frobenius_stationarity(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     l1: tuple[float, float] = (0.0, 0.0),
     l2: tuple[float, float] = (0.0, 0.0),
     frozen: Array | None = None,
     squared_norm: float | None = None,
 ) -> tuple[float, float]:
-    """Return the residuals of W and of B for half the squared loss, in one pass over the data."""
-    _, (energy, gram, cross) = data.row_pass(
-        _left_part, W, n_out=0, right=B, right_gram=B.T @ B, l1=l1[0], l2=l2[0]
+    """Return the residuals of W and of Ht for half the squared loss, in one pass over the data."""
+    _, (energy, gram, cross) = data.map_reduce_rows(
+        _left_part, W, n_out=0, right=Ht, right_gram=Ht.T @ Ht, l1=l1[0], l2=l2[0]
     )
     scale = data.squared_norm() if squared_norm is None else squared_norm
-    right = gram_residual(data.xp, B, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
+    right = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
     return normalised(float(energy), scale), normalised(float(right), scale)
 
 
@@ -127,10 +127,10 @@ def _left_part(
 
 
 def stationarity_statement(
-    residual_W: float, residual_B: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
+    residual_W: float, residual_H: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
 ) -> Statement:
     """Return the statement that the factors are (nearly) a stationary point."""
-    values = (float(residual_W), float(residual_B))
+    values = (float(residual_W), float(residual_H))
     quantities = {"residual_W": values[0], "residual_H": values[1], "loss": loss}
     if any(math.isnan(value) for value in values):
         sentence = "The normalised KKT residual could not be computed."

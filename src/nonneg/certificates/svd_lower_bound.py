@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nonneg._random import Seed
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import svd_floor
@@ -17,8 +17,8 @@ NAME = "svd-floor"
 
 def svd_floor_statement(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     k: int | None = None,
     *,
     factor: float = DEFAULT_FACTOR,
@@ -27,11 +27,11 @@ def svd_floor_statement(
     """Return how far the relative error lies above the floor of the truncated SVD."""
     # It costs like a few iterations of a fit. No factorization of rank k, nonnegative or not, has an error
     # below the floor (Eckart and Young); that the best nonnegative one reaches it is not claimed.
-    k = int(B.shape[1]) if k is None else k
+    k = int(Ht.shape[1]) if k is None else k
     if data.has_missing:
         sentence = "Entries are missing, and the truncated SVD bounds the error of complete data only."
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
-    error = relative_frobenius_error(data, W, B)
+    error = relative_frobenius_error(data, W, Ht)
     floor = svd_floor(data, k, rng)
     quantities = {
         "relative_error": error,
@@ -59,27 +59,27 @@ def svd_floor_statement(
     return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)
 
 
-def relative_frobenius_error(data: DataMatrix, W: LeftArray, B: Array) -> float:
-    """Return ||X - W B'|| / ||X||, in the norm of the row weights, one block of rows at a time."""
-    # The residual itself is squared and summed: ||X||^2 - 2 <X, W B'> + ||W B'||^2 would lose half of the
+def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
+    """Return ||X - W H|| / ||X||, in the norm of the row weights, one block of rows at a time."""
+    # The residual itself is squared and summed: ||X||^2 - 2 <X, W H> + ||W H||^2 would lose half of the
     # digits of a small error.
-    square = squared_residual(data, W, B)
+    square = squared_residual(data, W, Ht)
     scale = data.squared_norm()
     if scale == 0.0:
         return 0.0 if square == 0.0 else math.inf
     return math.sqrt(square / scale)
 
 
-def squared_residual(data: DataMatrix, W: LeftArray, B: Array) -> float:
-    """Return the weighted sum of the squared observed entries of X - W B', a block of rows at a time."""
-    _, (square,) = data.row_pass(_squared_residual, W, n_out=0, right=B)
+def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
+    """Return the weighted sum of the squared observed entries of X - W H, a block of rows at a time."""
+    _, (square,) = data.map_reduce_rows(_squared_residual, W, n_out=0, right=Ht)
     return float(square)
 
 
-def settled_error(data: DataMatrix, W: LeftArray, B: Array, square: float) -> float:
-    """Return ||X - W B'|| / ||X||, given its square as a difference of sums that nearly cancel."""
+def settled_error(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:
+    """Return ||X - W H|| / ||X||, given its square as a difference of sums that nearly cancel."""
     if square < (1e-8 if "64" in str(data.dtype) else 1e-2):
-        return relative_frobenius_error(data, W, B)
+        return relative_frobenius_error(data, W, Ht)
     return math.sqrt(square)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.greedy import GreedyRule, greedy_selection
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -34,12 +34,12 @@ _OUT = 3.0  # in the place of a cosine: of rows that cannot be picked
 class ConeClusters:
     """Clusters of the directions of the rows."""
 
-    labels: LeftArray  # the cluster of each row; -1 for rows of zeros, which have no direction
+    labels: SampleArray  # the cluster of each row; -1 for rows of zeros, which have no direction
     # The rows that are the centroids, in the order in which they were picked. Fewer than were asked for if
     # the data have fewer directions.
     centroid_indices: IntArray
     centroids: Array  # their directions, unit rows, in the namespace of the data
-    cosines: LeftArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
+    cosines: SampleArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
 
 
 def cone_clusters(
@@ -54,7 +54,7 @@ def cone_clusters(
     drawn = seeding == "plus-plus"
     source = generator(rng) if drawn or rng is not None else None
     by_mean = first is None and source is None
-    (inverse_norms,), (mean,) = data.row_pass(_norms, with_mean=by_mean)
+    (inverse_norms,), (mean,) = data.map_reduce_rows(_norms, with_mean=by_mean)
     margin = same_direction(data)
     shift = 1.0 - margin if drawn else 0.0
     rule = GreedyRule(
@@ -76,7 +76,7 @@ def cone_clusters(
         labels, cosines = _no_clusters(data, inverse_norms)
         return ConeClusters(labels, found.indices, data.place(np.empty((0, data.shape[1]))), cosines)
     centroids = data.xp.stack([_unit(data.xp, row) for row in found.rows])
-    (labels, cosines), _ = data.row_pass(_assign, inverse_norms, n_out=2, centroids=centroids)
+    (labels, cosines), _ = data.map_reduce_rows(_assign, inverse_norms, n_out=2, centroids=centroids)
     return ConeClusters(labels, found.indices, centroids, cosines)
 
 
@@ -100,7 +100,7 @@ class _Beside:
     def __init__(
         self,
         data: DataMatrix,
-        inverse_norms: LeftArray,
+        inverse_norms: SampleArray,
         first: int | None,
         rng: np.random.Generator | None,
         drawn: bool,
@@ -113,7 +113,7 @@ class _Beside:
             drawn,
         )
 
-    def __call__(self, n_picks: int) -> tuple[LeftArray, ...]:
+    def __call__(self, n_picks: int) -> tuple[SampleArray, ...]:
         if n_picks == 0 and self.first is not None:
             chosen = np.zeros((self.data.shape[0], 1))
             chosen[self.first] = 1.0
@@ -122,7 +122,7 @@ class _Beside:
             return (self.inverse_norms,) if self.rng is None else (self.inverse_norms, self._rates())
         return (self._rates(),) if self.drawn else ()
 
-    def _rates(self) -> LeftArray:
+    def _rates(self) -> SampleArray:
         # An exponential race: the row of the largest p / e wins with a probability in proportion to p.
         assert self.rng is not None
         return self.data.place_left(1.0 / self.rng.exponential(size=(self.data.shape[0], 1)))
@@ -216,8 +216,8 @@ def _assign(
     return (labels, xp.max(products, axis=1, keepdims=True) * inverse_norms), ()
 
 
-def _no_clusters(data: DataMatrix, inverse_norms: LeftArray) -> tuple[LeftArray, LeftArray]:
-    return data.row_pass(_nothing, inverse_norms, n_out=2)[0]
+def _no_clusters(data: DataMatrix, inverse_norms: SampleArray) -> tuple[SampleArray, SampleArray]:
+    return data.map_reduce_rows(_nothing, inverse_norms, n_out=2)[0]
 
 
 def _nothing(block: LocalMatrix, inverse_norms: Array) -> tuple[tuple[Array, Array], tuple[()]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.kernels import cones
@@ -32,13 +32,13 @@ class ClusterDirections:
 
     directions: FloatArray  # unit rows, nonnegative (float64, on the host)
     squared_values: FloatArray  # the squared leading singular values; 0 for a cluster without rows
-    products: LeftArray  # each row's product with the direction of its cluster; 0 for rows of no cluster
+    products: SampleArray  # each row's product with the direction of its cluster; 0 for rows of no cluster
     residuals: FloatArray  # norms of A v - s^2 v, relative to s^2
     n_passes: int  # passes over the data
 
 
 def leading_directions(
-    data: DataMatrix, labels: LeftArray, start: Array, *, tol: float = 1e-10, max_passes: int = 300
+    data: DataMatrix, labels: SampleArray, start: Array, *, tol: float = 1e-10, max_passes: int = 300
 ) -> ClusterDirections:
     """Return the leading directions of all clusters."""
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
@@ -152,9 +152,9 @@ def _outside(rows: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def _apply(
-    data: DataMatrix, labels: LeftArray, vectors: FloatArray, active: Any
-) -> tuple[LeftArray, FloatArray]:
-    (products,), (sums,) = data.row_pass(_own_products, labels, vectors=vectors, active=active)
+    data: DataMatrix, labels: SampleArray, vectors: FloatArray, active: Any
+) -> tuple[SampleArray, FloatArray]:
+    (products,), (sums,) = data.map_reduce_rows(_own_products, labels, vectors=vectors, active=active)
     return products, to_numpy(sums)
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.cones.array_api import own_columns
 
 
-def cones_of(data: DataMatrix, centroids: Array) -> LeftArray:
+def cones_of(data: DataMatrix, centroids: Array) -> SampleArray:
     """Return the cone of each point: the one whose centroid has the largest cosine."""
-    (labels,), _ = data.row_pass(_labels, centroids=centroids)
+    (labels,), _ = data.map_reduce_rows(_labels, centroids=centroids)
     return labels
 
 
-def coefficients_of(data: DataMatrix, centroids: Array, directions: Array) -> LeftArray:
+def coefficients_of(data: DataMatrix, centroids: Array, directions: Array) -> SampleArray:
     """Return the projection of each point on the direction of its cone."""
-    (W,), _ = data.row_pass(_coefficients, centroids=centroids, directions=directions)
+    (W,), _ = data.map_reduce_rows(_coefficients, centroids=centroids, directions=directions)
     return W
 
 
@@ -29,9 +29,9 @@ def unit_rows(data: DataMatrix, rows: Any) -> Array:
     return xp.stack([taken[i, :] / xp.sqrt(xp.sum(taken[i, :] * taken[i, :])) for i in range(taken.shape[0])])
 
 
-def sums_by_cone(data: DataMatrix, labels: LeftArray, k: int) -> Any:
+def sums_by_cone(data: DataMatrix, labels: SampleArray, k: int) -> Any:
     """Return how many points each cone has, and the sums of their squared entries."""
-    return data.row_pass(_sums, labels, n_out=0, k=k)[1]
+    return data.map_reduce_rows(_sums, labels, n_out=0, k=k)[1]
 
 
 def _labels(block: LocalMatrix, *, centroids: Array) -> tuple[tuple[Array], tuple[()]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.cones.clustering import cone_clusters
 from nonneg.cones.directions import leading_directions
 from nonneg.data.matrix import DataMatrix, LocalMatrix
@@ -16,12 +16,12 @@ _FILL = 0.01  # of a direction's mean entry: what no entry goes below
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
 
-def cone_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray, Array]:
+def cone_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
     """Return the factors of clustering and rank-one NMF as a start, with the directions moved apart."""
     # The pair of the rank-one factorizations itself is a fixed point of multiplicative updates (Lemma 15) and
     # a place that other solvers leave slowly: each direction lies amid its rows, so that no row wants a
     # positive share of another one. With directions farther apart the rows lie inside of them. The two
-    # changes undo one another (no entry of W B' changes where none of B is cut off), so that the error stays
+    # changes undo one another (no entry of W H changes where none of Ht is cut off), so that the error stays
     # that of the pair.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 2 and Lemma 15.
     clusters = cone_clusters(data, k)
@@ -29,14 +29,14 @@ def cone_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray
     found = leading_directions(data, clusters.labels, clusters.centroids, tol=_TOL)
     directions = found.directions if n_found else np.full((1, data.shape[1]), data.shape[1] ** -0.5)
     mean = directions.mean(axis=0)
-    B = np.empty((data.shape[1], k))
-    B[:, :n_found] = (found.directions - _APART * mean).T
-    B[:, n_found:] = mean[:, None]
+    Ht = np.empty((data.shape[1], k))
+    Ht[:, :n_found] = (found.directions - _APART * mean).T
+    Ht[:, n_found:] = mean[:, None]
     level = np.append(directions.mean(axis=1), np.full(k, mean.mean()))[:k]
-    # With B (I - a/n 11') for the directions, the inverse I + a / (n (1 - a)) 11' belongs to W.
+    # With Ht (I - a/n 11') for the directions, the inverse I + a / (n (1 - a)) 11' belongs to W.
     share = _APART / (max(n_found, 1) * (1.0 - _APART))
-    (W,), _ = data.row_pass(_left, clusters.labels, found.products, k=k, share=share)
-    return W, data.place(np.maximum(B, _FILL * level))
+    (W,), _ = data.map_reduce_rows(_left, clusters.labels, found.products, k=k, share=share)
+    return W, data.place(np.maximum(Ht, _FILL * level))
 
 
 def _left(

@@ -12,7 +12,7 @@ import numpy as np
 
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, IntArray, LeftArray
+from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import rounding_error, settled_error
 from nonneg.cones.certificate import cone_statements
@@ -52,13 +52,13 @@ class ConeResult:
     """
 
     labels: Any
-    W: LeftArray
+    W: SampleArray
     H: Array
     centroid_indices: IntArray
     relative_error: float
     squared_singular_values: FloatArray
     data: DataMatrix | None = None
-    _labels: LeftArray = field(default=None)
+    _labels: SampleArray = field(default=None)
 
     @cached_property
     def cones(self) -> SizeAngles:
@@ -228,9 +228,9 @@ def cone_rank_one(
     )
 
 
-def memberships(data: DataMatrix, labels: LeftArray, products: LeftArray, k: int) -> LeftArray:
+def memberships(data: DataMatrix, labels: SampleArray, products: SampleArray, k: int) -> SampleArray:
     """Return a matrix with one entry a row: its product, in the column of its cluster."""
-    (W,), _ = data.row_pass(_memberships, labels, products, k=k)
+    (W,), _ = data.map_reduce_rows(_memberships, labels, products, k=k)
     return W
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._threads import serial
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
 from nonneg.exceptions import ShapeError
@@ -72,14 +72,14 @@ class ChunkedMatrix(DataMatrix):
     def _cut(self, array: Any) -> list[Any]:
         return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
 
-    def _left_blocks(self, left: LeftArray) -> list[Any]:
+    def _left_blocks(self, left: SampleArray) -> list[Any]:
         if not isinstance(left, da.Array) or tuple(left.chunks[0]) != self.row_chunks:
             raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {left!r}.")
         return left.to_delayed().ravel().tolist()
 
-    def row_pass(
-        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
-    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+    def map_reduce_rows(
+        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every chunk, on the workers."""
         parts = [self._left_blocks(left) for left in lefts]
         sent = dask.delayed(shared, pure=False, traverse=False)
@@ -111,22 +111,22 @@ class ChunkedMatrix(DataMatrix):
         ]
         return da.concatenate(arrays, axis=0)
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right."""
-        (product,), _ = self.row_pass(_times, right=right)
+        (product,), _ = self.map_reduce_rows(_times, right=right)
         return product
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
-        return self.row_pass(_transposed_times, left, n_out=0)[1][0]
+        return self.map_reduce_rows(_transposed_times, left, n_out=0)[1][0]
 
-    def row_gram(self, left: LeftArray) -> Array:
+    def row_gram(self, left: SampleArray) -> Array:
         """Return left' diag(weights) left."""
-        return self.row_pass(_row_gram, left, n_out=0)[1][0]
+        return self.map_reduce_rows(_row_gram, left, n_out=0)[1][0]
 
     def _facts(self) -> tuple[float, float, float, int]:
         if self._known_facts is None:
-            self._known_facts = self.row_pass(_facts, n_out=0)[1]
+            self._known_facts = self.map_reduce_rows(_facts, n_out=0)[1]
         return self._known_facts
 
     def squared_norm(self) -> float:
@@ -147,10 +147,10 @@ class ChunkedMatrix(DataMatrix):
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry."""
-        found = self.row_pass(_extremes, n_out=0)[1][0]
+        found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
-    def place_left(self, array: Any) -> LeftArray:
+    def place_left(self, array: Any) -> SampleArray:
         """Cut an array into the chunks of the data."""
         if isinstance(array, da.Array):
             return array.rechunk((self.row_chunks, -1)).astype(self.dtype)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
-from nonneg._typing import Array, LeftArray
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, block_rows, exact_sum
 from nonneg.data.observed import Observed
 from nonneg.kernels.host_views import is_host_tensor, shared
@@ -27,7 +27,7 @@ class DenseMatrix(LocalMatrix):
         self.weights = weights
         self.observed = observed
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right."""
         if self.kind != "dense":
             return self.array @ right
@@ -36,14 +36,14 @@ class DenseMatrix(LocalMatrix):
         def work(start: int, stop: int) -> None:
             np.matmul(self.array[start:stop], right, out=out[start:stop])
 
-        over_ranges(work, self.shape[0], grain=64, operations=self._operations(right))
+        parallel_for(work, self.shape[0], chunk_size=64, operations=self._operations(right))
         return out
 
     def _operations(self, factor: Array) -> float:
         # BLAS does several operations in the time of one in our kernels.
         return 0.2 * 2.0 * self.shape[0] * self.shape[1] * factor.shape[1]
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
         left = self.weighted(left)
         if self.kind == "dense":
@@ -54,7 +54,7 @@ class DenseMatrix(LocalMatrix):
             def work(start: int, stop: int) -> None:
                 np.matmul(left.T, self.array[:, start:stop], out=out[:, start:stop])
 
-            over_ranges(work, self.shape[1], grain=16, operations=self._operations(left))
+            parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(left))
             return np.ascontiguousarray(out.T)
         return self.array.T @ left
 
@@ -91,7 +91,7 @@ class DenseMatrix(LocalMatrix):
                 rows = self.array[first : min(first + step, stop)].astype(dtype, copy=False)
                 np.einsum("ij,ij->i", rows, rows, out=out[first : first + len(rows)])
 
-        over_ranges(work, self.shape[0], grain=step, operations=2.0 * self.shape[0] * self.shape[1])
+        parallel_for(work, self.shape[0], chunk_size=step, operations=2.0 * self.shape[0] * self.shape[1])
         return out
 
     def total(self) -> float:

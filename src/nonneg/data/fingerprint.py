@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 
 
-def fingerprint(data: DataMatrix, *lefts: LeftArray) -> str:
+def fingerprint(data: DataMatrix, *lefts: SampleArray) -> str:
     """Return a digest of entries, weights, mask and arrays with one row a data point."""
     # One pass over the data, at the speed of hashing (about 1 GB a second).
-    _, (digests,) = data.row_pass(_digest, *lefts, n_out=0)
+    _, (digests,) = data.map_reduce_rows(_digest, *lefts, n_out=0)
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_cupy_array, is_torch_array, to_device
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import Array
 from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
@@ -32,7 +32,7 @@ def precision(data: DataMatrix) -> float:
 
 def gram_matrix(data: DataMatrix) -> Float64Array:
     """Return X' diag(weights) X."""
-    _, (gram,) = data.row_pass(_block_gram, n_out=0)
+    _, (gram,) = data.map_reduce_rows(_block_gram, n_out=0)
     gram = to_numpy(gram)
     return 0.5 * (gram + gram.T)
 
@@ -53,15 +53,15 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 
     # Each thread holds a sum of its own: as many as fit in half a gigabyte.
     most = max(1, (1 << 26) // n_columns**2)
-    grain = step * -(-n_rows // (step * most))
+    chunk_size = step * -(-n_rows // (step * most))
     on_threads = isinstance(block.place(np.zeros(1)), np.ndarray)
     small = 0.1 * n_rows * n_columns**2 if on_threads else 0.0
-    return (), (sum(over_ranges(work, n_rows, grain=grain, operations=small)),)
+    return (), (sum(parallel_for(work, n_rows, chunk_size=chunk_size, operations=small)),)
 
 
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
     """Return X' diag(weights) X V."""
-    _, (product,) = data.row_pass(_gram_product, n_out=0, right=data.place(V))
+    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, right=data.place(V))
     return to_numpy(product)
 
 
@@ -73,7 +73,7 @@ def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Floa
     """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.row_pass(_projected_gram, n_out=0, right=data.place(V))
+    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, right=data.place(V))
     gram = to_numpy(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 
@@ -39,7 +39,7 @@ class GreedyRule:
     n_kept: int  # how many arrays the rule keeps
     # ``refine(data, kept, index, row)`` is called with the data point of the best score and returns the index
     # to pick in its place and that data point.
-    refine: Callable[[DataMatrix, tuple[LeftArray, ...], int, Array], tuple[int, Array]] | None = None
+    refine: Callable[[DataMatrix, tuple[SampleArray, ...], int, Array], tuple[int, Array]] | None = None
     # With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called at home after
     # every pass with the lists of all blocks joined in their order.
     listen: Callable[[list[Any]], None] | None = None
@@ -49,7 +49,7 @@ class GreedyRule:
     tie_break: tuple[int, float] | None = None
     # ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
     # left-like arrays for that pass, such as numbers drawn for the rows. None by default.
-    beside: Callable[[int], tuple[LeftArray, ...]] | None = None
+    beside: Callable[[int], tuple[SampleArray, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class GreedySelection:
 
     indices: IntArray  # the picked data points in the order of picking
     scores: Any  # the score of each when it was picked; NaN for a first one that was given
-    kept: tuple[LeftArray, ...]  # what the rule keeps beside the data points, after the last pick
+    kept: tuple[SampleArray, ...]  # what the rule keeps beside the data points, after the last pick
     # The largest score after the last pick; NaN where the last pick was not followed by a pass.
     best_left: float
     rows: tuple[Array, ...]  # the picked data points themselves, vectors; missing entries are zeros
@@ -80,7 +80,7 @@ def greedy_selection(
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
     beside = rule.beside or _nothing
     listen = rule.listen or _nobody
-    kept, (candidates, reports) = data.row_pass(
+    kept, (candidates, reports) = data.map_reduce_rows(
         _scored, *beside(0), n_out=rule.n_kept, score=rule.begin, facts=facts, tie=rule.tie_break
     )
     listen(reports)
@@ -107,7 +107,7 @@ def greedy_selection(
         best_left = float("nan")
         ended = on_pick is not None and on_pick(index, score)
         if finish or (n_pick < n_picks and not ended):
-            kept, (candidates, reports) = data.row_pass(
+            kept, (candidates, reports) = data.map_reduce_rows(
                 _scored,
                 *kept,
                 *beside(n_pick),
@@ -126,7 +126,7 @@ def greedy_selection(
     )
 
 
-def _nothing(n_picks: int) -> tuple[LeftArray, ...]:
+def _nothing(n_picks: int) -> tuple[SampleArray, ...]:
     return ()
 
 

@@ -1,7 +1,7 @@
 """The data operator: what solvers may ask of the data, whatever holds the entries.
 
 A Frobenius solver sees Gram matrices and cross products only; other losses see blocks of rows. One
-pass over the data is one `row_pass`: a function is called with each local block and the rows of the
+pass over the data is one `map_reduce_rows`: a function is called with each local block and the rows of the
 left factor that belong to it, and returns new rows, which stay beside the block, and small arrays,
 which are summed. Local holders have one block, chunked ones one a chunk.
 """
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nonneg._typing import Array, LeftArray, Namespace
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
 
@@ -39,15 +39,15 @@ class DataMatrix(ABC):
         return self.observed is not None or self.has_mask
 
     @abstractmethod
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right, which has one row a data point."""
 
     @abstractmethod
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
 
     @abstractmethod
-    def row_gram(self, left: LeftArray) -> Array:
+    def row_gram(self, left: SampleArray) -> Array:
         """Return left' diag(weights) left."""
 
     @abstractmethod
@@ -67,9 +67,9 @@ class DataMatrix(ABC):
         """Return the smallest and the largest entry; NaN if there is one."""
 
     @abstractmethod
-    def row_pass(
-        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
-    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+    def map_reduce_rows(
+        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call `function(block, *left_blocks, **shared)` on every block.
 
         It returns `n_out` arrays with one row a data point, which stay where they are, and a tuple of
@@ -77,7 +77,7 @@ class DataMatrix(ABC):
         """
 
     @abstractmethod
-    def place_left(self, array: Any) -> LeftArray:
+    def place_left(self, array: Any) -> SampleArray:
         """Bring a NumPy array with one row a data point to where the data are."""
 
     @abstractmethod
@@ -137,9 +137,9 @@ class DataMatrix(ABC):
 class LocalMatrix(DataMatrix):
     """A holder in this process: its only block is itself."""
 
-    def row_pass(
-        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
-    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+    def map_reduce_rows(
+        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function once, with the whole matrix.
 
         Parameters
@@ -160,7 +160,7 @@ class LocalMatrix(DataMatrix):
         """
         return function(self, *lefts, **shared)
 
-    def place_left(self, array: Any) -> LeftArray:
+    def place_left(self, array: Any) -> SampleArray:
         """Bring an array to where the data are.
 
         Parameters
@@ -190,7 +190,7 @@ class LocalMatrix(DataMatrix):
         """
         return left if self.weights is None else left * self.weights[:, None]
 
-    def row_gram(self, left: LeftArray) -> Array:
+    def row_gram(self, left: SampleArray) -> Array:
         """Return left' diag(weights) left.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.scaled_blocks import ScaledBlocks
 from nonneg.data.sparse import SparseMatrix
@@ -14,7 +14,7 @@ from nonneg.exceptions import UnknownNameError
 NORMS = ("l1", "l2", "max")
 
 
-def scaled_rows(data: DataMatrix, scale: LeftArray) -> DataMatrix:
+def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
     """Return the data with every row multiplied by a factor, without a copy of the entries."""
     if isinstance(data, LocalMatrix):
         return ScaledMatrix(data, row_scale=scale)
@@ -24,14 +24,14 @@ def scaled_rows(data: DataMatrix, scale: LeftArray) -> DataMatrix:
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
     """Return the data with points of norm 1, without a copy of the entries; points of zeros stay."""
     _check_norm(norm)
-    (scale,), _ = data.row_pass(_inverse_norms, norm=norm)
+    (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
 
 
-def row_norms(data: DataMatrix, norm: str = "l2") -> LeftArray:
+def row_norms(data: DataMatrix, norm: str = "l2") -> SampleArray:
     """Return the norm of every point."""
     _check_norm(norm)
-    return data.row_pass(_norms, norm=norm)[0][0]
+    return data.map_reduce_rows(_norms, norm=norm)[0][0]
 
 
 def _check_norm(norm: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.views import ScaledMatrix
 
@@ -14,40 +14,40 @@ from nonneg.data.views import ScaledMatrix
 class ScaledBlocks(DataMatrix):
     """Scaled rows of data that lie in blocks elsewhere: each block becomes a `ScaledMatrix` where it lies."""
 
-    def __init__(self, base: DataMatrix, row_scale: LeftArray) -> None:
+    def __init__(self, base: DataMatrix, row_scale: SampleArray) -> None:
         self.base = base
         self.row_scale = row_scale
         self.kind = base.kind
         self.shape, self.dtype, self.xp, self.weights = base.shape, base.dtype, base.xp, base.weights
         self.has_mask = base.has_mask
 
-    def row_pass(
-        self, function: RowFunction, *lefts: LeftArray, n_out: int = 1, **shared: Any
-    ) -> tuple[tuple[LeftArray, ...], tuple[Any, ...]]:
+    def map_reduce_rows(
+        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every block, scaled."""
-        return self.base.row_pass(
+        return self.base.map_reduce_rows(
             _on_scaled, self.row_scale, *lefts, n_out=n_out, inner=function, shared=shared
         )
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right."""
-        return self.row_pass(_times, right=right)[0][0]
+        return self.map_reduce_rows(_times, right=right)[0][0]
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
-        return self.row_pass(_transposed_times, left, n_out=0)[1][0]
+        return self.map_reduce_rows(_transposed_times, left, n_out=0)[1][0]
 
-    def row_gram(self, left: LeftArray) -> Array:
+    def row_gram(self, left: SampleArray) -> Array:
         """Return left' diag(weights) left."""
         return self.base.row_gram(left)
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        return float(self.row_pass(_squared_norm, n_out=0)[1][0])
+        return float(self.map_reduce_rows(_squared_norm, n_out=0)[1][0])
 
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        return float(self.row_pass(_total, n_out=0)[1][0])
+        return float(self.map_reduce_rows(_total, n_out=0)[1][0])
 
     def count_nonzero(self) -> int:
         """Return the number of entries of X that are not zero."""
@@ -55,14 +55,14 @@ class ScaledBlocks(DataMatrix):
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry."""
-        found = self.row_pass(_extremes, n_out=0)[1][0]
+        found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
     def observed_weight(self) -> float:
         """Return the weighted number of observed entries."""
         return self.base.observed_weight()
 
-    def place_left(self, array: Any) -> LeftArray:
+    def place_left(self, array: Any) -> SampleArray:
         """Bring an array with one row a data point to where the data are."""
         return self.base.place_left(array)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, exact_sum
 from nonneg.data.observed import Observed
 from nonneg.kernels.sparse_products import sparse_times
@@ -33,11 +33,11 @@ class SparseMatrix(LocalMatrix):
         """The transpose in CSR: two more arrays of the nonzeros, made once."""
         return sp.csr_array(self.csr.T.tocsr())
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right."""
         return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
         turned = self.transposed
         return sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))

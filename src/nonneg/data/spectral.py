@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import LeftArray
+from nonneg._typing import SampleArray
 from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small
 from nonneg.data.gram_operator import to_numpy as to_numpy
 from nonneg.data.lanczos import Float64Array, block_lanczos
@@ -50,7 +50,7 @@ class TruncatedSvd(NamedTuple):
     """Leading singular triplets: X ~ U diag(s) V'."""
 
     # Orthonormal in the inner product of the row weights; zero columns where s is numerically zero.
-    U: LeftArray
+    U: SampleArray
     s: Float64Array  # singular values in descending order (float64, on the host)
     V: Float64Array  # orthonormal (float64, on the host)
 
@@ -64,7 +64,7 @@ def truncated_svd(
     V, s = resolve_small(data, V)
     V *= _signs(V)
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
-    (U,), _ = data.row_pass(_scaled_products, right=data.place(V), scale=data.place(inverse))
+    (U,), _ = data.map_reduce_rows(_scaled_products, right=data.place(V), scale=data.place(inverse))
     return TruncatedSvd(U, s, V)
 
 

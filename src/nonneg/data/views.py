@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
@@ -39,11 +39,11 @@ class ScaledMatrix(LocalMatrix):
     def _columns(self, right: Array) -> Array:
         return right if self.column_scale is None else right * self.column_scale[:, None]
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return X right."""
         return self._rows(self.base.times(self._columns(right)))
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return X' diag(weights) left."""
         return self._columns(self.base.transposed_times(self._rows(left)))
 

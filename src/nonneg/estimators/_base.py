@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import settled_error
 from nonneg.data import DataMatrix, LocalMatrix, is_dask
 from nonneg.data.checks import checked_data, refuse_unread_forms
@@ -208,15 +208,15 @@ def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tupl
 
 
 def reconstruction_error(
-    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, objective: float
+    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, objective: float
 ) -> float:
-    """Return the root of twice the loss of W and B, penalties left out."""
+    """Return the root of twice the loss of W and Ht, penalties left out."""
     loss = objective
     if penalties.any:
-        _, (left,) = data.row_pass(_penalty_rows, W, n_out=0, penalties=penalties)
-        loss -= left + penalties.right(B)
+        _, (left,) = data.map_reduce_rows(_penalty_rows, W, n_out=0, penalties=penalties)
+        loss -= left + penalties.right(Ht)
     if beta == 2.0:
         squared_norm = data.squared_norm()
         if squared_norm > 0:
-            return settled_error(data, W, B, 2 * loss / squared_norm) * math.sqrt(squared_norm)
+            return settled_error(data, W, Ht, 2 * loss / squared_norm) * math.sqrt(squared_norm)
     return math.sqrt(2 * max(loss, 0.0))

@@ -216,9 +216,9 @@ class ConeNMF(OnlineConeEstimator):
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
         k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
         result = self._best_start(data, k)
-        B = result.H.T
+        Ht = result.H.T
         with threads(self.n_jobs):
-            statements = certify(data, result.W, B, beta=2.0, penalties=Penalties(), free=None)
+            statements = certify(data, result.W, Ht, beta=2.0, penalties=Penalties(), free=None)
             self.centroids_ = unit_rows(data, result.centroid_indices)
             self.reconstruction_err_ = result.relative_error * math.sqrt(data.squared_norm())
             self.certificate_ = Certificate(tuple(statements))
@@ -314,23 +314,23 @@ class ConeNMF(OnlineConeEstimator):
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight)
-        B, centroids = placed(data, self.components_.T), placed(data, self.centroids_)
+        Ht, centroids = placed(data, self.components_.T), placed(data, self.centroids_)
         with threads(self.n_jobs):
-            W = coefficients_of(data, centroids, B.T)
+            W = coefficients_of(data, centroids, Ht.T)
             if "geometric-assumption" not in self.certificate_:
                 labels = cones_of(data, centroids)
                 self._add_cones(
                     ConeResult(
                         labels=labels[:, 0],
                         W=W,
-                        H=B.T,
+                        H=Ht.T,
                         centroid_indices=self.centroid_indices_,
-                        relative_error=relative_frobenius_error(data, W, B),
+                        relative_error=relative_frobenius_error(data, W, Ht),
                         squared_singular_values=np.zeros(self.n_components_),
                         data=data,
                         _labels=labels,
                     )
                 )
-            statement = svd_floor_statement(data, W, B)
+            statement = svd_floor_statement(data, W, Ht)
         self.certificate_ = self.certificate_.with_statements([statement])
         return self.certificate_

@@ -55,7 +55,7 @@ class NMF(OnlineEstimator):
         The number of components. "auto" takes that of given factors, or else estimates it by
         `nonneg.estimate_rank`: the one difference from scikit-learn. None keeps the number of features.
     init : str, optional
-        The start, such as "random", "nndsvda", "cone" (`nonneg.initializers.STARTS`), "anchors" (samples by
+        The start, such as "random", "nndsvda", "cone" (`nonneg.initializers.INITS`), "anchors" (samples by
         successive projections), or "custom" for the W and H given to `fit`. None stands for given factors,
         else for "nndsvda" where `n_components` is at most the smaller side of X, else for "random".
     solver : str

@@ -1,6 +1,6 @@
 """One batch at a time: the past lives in two small arrays, so that no row is kept.
 
-For the Frobenius loss they are the decayed sums of X'W and W'W, and B is improved by a few passes of
+For the Frobenius loss they are the decayed sums of X'W and W'W, and Ht is improved by a few passes of
 coordinate descent on them. For other losses they are the numerator and the denominator of the
 multiplicative update, as in scikit-learn's MiniBatchNMF.
 """
@@ -16,7 +16,7 @@ from sklearn.base import _fit_context
 
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data, placed
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
@@ -25,9 +25,9 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_rank, starting_factors
+from nonneg.solvers.factorize import checked_rank, initial_factors
 
-# Passes over B a batch. The sums hold coefficients that earlier components gave, so that solving for B
+# Passes over Ht a batch. The sums hold coefficients that earlier components gave, so that solving for Ht
 # to the end would fit them rather than the data.
 PASSES = 5
 # How often coefficients and components of a batch answer each other: more often on the first batch, which
@@ -58,7 +58,7 @@ def decay_of(forget_factor: float, batch_size: int, n_samples: int) -> float:
 
 def online_step(
     data: DataMatrix,
-    B: Array,
+    Ht: Array,
     state: OnlineState,
     *,
     beta: float,
@@ -69,58 +69,58 @@ def online_step(
     # Costs two or three products with the batch. Memory beside it: two arrays of the size of H.
     past = state
     for _ in range(FIRST_ROUNDS if past.n_samples == 0 else ROUNDS):
-        W, _ = encode(data, B, beta=beta, penalties=penalties, max_iter=max_iter)
+        W, _ = encode(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter)
         if beta == 2.0:
-            B, state = _least_squares_step(data, W, B, past, penalties)
+            Ht, state = _least_squares_step(data, W, Ht, past, penalties)
         else:
-            B, state = _multiplicative_step(data, W, B, past, beta, penalties)
-    return B, state
+            Ht, state = _multiplicative_step(data, W, Ht, past, beta, penalties)
+    return Ht, state
 
 
 def _least_squares_step(
-    data: DataMatrix, W: LeftArray, B: Array, state: OnlineState, penalties: Penalties
+    data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     gram = data.row_gram(W)
     if data.has_missing:
         # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
-        _, (cross,) = data.row_pass(_filled_cross, W, n_out=0, B=B)
+        _, (cross,) = data.map_reduce_rows(_filled_cross, W, n_out=0, Ht=Ht)
     else:
         cross = data.transposed_times(W)
-    state = _joined(state, data.shape[0], cross, gram, lambda past: (B @ past, past))
+    state = _joined(state, data.shape[0], cross, gram, lambda past: (Ht @ past, past))
     share = state.n_samples / data.shape[0]
     target = state.numerator - share * penalties.l1_H
     system = SharedGram(state.denominator).plus_ridge(share * penalties.l2_H)
-    new, _ = hals_passes(B, system, target, max_passes=PASSES)
+    new, _ = hals_passes(Ht, system, target, max_passes=PASSES)
     return new, state
 
 
-def _filled_cross(block: Any, W: Array, *, B: Array) -> tuple[tuple[()], tuple[Array]]:
+def _filled_cross(block: Any, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Array]]:
     xp = block.xp
-    total = xp.zeros_like(B)
+    total = xp.zeros_like(Ht)
     for start, stop in block.row_blocks(1 << 20):
         left = W[start:stop, :]
         seen = xp.asarray(block.observed.dense_rows(start, stop)) != 0
-        total = total + xp.where(seen, block.dense_rows(start, stop), left @ B.T).T @ left
+        total = total + xp.where(seen, block.dense_rows(start, stop), left @ Ht.T).T @ left
     return (), (total,)
 
 
 def _multiplicative_step(
-    data: DataMatrix, W: LeftArray, B: Array, state: OnlineState, beta: float, penalties: Penalties
+    data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, beta: float, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     xp, loss = data.xp, BetaLoss.of(data, beta)
-    _, (ratio, power) = data.row_pass(_right_terms, W, n_out=0, B=B, loss=loss)
-    denominator = power + penalties.l1_H + penalties.l2_H * B
+    _, (ratio, power) = data.map_reduce_rows(_right_terms, W, n_out=0, Ht=Ht, loss=loss)
+    denominator = power + penalties.l1_H + penalties.l2_H * Ht
     denominator = xp.where(denominator > 0, denominator, xp.ones_like(denominator))
-    raised = B ** (1.0 / loss.exponent)
+    raised = Ht ** (1.0 / loss.exponent)
     state = _joined(state, data.shape[0], ratio * raised, denominator, lambda past: (raised * past, past))
     return (state.numerator / state.denominator) ** loss.exponent, state
 
 
 def _right_terms(
-    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss
 ) -> tuple[tuple[()], tuple[Array, Array]]:
-    terms = loss.right_terms(block, W, B)
-    return (), (terms.ratio, terms.power + block.xp.zeros_like(B))
+    terms = loss.right_terms(block, W, Ht)
+    return (), (terms.ratio, terms.power + block.xp.zeros_like(Ht))
 
 
 def _joined(
@@ -184,12 +184,12 @@ class OnlineEstimator(FactorizingEstimator):
                 k = rank_of(self, data, W, H)
                 rng = generator(self.random_state)
                 k = checked_rank(k, data.shape, type(self).__name__)
-                _, B = starting_factors(data, k, init=self.init, W=W, H=H, rng=rng)
+                _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
-                B = placed(data, self.components_.T)
-            B, self._online = online_step(
+                Ht = placed(data, self.components_.T)
+            Ht, self._online = online_step(
                 data,
-                B,
+                Ht,
                 self._past(data, first=first),
                 beta=beta,
                 penalties=penalties_of(self, data),
@@ -197,8 +197,8 @@ class OnlineEstimator(FactorizingEstimator):
             )
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)
-        self.components_ = np.ascontiguousarray(B.T) if isinstance(B, np.ndarray) else B.T
-        self.n_components_ = int(B.shape[1])
+        self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
+        self.n_components_ = int(Ht.shape[1])
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         return self
 

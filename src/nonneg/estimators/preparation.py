@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import placed
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.initializers.from_anchors import start_from_anchors
-from nonneg.initializers.registry import STARTS, Start, find_start
+from nonneg.initializers.registry import INITS, Initializer, find_initializer
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -48,7 +48,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
     if model.init is None:
         return W, H
     takes_factors = model.init != ANCHORS and _start_named(model.init).takes_factors
-    if model.solver in SOLVERS and SOLVERS[model.solver].positive_start and model.init == "nndsvd":
+    if model.solver in SOLVERS and SOLVERS[model.solver].positive_init and model.init == "nndsvd":
         warnings.warn(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
             "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
@@ -68,11 +68,11 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
     return None, H if frozen else None
 
 
-def _start_named(name: str) -> Start:
+def _start_named(name: str) -> Initializer:
     try:
-        return find_start(name)
+        return find_initializer(name)
     except UnknownNameError:
-        raise UnknownNameError.of("init", name, [*STARTS, ANCHORS]) from None
+        raise UnknownNameError.of("init", name, [*INITS, ANCHORS]) from None
 
 
 def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:
@@ -87,8 +87,8 @@ def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str 
             f"init='anchors' found {found.n_anchors} samples that tell all others, and n_components={k} were "
             "asked for. Ask for fewer, or use another init."
         )
-    W, B = start_from_anchors(data, found.anchors)
-    return "custom", W, B.T
+    W, Ht = start_from_anchors(data, found.anchors)
+    return "custom", W, Ht.T
 
 
 def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
@@ -125,7 +125,7 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         )
     residual = result.certificate["stationarity"].number
     # Zeros that cannot move, of which `given_factors` has warned, are no matter of the stopping rule.
-    stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_start
+    stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_init
     met = result.stop_reason is StopReason.CONVERGED and not stuck
     if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
         warnings.warn(
@@ -143,6 +143,6 @@ def floor_statement(model: Any, data: DataMatrix) -> Statement:
     if beta_loss_of(model) != 2.0:
         sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
         return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
-    B = placed(data, model.components_.T)
-    W, _ = encode(data, B, beta=2.0, penalties=penalties_of(model, data))
-    return svd_floor_statement(data, W, B)
+    Ht = placed(data, model.components_.T)
+    W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(model, data))
+    return svd_floor_statement(data, W, Ht)

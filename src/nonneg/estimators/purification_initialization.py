@@ -22,7 +22,7 @@ from nonneg.rank_selection import estimate_rank
 from nonneg.separable import select_anchors
 from nonneg.solvers import factorize
 
-STARTS = ("anchors", "cone", "nmf")
+INITS = ("anchors", "cone", "nmf")
 ALIASES = {"cr1": "cone"}
 NMF_PASSES = 50
 # Anchors are looked for among so many entries of the data.
@@ -54,8 +54,8 @@ def features_to_start(data: DataMatrix, n: int, init: Any, rng: Seed) -> FloatAr
             )
         return given
     init = ALIASES.get(init, init)
-    if init not in STARTS:
-        raise UnknownNameError.of("init", init, STARTS)
+    if init not in INITS:
+        raise UnknownNameError.of("init", init, INITS)
     if n > min(data.shape):
         raise InvalidParameterError(
             f"n_components={n} is more than the rank of data with n_samples={data.shape[0]} and "

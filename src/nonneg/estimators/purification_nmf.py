@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import LeftArray
+from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.estimators._base import input_data, placed
 from nonneg.estimators.purification_initialization import features_to_start, number_of_features
@@ -246,7 +246,7 @@ class PurificationNMF(OnlinePurification):
         """
         return self._fit(X, sample_weight)
 
-    def _fit(self, X: Any, sample_weight: Any) -> LeftArray:
+    def _fit(self, X: Any, sample_weight: Any) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
             n = number_of_features(self.n_components, self.init, data)

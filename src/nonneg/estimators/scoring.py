@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._threads import threads
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import squared_residual
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
@@ -21,12 +21,12 @@ from nonneg.losses.beta import objective
 from nonneg.solvers.registry import beta_of
 
 
-def mean_deviance(data: DataMatrix, W: LeftArray, B: Array, beta: float) -> float:
+def mean_deviance(data: DataMatrix, W: SampleArray, Ht: Array, beta: float) -> float:
     """Return twice the mean beta divergence of an entry."""
     n_entries = data.observed_weight()
     if n_entries == 0:
         return 0.0
-    total = squared_residual(data, W, B) if beta == 2.0 else 2.0 * objective(data, W, B, beta=beta)
+    total = squared_residual(data, W, Ht) if beta == 2.0 else 2.0 * objective(data, W, Ht, beta=beta)
     return total / n_entries
 
 
@@ -39,8 +39,8 @@ def reconstruction_score(estimator: Any, X: Any, sample_weight: Any) -> float:
     # What entries may be, `transform` has looked at.
     data = input_data(estimator, X, reset=False, sample_weight=sample_weight, signed=True)
     with threads(estimator.n_jobs):
-        B = placed(data, estimator.components_.T)
-        return -mean_deviance(data, W, B, beta_of(getattr(estimator, "beta_loss", "frobenius")))
+        Ht = placed(data, estimator.components_.T)
+        return -mean_deviance(data, W, Ht, beta_of(getattr(estimator, "beta_loss", "frobenius")))
 
 
 class FrameScore(FactorizingEstimator):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import LeftArray
+from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data, placed
@@ -242,7 +242,7 @@ class SeparableNMF(FactorizingEstimator):
         """
         return self._fit(X)
 
-    def _fit(self, X: Any) -> LeftArray:
+    def _fit(self, X: Any) -> SampleArray:
         signed = self._takes_signed()
         data = input_data(self, X, reset=True, signed=signed)
         # What belongs to other methods stays at its default unless the user moved it.

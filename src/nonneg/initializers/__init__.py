@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from nonneg.initializers.given import given_start
-from nonneg.initializers.nndsvd import nndsvd_start
-from nonneg.initializers.random import random_start
-from nonneg.initializers.registry import STARTS, Start, default_start, find_start, register
-from nonneg.initializers.spherical_kmeans import spherical_kmeans_start
+from nonneg.initializers.given import given_init
+from nonneg.initializers.nndsvd import nndsvd_init
+from nonneg.initializers.random import random_init
+from nonneg.initializers.registry import INITS, Initializer, default_init, find_initializer, register
+from nonneg.initializers.spherical_kmeans import spherical_kmeans_init
 
 __all__ = [
-    "STARTS",
-    "Start",
-    "default_start",
-    "find_start",
-    "given_start",
-    "nndsvd_start",
-    "random_start",
+    "INITS",
+    "Initializer",
+    "default_init",
+    "find_initializer",
+    "given_init",
+    "nndsvd_init",
+    "random_init",
     "register",
-    "spherical_kmeans_start",
+    "spherical_kmeans_init",
 ]

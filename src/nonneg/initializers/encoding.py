@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, LeftArray, Namespace
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 _STEPS = 10
 _FLOOR = 1e-4  # of a factor's mean entry: what multiplicative updates need in order to leave zero
 
 
-def encode_left(data: DataMatrix, B: Array, *, n_steps: int = _STEPS) -> LeftArray:
-    """Return a positive W with a small ||X - W B'||, each row depending on its own data alone."""
-    (W,), _ = data.row_pass(_encode_rows, right=B, gram=B.T @ B, n_steps=n_steps)
+def encode_left(data: DataMatrix, Ht: Array, *, n_steps: int = _STEPS) -> SampleArray:
+    """Return a positive W with a small ||X - W H||, each row depending on its own data alone."""
+    (W,), _ = data.map_reduce_rows(_encode_rows, right=Ht, gram=Ht.T @ Ht, n_steps=n_steps)
     return W
 
 
-def encode_right(data: DataMatrix, W: LeftArray, *, n_steps: int = _STEPS) -> Array:
-    """Return a positive B with a small ||X - W B'||."""
+def encode_right(data: DataMatrix, W: SampleArray, *, n_steps: int = _STEPS) -> Array:
+    """Return a positive Ht with a small ||X - W H||."""
     return fit_rows(data.xp, data.row_gram(W), data.transposed_times(W), n_steps)
 
 
 def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: Array | None = None) -> Array:
-    """Lower ||x - F B'|| for each row x, given the Gram matrix of B and the cross products X B."""
+    """Lower ||x - F H|| for each row x, given the Gram matrix of Ht and the cross products X Ht."""
     first = cross if first is None else first
     best = _ratio(xp, xp.sum(first * cross, axis=1), xp.sum(first * (first @ gram), axis=1))
     factor = first * best[:, None]

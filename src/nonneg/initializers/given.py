@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from nonneg._random import Seed
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import (
@@ -21,9 +21,9 @@ from nonneg.exceptions import (
 from nonneg.initializers.encoding import encode_left, encode_right
 
 
-def given_start(
+def given_init(
     data: DataMatrix, k: int, *, rng: Seed = None, W: Any = None, H: Any = None
-) -> tuple[LeftArray, Array]:
+) -> tuple[SampleArray, Array]:
     """Return the given factors, and a start for the one that is not given."""
     if W is None and H is None:
         raise InvalidParameterError(
@@ -31,13 +31,13 @@ def given_start(
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
     left = None if W is None else _left(data, k, W)
-    B = None if H is None else data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
-    if B is None:
+    Ht = None if H is None else data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
+    if Ht is None:
         assert left is not None
-        B = encode_right(data, left)
+        Ht = encode_right(data, left)
     if left is None:
-        left = encode_left(data, B)
-    return left, B
+        left = encode_left(data, Ht)
+    return left, Ht
 
 
 def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
@@ -79,14 +79,14 @@ def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:
         )
 
 
-def _left(data: DataMatrix, k: int, W: Any) -> LeftArray:
+def _left(data: DataMatrix, k: int, W: Any) -> SampleArray:
     shape = (data.shape[0], k)
     if data.kind != "dask" or not hasattr(W, "dask"):
         return data.place_left(check_factor(W, shape, "W"))
     _check_form(W, shape, "W")
     # It lies on the workers and stays there: only counts come home.
     left = data.place_left(W)
-    _, (n_bad, n_negative, n_positive) = data.row_pass(_count, left, n_out=0)
+    _, (n_bad, n_negative, n_positive) = data.map_reduce_rows(_count, left, n_out=0)
     if n_bad:
         raise NonFiniteDataError(f"Expected a finite W, got {n_bad} entries that are NaN or infinite.")
     if n_negative:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import leading_vectors, to_numpy
 from nonneg.exceptions import InvalidParameterError
@@ -20,9 +20,9 @@ _CUT = (
 _TOL = 1e-6  # a start needs no more, and the vectors do not depend on it where there are few columns
 
 
-def nndsvd_start(
+def nndsvd_init(
     data: DataMatrix, k: int, *, rng: Seed = None, fill: str = "mean", name: str = "nndsvda"
-) -> tuple[LeftArray, Array]:
+) -> tuple[SampleArray, Array]:
     """Return the factors of Boutsidis and Gallopoulos, zeros filled as the variant asks."""
     # scikit-learn's conventions, but for the exactness of the singular vectors: its randomized ones are
     # approximate. Missing entries count as zeros.
@@ -34,20 +34,20 @@ def nndsvd_start(
         )
     rng = generator(rng)
     V = leading_vectors(data, k, tol=_TOL)
-    (projected,), sums = data.row_pass(_project, right=data.place(V))
+    (projected,), sums = data.map_reduce_rows(_project, right=data.place(V))
     left_halves = np.sqrt(np.stack([to_numpy(part) for part in sums]))
     columns = _Columns(V, left_halves)
     mean = data.mean()
     typical = math.sqrt(math.sqrt(data.squared_norm() / max(data.total_weight() * data.shape[1], 1.0)))
-    B = columns.right()
+    Ht = columns.right()
     cut = _CUT * typical
-    B = np.where(B < cut, 0.0, B)  # noqa: SIM300 (B is no constant)
+    Ht = np.where(Ht < cut, 0.0, Ht)
     if fill == "mean":
-        B = np.where(B == 0.0, mean, B)
+        Ht = np.where(Ht == 0.0, mean, Ht)
     elif fill == "random":
-        B = np.where(B == 0.0, np.abs(rng.standard_normal(B.shape)) * (mean / 100), B)
+        Ht = np.where(Ht == 0.0, np.abs(rng.standard_normal(Ht.shape)) * (mean / 100), Ht)
     noise = noise_projections(data, k, rng) if fill == "random" else None
-    (W,), _ = data.row_pass(
+    (W,), _ = data.map_reduce_rows(
         _halves,
         projected,
         signs=data.place(columns.signs[None, :]),
@@ -56,7 +56,7 @@ def nndsvd_start(
         mean=0.0 if fill == "zero" else mean,
         noise=noise,
     )
-    return W, data.place(B)
+    return W, data.place(Ht)
 
 
 class _Columns:

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 
 
-def random_start(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[LeftArray, Array]:
+def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
     """Return positive random factors with scikit-learn's scale."""
     rng = generator(rng)
     scale = math.sqrt(data.mean() / k)
-    B = data.place(scale * np.abs(rng.standard_normal((data.shape[1], k))))
+    Ht = data.place(scale * np.abs(rng.standard_normal((data.shape[1], k))))
     noise = noise_projections(data, k, rng)
     # `mean` is of the observed entries; rows with many missing ones get a somewhat smaller start.
     mean_row = data.mean() * data.shape[1]
-    (W,), _ = data.row_pass(
+    (W,), _ = data.map_reduce_rows(
         _random_rows, ones=data.place(np.ones((data.shape[1], 1))), scale=scale, mean_row=mean_row, **noise
     )
-    return W, B
+    return W, Ht
 
 
 def _random_rows(

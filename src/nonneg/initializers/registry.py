@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers.given import given_start
-from nonneg.initializers.nndsvd import nndsvd_start
-from nonneg.initializers.random import random_start
-from nonneg.initializers.spherical_kmeans import spherical_kmeans_start
+from nonneg.initializers.given import given_init
+from nonneg.initializers.nndsvd import nndsvd_init
+from nonneg.initializers.random import random_init
+from nonneg.initializers.spherical_kmeans import spherical_kmeans_init
 
 
 @dataclass(frozen=True)
-class Start:
+class Initializer:
     """A start and what it can do.
 
     Attributes
@@ -40,7 +40,7 @@ class Start:
         Other names.
     """
 
-    function: Callable[..., tuple[LeftArray, Array]]
+    function: Callable[..., tuple[SampleArray, Array]]
     description: str
     positive: bool = True
     seeded: bool = True
@@ -49,54 +49,54 @@ class Start:
     weights: bool = True
     aliases: tuple[str, ...] = ()
 
-    def __call__(self, data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
+    def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
         """Run the start."""
         return self.function(data, k, **options)
 
 
-def _cone(data: Any, k: int, **options: Any) -> tuple[LeftArray, Array]:
-    from nonneg.cones.initialization import cone_start  # with kernels that other starts do not need
+def _cone(data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
+    from nonneg.cones.initialization import cone_init  # with kernels that other starts do not need
 
-    return cone_start(data, k, **options)
-
-
-def _nndsvd(name: str, fill: str) -> Callable[..., tuple[LeftArray, Array]]:
-    return partial(nndsvd_start, fill=fill, name=name)
+    return cone_init(data, k, **options)
 
 
-STARTS: dict[str, Start] = {
-    "random": Start(random_start, "half-normal entries of the data's scale"),
-    "nndsvd": Start(
+def _nndsvd(name: str, fill: str) -> Callable[..., tuple[SampleArray, Array]]:
+    return partial(nndsvd_init, fill=fill, name=name)
+
+
+INITS: dict[str, Initializer] = {
+    "random": Initializer(random_init, "half-normal entries of the data's scale"),
+    "nndsvd": Initializer(
         _nndsvd("nndsvd", "zero"),
         "halves of the singular vectors, with zeros",
         positive=False,
         seeded=False,
         at_most_smaller_side=True,
     ),
-    "nndsvda": Start(
+    "nndsvda": Initializer(
         _nndsvd("nndsvda", "mean"),
         "halves of the singular vectors, zeros filled with the mean",
         seeded=False,
         at_most_smaller_side=True,
     ),
-    "nndsvdar": Start(
+    "nndsvdar": Initializer(
         _nndsvd("nndsvdar", "random"),
         "halves of the singular vectors, zeros filled with small random numbers",
         at_most_smaller_side=True,
     ),
-    "spherical-kmeans": Start(
-        spherical_kmeans_start,
+    "spherical-kmeans": Initializer(
+        spherical_kmeans_init,
         "centres of clusters of the rows' directions",
         aliases=("kmeans", "k-means", "spherical_kmeans"),
     ),
-    "cone": Start(
+    "cone": Initializer(
         _cone,
         "leading directions of clusters of the rows (clustering and rank-one NMF), moved apart",
         seeded=False,
         aliases=("cr1",),
     ),
-    "custom": Start(
-        given_start,
+    "custom": Initializer(
+        given_init,
         "the W and H that are given; a missing one is made to fit",
         positive=False,
         seeded=False,
@@ -106,22 +106,22 @@ STARTS: dict[str, Start] = {
 }
 
 
-def register(name: str, start: Start) -> None:
+def register(name: str, start: Initializer) -> None:
     """Add a start to the registry."""
-    STARTS[name] = start
+    INITS[name] = start
 
 
-def find_start(name: str) -> Start:
+def find_initializer(name: str) -> Initializer:
     """Return the start of a name or alias."""
     if isinstance(name, str):
-        if name in STARTS:
-            return STARTS[name]
-        for start in STARTS.values():
+        if name in INITS:
+            return INITS[name]
+        for start in INITS.values():
             if name in start.aliases:
                 return start
-    raise UnknownNameError.of("init", name, STARTS)
+    raise UnknownNameError.of("init", name, INITS)
 
 
-def default_start(shape: tuple[int, int], k: int) -> str:
+def default_init(shape: tuple[int, int], k: int) -> str:
     """Return the name that ``init=None`` stands for: scikit-learn's rule."""
     return "nndsvda" if k <= min(shape) else "random"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.initializers.encoding import fit_rows
@@ -21,17 +21,17 @@ _OTHERS = 0.1  # of the projection on the centres of other clusters, to begin wi
 _STEPS = 3
 
 
-def spherical_kmeans_start(
+def spherical_kmeans_init(
     data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
-) -> tuple[LeftArray, Array]:
-    """Return centres of clusters of directions as B, and the rows' projections on them as W."""
+) -> tuple[SampleArray, Array]:
+    """Return centres of clusters of directions as Ht, and the rows' projections on them as W."""
     # Dhillon & Modha (2001), Machine Learning 42, 143-175. Wild, Curry & Dougherty (2004), Pattern
     # Recognition 37(11), 2217-2232.
     centres = spherical_kmeans(data, k, rng=rng, max_passes=max_passes, tol=tol)
     floor = _FILL * centres.mean(axis=0)
-    B = data.place(np.maximum(centres, floor))
-    (W,), _ = data.row_pass(_memberships, right=B, gram=B.T @ B)
-    return W, B
+    Ht = data.place(np.maximum(centres, floor))
+    (W,), _ = data.map_reduce_rows(_memberships, right=Ht, gram=Ht.T @ Ht)
+    return W, Ht
 
 
 def spherical_kmeans(
@@ -45,7 +45,7 @@ def spherical_kmeans(
 ) -> Any:
     """Return the centres of k clusters of the rows' directions."""
     rng = generator(rng)
-    (inverse_norms,), (mean_row,) = data.row_pass(_inverse_norms)
+    (inverse_norms,), (mean_row,) = data.map_reduce_rows(_inverse_norms)
     mean = to_numpy(mean_row)
     # Without the part along the mean, which all rows share, the projections would nearly all be largest at
     # one place.
@@ -54,7 +54,7 @@ def spherical_kmeans(
         centres -= (mean @ centres) / mean.sum()
     score = -np.inf
     for n_pass in range(max_passes):
-        _, sums = data.row_pass(_assign, inverse_norms, n_out=0, centres=data.place(centres))
+        _, sums = data.map_reduce_rows(_assign, inverse_norms, n_out=0, centres=data.place(centres))
         moved, cosines, weights = (to_numpy(part) for part in sums)
         centres = _moved_centres(moved, cosines, weights, rng)
         new = float(cosines.sum() / max(weights.sum(), 1.0))

@@ -1,4 +1,4 @@
-"""Beta divergences: values, and the two nonnegative halves of their gradients, W B' a block at a time.
+"""Beta divergences: values, and the two nonnegative halves of their gradients, W H a block at a time.
 
 D(x | v) = (x^beta + (beta - 1) v^beta - beta x v^(beta - 1)) / (beta (beta - 1)), with the limits
 x log(x / v) - x + v at 1 (Kullback-Leibler) and x / v - log(x / v) - 1 at 0 (Itakura-Saito). At 2 it is half
@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
-from nonneg._typing import Array, LeftArray
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import block_rows
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.losses.nonzeros import divergence, left_terms, right_terms
 from nonneg.losses.penalties import Penalties
 
-# Entries of W B' that exist at a time: two megabytes a thread, or enough work for a GPU.
+# Entries of W H that exist at a time: two megabytes a thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
 
@@ -37,7 +37,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class BetaLoss:
-    """A beta divergence of the data from W B', both raised by an offset."""
+    """A beta divergence of the data from W H, both raised by an offset."""
 
     beta: float  # which divergence
     floor: float  # the model is raised to it where it is divided by; stems from dtype and scale of the data
@@ -63,40 +63,40 @@ class BetaLoss:
         """Whether the divergence is convex in the model."""
         return 1.0 <= self.beta <= 2.0
 
-    def left_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
+    def left_terms(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
         """Return what the update of the rows of W needs."""
         if self._gram_form(block):
-            loss = self._gram_loss(block, W, B) if want_loss else 0.0
-            return Terms(block.times(B), W @ (B.T @ B), loss)
+            loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
+            return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
         if self._nonzero_form(block):
-            return Terms(*left_terms(block, W, B, self.floor, want_loss=want_loss))
+            return Terms(*left_terms(block, W, Ht, self.floor, want_loss=want_loss))
         xp = block.xp
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
-            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
             ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
-            return ratio @ B, None if power is None else power @ B, loss
+            return ratio @ Ht, None if power is None else power @ Ht, loss
 
         parts = over_blocks(block, visit)
         loss = sum(part[2] for part in parts)
         ratio = xp.concat([part[0] for part in parts], axis=0)
         if parts[0][1] is None:
-            return Terms(ratio, xp.sum(B, axis=0), loss)
+            return Terms(ratio, xp.sum(Ht, axis=0), loss)
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
-    def right_terms(self, block: LocalMatrix, W: Array, B: Array, *, want_loss: bool = False) -> Terms:
-        """Return what the update of B needs, summed over the rows of a block with their weights."""
+    def right_terms(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
+        """Return what the update of Ht needs, summed over the rows of a block with their weights."""
         if self._gram_form(block):
-            loss = self._gram_loss(block, W, B) if want_loss else 0.0
-            return Terms(block.transposed_times(W), B @ block.row_gram(W), loss)
+            loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
+            return Terms(block.transposed_times(W), Ht @ block.row_gram(W), loss)
         if self._nonzero_form(block):
-            return Terms(*right_terms(block, W, B, self.floor, want_loss=want_loss))
+            return Terms(*right_terms(block, W, Ht, self.floor, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
-            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
             ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
             rows = weighted[start:stop, :]
@@ -105,15 +105,15 @@ class BetaLoss:
         ratio, power, loss = over_blocks(block, visit, add=_add)[0]
         return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
 
-    def value(self, block: LocalMatrix, W: Array, B: Array) -> float:
+    def value(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
         """Return the weighted divergence over the observed entries of a block."""
         if self._gram_form(block) and block.kind == "sparse":
-            return self._gram_loss(block, W, B)
+            return self._gram_loss(block, W, Ht)
         if self._nonzero_form(block):
-            return divergence(block, W, B, self.floor)
+            return divergence(block, W, Ht, self.floor)
 
         def visit(start: int, stop: int) -> float:
-            x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+            x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             return self._loss(x, v, mask, block, start, stop)
 
         return float(sum(over_blocks(block, visit)))
@@ -124,20 +124,20 @@ class BetaLoss:
     def _nonzero_form(self, block: LocalMatrix) -> bool:
         return self.beta == 1.0 and block.kind == "sparse" and self.offset == 0.0
 
-    def _gram_loss(self, block: LocalMatrix, W: Array, B: Array) -> float:
+    def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
         if block.kind != "sparse":
             # From the entries: sums of products would cancel near an exact fit.
             def visit(start: int, stop: int) -> float:
-                x, v, mask = self._model(block, W[start:stop, :], B, start, stop)
+                x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
                 return self._loss(x, v, mask, block, start, stop)
 
             return float(sum(over_blocks(block, visit)))
-        gram = np.asarray(block.row_gram(W), dtype=np.float64) * np.asarray(B.T @ B, dtype=np.float64)
-        cross = np.einsum("ij,ij->", block.transposed_times(W), B, dtype=np.float64)
+        gram = np.asarray(block.row_gram(W), dtype=np.float64) * np.asarray(Ht.T @ Ht, dtype=np.float64)
+        cross = np.einsum("ij,ij->", block.transposed_times(W), Ht, dtype=np.float64)
         return max(0.0, 0.5 * block.squared_norm() - float(cross) + 0.5 * float(gram.sum()))
 
-    def _model(self, block: LocalMatrix, W: Array, B: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
-        x, v = block.dense_rows(start, stop), W @ B.T
+    def _model(self, block: LocalMatrix, W: Array, Ht: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
+        x, v = block.dense_rows(start, stop), W @ Ht.T
         if self.offset:
             x, v = x + self.offset, v + self.offset
         mask = None if block.observed is None else block.observed.dense_rows(start, stop)
@@ -174,7 +174,7 @@ def over_blocks(
                 results.append(result)
         return results
 
-    parts = over_ranges(work, n_rows, grain=rows) if local else [work(0, n_rows)]
+    parts = parallel_for(work, n_rows, chunk_size=rows) if local else [work(0, n_rows)]
     flat = [result for part in parts for result in part]
     if add is None:
         return flat
@@ -185,40 +185,40 @@ def over_blocks(
 
 
 def _value_pass(
-    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
 ) -> tuple[tuple[()], tuple[float]]:
-    return (), (loss.value(block, W, B) + penalties.left(W, block.weights),)
+    return (), (loss.value(block, W, Ht) + penalties.left(W, block.weights),)
 
 
 def objective(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     beta: float,
     penalties: Penalties | None = None,
     offset: float = 0.0,
 ) -> float:
-    """Return the weighted divergence of the data from W B', plus the penalties."""
+    """Return the weighted divergence of the data from W H, plus the penalties."""
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta, offset)
-    _, (value,) = data.row_pass(_value_pass, W, n_out=0, B=B, loss=loss, penalties=penalties)
-    return value + penalties.right(B)
+    _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
+    return value + penalties.right(Ht)
 
 
 def _gradient_pass(
-    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[Array]]:
-    left, right = loss.left_terms(block, W, B), loss.right_terms(block, W, B)
+    left, right = loss.left_terms(block, W, Ht), loss.right_terms(block, W, Ht)
     rows = left.power - left.ratio + penalties.l1_W + penalties.l2_W * W
     return (block.weighted(rows),), (right.power - right.ratio,)
 
 
 def gradients(
-    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties | None = None
-) -> tuple[LeftArray, Array]:
-    """Return the gradients of `objective` with respect to W and B."""
+    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties | None = None
+) -> tuple[SampleArray, Array]:
+    """Return the gradients of `objective` with respect to W and Ht."""
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta)
-    (left,), (right,) = data.row_pass(_gradient_pass, W, B=B, loss=loss, penalties=penalties)
-    return left, right + penalties.l1_H + penalties.l2_H * B
+    (left,), (right,) = data.map_reduce_rows(_gradient_pass, W, Ht=Ht, loss=loss, penalties=penalties)
+    return left, right + penalties.l1_H + penalties.l2_H * Ht

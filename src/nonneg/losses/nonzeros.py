@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of sparse data: W B' is needed at the nonzeros only.
+"""The Kullback-Leibler divergence of sparse data: W H is needed at the nonzeros only.
 
 Elsewhere the divergence is the model itself, whose sum is a product of column sums, restricted to the
 observed entries where some are missing.
@@ -14,12 +14,12 @@ from nonneg._typing import Array, FloatArray
 from nonneg.kernels.sparse_products import sampled_product, sparse_times
 
 
-def left_sums(block: Any, B: FloatArray) -> FloatArray:
-    """Return the sum of the rows of B over the observed columns of every row."""
-    total = B.sum(axis=0)
+def left_sums(block: Any, Ht: FloatArray) -> FloatArray:
+    """Return the sum of the rows of Ht over the observed columns of every row."""
+    total = Ht.sum(axis=0)
     if block.observed is None:
         return total
-    part = block.observed.listed.astype(B.dtype) @ B
+    part = block.observed.listed.astype(Ht.dtype) @ Ht
     return part if block.observed.lists_observed else np.maximum(total - part, 0)
 
 
@@ -48,27 +48,27 @@ def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> Float
     return csr.data / np.maximum(model, model.dtype.type(floor))
 
 
-def divergence(block: Any, W: FloatArray, B: FloatArray, floor: float) -> float:
+def divergence(block: Any, W: FloatArray, Ht: FloatArray, floor: float) -> float:
     """Return the weighted divergence over the observed entries."""
-    return _divergence(block, W, left_sums(block, B), _ratio(block.csr, W, B, floor))
+    return _divergence(block, W, left_sums(block, Ht), _ratio(block.csr, W, Ht, floor))
 
 
 def left_terms(
-    block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
+    block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
     """Return what the update of W needs: see `losses.beta.Terms`."""
     csr = block.csr
-    ratio, sums = _ratio(csr, W, B, floor), left_sums(block, B)
+    ratio, sums = _ratio(csr, W, Ht, floor), left_sums(block, Ht)
     loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
-    return sparse_times(csr.indptr, csr.indices, ratio, B), sums, loss
+    return sparse_times(csr.indptr, csr.indices, ratio, Ht), sums, loss
 
 
 def right_terms(
-    block: Any, W: FloatArray, B: FloatArray, floor: float, *, want_loss: bool
+    block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
-    """Return what the update of B needs: see `losses.beta.Terms`."""
+    """Return what the update of Ht needs: see `losses.beta.Terms`."""
     turned = block.transposed
-    ratio = _ratio(turned, B, W, floor)
-    loss = divergence(block, W, B, floor) if want_loss else 0.0
+    ratio = _ratio(turned, Ht, W, floor)
+    loss = divergence(block, W, Ht, floor) if want_loss else 0.0
     product = sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
     return product, right_sums(block, W), loss

@@ -1,6 +1,6 @@
 """Penalties on the factors, and the scale that the two factors share.
 
-Both factors are tall: W (n, k) and B = H' (m, k), X ~ W B'. Where rows carry weights the penalty of a
+Both factors are tall: W (n, k) and Ht = H' (m, k), X ~ W H. Where rows carry weights the penalty of a
 row of W carries its weight too, so that a weight of two is a row given twice.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.exceptions import UnknownNameError
 
 
@@ -33,9 +33,9 @@ class Penalties:
         """Return the penalty on the rows of W."""
         return _value(W, self.l1_W, self.l2_W, weights)
 
-    def right(self, B: Array) -> float:
-        """Return the penalty on B."""
-        return _value(B, self.l1_H, self.l2_H, None)
+    def right(self, Ht: Array) -> float:
+        """Return the penalty on Ht."""
+        return _value(Ht, self.l1_H, self.l2_H, None)
 
 
 def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:
@@ -49,19 +49,19 @@ def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:
     return float(xp.sum(rows))
 
 
-def rescale_pair(W: LeftArray, B: Array, norm: str = "l2") -> tuple[LeftArray, Array]:
-    """Give every column of B norm one and move the scale to W; W B' does not change."""
-    xp = array_namespace(B)
+def rescale_pair(W: SampleArray, Ht: Array, norm: str = "l2") -> tuple[SampleArray, Array]:
+    """Give every column of Ht norm one and move the scale to W; W H does not change."""
+    xp = array_namespace(Ht)
     if norm == "l1":
-        scale: Any = xp.sum(xp.abs(B), axis=0)
+        scale: Any = xp.sum(xp.abs(Ht), axis=0)
     elif norm == "l2":
         # Divide by the largest entry first: squares of float32 entries may overflow or vanish.
-        peak = xp.max(xp.abs(B), axis=0)
+        peak = xp.max(xp.abs(Ht), axis=0)
         peak = xp.where(peak > 0, peak, xp.ones_like(peak))
-        scale = peak * xp.sqrt(xp.sum((B / peak) ** 2, axis=0))
+        scale = peak * xp.sqrt(xp.sum((Ht / peak) ** 2, axis=0))
     elif norm == "max":
-        scale = xp.max(xp.abs(B), axis=0)
+        scale = xp.max(xp.abs(Ht), axis=0)
     else:
         raise UnknownNameError.of("norm", norm, ("l1", "l2", "max"))
     scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-    return W * scale, B / scale
+    return W * scale, Ht / scale

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.threshold_decode.array_api import decoded
 
@@ -52,9 +52,9 @@ def first_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
     return float(np.clip(middle + BULK_DEVIATIONS * deviation, lowest, HIGHEST)) * scales
 
 
-def decode(data: DataMatrix, decoder: Decoder) -> LeftArray:
+def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:
     """Return the weights of all samples."""
-    (W,), _ = data.row_pass(_block_weights, decoder=decoder)
+    (W,), _ = data.map_reduce_rows(_block_weights, decoder=decoder)
     return W
 
 

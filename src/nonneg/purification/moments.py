@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.spectral import to_numpy
 from nonneg.kernels.threshold_decode import decoded_sums
@@ -71,9 +71,9 @@ class Moments:
         return np.diagonal(self.gram) / (self.total or 1.0) + self.mean_weights**2
 
 
-def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: LeftArray) -> Moments:
+def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: SampleArray) -> Moments:
     """Decode all samples and return their moments: one pass, two products with the data."""
-    _, (found,) = data.row_pass(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
+    _, (found,) = data.map_reduce_rows(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
 from nonneg.purification.decode import Decoder
@@ -48,7 +48,7 @@ class PurificationResult:
     """
 
     features: Array
-    W: LeftArray | None
+    W: SampleArray | None
     history: History
     certificate: Certificate
     parameters: Mapping[str, Any]

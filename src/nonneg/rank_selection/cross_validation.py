@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._arguments import is_count
 from nonneg._random import Seed, generator
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -142,10 +142,10 @@ class Search:
             return [next(paths[fold]) for fold in range(first, last)]
 
         for k in candidates:
-            found = [each for part in over_ranges(work, len(self.folds), grain=1) for each in part]
+            found = [each for part in parallel_for(work, len(self.folds), chunk_size=1) for each in part]
             errors = np.column_stack([errors, [error for error, _ in found]])
             if self.factors is not None:
-                self.factors.update({(number, k): B for number, (_, B) in enumerate(found)})
+                self.factors.update({(number, k): Ht for number, (_, Ht) in enumerate(found)})
             counter.done(f"k={k}")
             if patience is not None and _is_past_the_best(errors, patience):
                 break

@@ -41,7 +41,7 @@ class Holdout(Protocol):
         ridge: float,
         start: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
-        """Yield the share of the held-out squares that each candidate does not explain, and its B."""
+        """Yield the share of the held-out squares that each candidate does not explain, and its Ht."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class HeldOutEntries:
         largest = data.extremes()[1]
         seen = without(data, self.rows, self.columns)
         fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
-        for _, W, B in fits:
-            left, right = to_numpy(W), to_numpy(B)
+        for _, W, Ht in fits:
+            left, right = to_numpy(W), to_numpy(Ht)
             # No entry can be predicted to be larger than all that were seen.
             missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
-            yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), B
+            yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), Ht
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ class HeldOutBlock:
         rest = block(data, other_rows, other_columns)
         total = held.squared_norm()
         fits = nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
-        for _, W, B in fits:
-            rows, _ = encode(beside, B, beta=2.0, penalties=Penalties())
+        for _, W, Ht in fits:
+            rows, _ = encode(beside, Ht, beta=2.0, penalties=Penalties())
             columns, _ = encode(above, W, beta=2.0, penalties=Penalties())
             inner = float(held.xp.sum(held.times(columns) * rows))
             model = float(held.xp.sum((rows.T @ rows) * (columns.T @ columns)))
-            yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), B
+            yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), Ht
 
 
 def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:

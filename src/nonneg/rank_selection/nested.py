@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.data.spectral import to_numpy
-from nonneg.initializers.registry import find_start
+from nonneg.initializers.registry import find_initializer
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
@@ -29,21 +29,21 @@ def nested_fits(
     """Fit every candidate in turn; the first from nndsvda, the others with components added."""
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
     if start is None:
-        W, B = find_start("nndsvda")(data, candidates[0], rng=rng)
+        W, Ht = find_initializer("nndsvda")(data, candidates[0], rng=rng)
     else:
-        W, B = encode(data, start, beta=2.0, penalties=penalties)[0], start
+        W, Ht = encode(data, start, beta=2.0, penalties=penalties)[0], start
     for k in candidates:
-        if k > B.shape[1]:
-            W, B = grown(data, W, B, k, rng)
-        run = hals(data, W, B, penalties=penalties, max_iter=max_iter, tol=tol)
-        W, B = run.state.W, run.state.B
-        yield k, W, B
+        if k > Ht.shape[1]:
+            W, Ht = grown(data, W, Ht, k, rng)
+        run = hals(data, W, Ht, penalties=penalties, max_iter=max_iter, tol=tol)
+        W, Ht = run.state.W, run.state.Ht
+        yield k, W, Ht
 
 
-def grown(data: LocalMatrix, W: Array, B: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def grown(data: LocalMatrix, W: Array, Ht: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Add components: what is left of points that are drawn by the size of what is left of them."""
-    xp, n_new = data.xp, k - B.shape[1]
-    left = _squared_residuals(data, W, B)
+    xp, n_new = data.xp, k - Ht.shape[1]
+    left = _squared_residuals(data, W, Ht)
     total = float(left.sum())
     odds = left / total if total > 0 else np.full(len(left), 1.0 / len(left))
     # Points that are explained wholly cannot be drawn; where too few are left, all may be.
@@ -53,20 +53,20 @@ def grown(data: LocalMatrix, W: Array, B: Array, k: int, rng: np.random.Generato
     points = data.take_rows(rows)
     index = np.asarray(rows, dtype=np.int64)
     chosen = W[index] if isinstance(W, np.ndarray) else xp.take(W, xp.asarray(index, device=W.device), axis=0)
-    rest = xp.clip(points - chosen @ B.T, min=0.0)
+    rest = xp.clip(points - chosen @ Ht.T, min=0.0)
     empty = xp.sum(rest, axis=1) == 0
     rest = xp.where(empty[:, None], points, rest)
     blank = data.place(np.zeros((W.shape[0], n_new)))
-    return xp.concat([W, blank], axis=1), data.place(xp.concat([B, rest.T], axis=1))
+    return xp.concat([W, blank], axis=1), data.place(xp.concat([Ht, rest.T], axis=1))
 
 
-def _squared_residuals(data: LocalMatrix, W: Array, B: Array) -> Any:
-    # ||x - B w||^2 from products; entries that are missing count as if the model were 0 there, which is
+def _squared_residuals(data: LocalMatrix, W: Array, Ht: Array) -> Any:
+    # ||x - Ht w||^2 from products; entries that are missing count as if the model were 0 there, which is
     # good enough for odds.
-    cross = data.times(B)
+    cross = data.times(Ht)
     squares = to_numpy(data.squared_row_norms())
     inner = to_numpy(data.xp.sum(cross * W, axis=1))
-    model = to_numpy(data.xp.sum((W @ (B.T @ B)) * W, axis=1))
+    model = to_numpy(data.xp.sum((W @ (Ht.T @ Ht)) * W, axis=1))
     found = squares - 2 * inner + model
     # Rounding of the differences is no residual.
     return np.where(found > 1e-10 * (squares + model), found, 0.0)

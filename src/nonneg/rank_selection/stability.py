@@ -8,12 +8,12 @@ import numpy as np
 
 from nonneg._arguments import is_count
 from nonneg._random import Seed, generator
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError
-from nonneg.initializers.registry import find_start
+from nonneg.initializers.registry import find_initializer
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
@@ -95,7 +95,7 @@ def _measures(
             counter.done(f"k={k}, restart {number + 1}")
         return runs
 
-    runs = [run for part in over_ranges(work, n_restarts, grain=1) for run in part]
+    runs = [run for part in parallel_for(work, n_restarts, chunk_size=1) for run in part]
     labels = np.array([run.labels for run in runs])
     best = min(runs, key=lambda run: run.loss)
     # Each of the others beside the best one.
@@ -111,12 +111,12 @@ def _measures(
 
 
 def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generator) -> Restart:
-    W, B = find_start("random")(data, k, rng=rng)
-    run = hals(data, W, B, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
-    W, B = to_numpy(run.state.W), to_numpy(run.state.B)
+    W, Ht = find_initializer("random")(data, k, rng=rng)
+    run = hals(data, W, Ht, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
+    W, Ht = to_numpy(run.state.W), to_numpy(run.state.Ht)
     # The scale of a component is arbitrary: what counts is the size of its part of the point.
-    shares = W[points] * np.linalg.norm(B, axis=0)
-    return Restart(np.argmax(shares, axis=1), B.T, float(run.history.loss[-1]))
+    shares = W[points] * np.linalg.norm(Ht, axis=0)
+    return Restart(np.argmax(shares, axis=1), Ht.T, float(run.history.loss[-1]))
 
 
 def _jackknife(values: list[float]) -> float:

@@ -60,7 +60,7 @@ class SecondRound:
                     taken = data.take_rows(anchors)
                     self.rows = [data.xp.astype(taken[i, :], data.xp.float64) for i in range(len(anchors))]
                 facts = self.prepared(self.rows, turn)
-                self.listen(data.row_pass(_pass, n_out=0, **facts)[1][0])
+                self.listen(data.map_reduce_rows(_pass, n_out=0, **facts)[1][0])
                 n_passes += 1
             found: list[Candidate] = [entry for of_block in self.reports for entry in of_block[turn]]
             index = best_candidate(found, self.tie_tol)[0]

@@ -106,7 +106,7 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
 
 def gathered(data: DataMatrix) -> Any:
     """Return all points as one dense array of float64 on the host."""
-    _, (parts,) = data.row_pass(_dense_block, n_out=0)
+    _, (parts,) = data.map_reduce_rows(_dense_block, n_out=0)
     return np.concatenate(parts, axis=0)
 
 
@@ -115,7 +115,7 @@ def _dense_block(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
 
 
 def _squares(data: DataMatrix) -> Any:
-    _, (parts,) = data.row_pass(_block_squares, n_out=0)
+    _, (parts,) = data.map_reduce_rows(_block_squares, n_out=0)
     return np.concatenate(parts)
 
 

@@ -13,7 +13,7 @@ from nonneg.data.spectral import leading_vectors, to_numpy
 
 def mean_row(data: DataMatrix) -> Any:
     """Return the mean of the data points."""
-    _, (total,) = data.row_pass(_sum_rows, n_out=0)
+    _, (total,) = data.map_reduce_rows(_sum_rows, n_out=0)
     return to_numpy(total)[:, 0] / data.shape[0]
 
 
@@ -34,7 +34,7 @@ def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = 
     if scale is not None:
         basis = basis * scale
     shift = None if offset is None else data.place((offset @ basis)[None, :])
-    (points,), _ = data.row_pass(_reduced, basis=data.place(basis), shift=shift)
+    (points,), _ = data.map_reduce_rows(_reduced, basis=data.place(basis), shift=shift)
     return as_data_matrix(points)
 
 

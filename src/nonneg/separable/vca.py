@@ -75,7 +75,7 @@ def _onto_plane(data: DataMatrix, k: int) -> DataMatrix:
     directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
     points = projected(data, directions)
     mean = mean_row(points)
-    (scaled,), _ = points.row_pass(_scaled_to_plane, mean=points.place(mean[:, None]))
+    (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.place(mean[:, None]))
     return as_data_matrix(scaled)
 
 
@@ -91,8 +91,8 @@ def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], 
 def _with_constant(data: DataMatrix, k: int) -> DataMatrix:
     directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
     points = projected(data, directions, offset=mean)
-    _, (largest,) = points.row_pass(_largest_norm, n_out=0)
-    (wider,), _ = points.row_pass(_widened, constant=max(largest))
+    _, (largest,) = points.map_reduce_rows(_largest_norm, n_out=0)
+    (wider,), _ = points.map_reduce_rows(_widened, constant=max(largest))
     return as_data_matrix(wider)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.kernels.grams import SharedGram
@@ -14,16 +14,16 @@ from nonneg.leastsquares.simplex import simplex_least_squares
 SUM_TOL = 1e-6
 
 
-def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> LeftArray:
+def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> SampleArray:
     """Return the weights W >= 0 that bring W H closest to the data."""
     host = to_numpy(components)
     if not sum_to_one:
-        (weights,), _ = data.row_pass(_nonnegative, right=data.place(host.T))
+        (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.place(host.T))
         return weights
     # Seen from their mean, points far from the origin keep their digits.
     mean = host.mean(axis=0)
     shifted = host - mean
-    (weights,), _ = data.row_pass(
+    (weights,), _ = data.map_reduce_rows(
         _on_simplex,
         right=data.place(shifted.T),
         offset=data.place((shifted @ mean)[None, :]),
@@ -44,7 +44,7 @@ def _on_simplex(
 
 def rows_sum_to_one(data: DataMatrix) -> bool:
     """Tell whether the entries of every point sum to one."""
-    _, (worst,) = data.row_pass(_worst_sum, n_out=0)
+    _, (worst,) = data.map_reduce_rows(_worst_sum, n_out=0)
     return max(worst) <= SUM_TOL
 
 

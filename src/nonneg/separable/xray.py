@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule, best_candidate
 from nonneg.data.sparse import SparseMatrix
@@ -110,7 +110,7 @@ class _Hunt:
         return {"rays": self.rays, "search": self._search() if self.guesses else None}
 
     def refine(
-        self, data: DataMatrix, kept: tuple[LeftArray, ...], index: int, row: Array
+        self, data: DataMatrix, kept: tuple[SampleArray, ...], index: int, row: Array
     ) -> tuple[int, Array]:
         """Return the extreme ray in the direction of the worst explained point, or of a drawn one."""
         point = _wide(row) if self.draws is None else self._drawn_point(_wide(row))
@@ -118,7 +118,7 @@ class _Hunt:
         if which is None:
             which, self.guesses = 0, [(point, self._residual(point))]
             self.n_passes += 1
-            self.listen(data.row_pass(look, *kept, n_out=0, search=self._search())[1][0])
+            self.listen(data.map_reduce_rows(look, *kept, n_out=0, search=self._search())[1][0])
         ray = best_candidate([entry for report in self.reports for entry in report.rays[which]])[0]
         if ray == index:
             return index, row

@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._blas import single_threaded_blas
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
@@ -36,11 +36,11 @@ GROWTH, CEILING_GROWTH, DECAY, MAX_RESTARTS = 1.05, 1.01, 1.5, 4
 class AlternatingState:
     """The accepted pair, and what extrapolation remembers."""
 
-    W: LeftArray  # the accepted factors; X is about W B'
-    B: Array
-    W_plain: LeftArray | None = None  # the last factors before extrapolation
-    B_plain: Array | None = None
-    B_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    W: SampleArray  # the accepted factors; X is about W H
+    Ht: Array
+    W_plain: SampleArray | None = None  # the last factors before extrapolation
+    Ht_plain: Array | None = None
+    Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair
     momentum: float = 0.5  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
@@ -75,15 +75,15 @@ def left_half(
     W: Array,
     W_plain: Array | None = None,
     *,
-    B: Array,
+    Ht: Array,
     gram: Gram | None,
     update: Update,
     penalties: Penalties,
     momentum: float,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Update the rows of a block and return what the other half needs."""
-    system = (block.left_gram(B) if gram is None else gram).plus_ridge(penalties.l2_W)
-    cross = block.times(B)
+    system = (block.left_gram(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
+    cross = block.times(Ht)
     if penalties.l1_W:
         cross = cross - penalties.l1_W
     new, violation = update(W, system, cross)
@@ -109,7 +109,7 @@ class AlternatingProblem:
     """Data, updates and penalties: all that a step needs beside its state."""
 
     data: DataMatrix  # the data
-    left_update: Update  # the inner updates of W and of B
+    left_update: Update  # the inner updates of W and of Ht
     right_update: Update
     penalties: Penalties  # L1 and L2
     squared_norm: float  # of the data
@@ -122,14 +122,14 @@ class AlternatingProblem:
 
     def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
         """Do one iteration."""
-        B = state.B_next if momentum and state.B_next is not None else state.B
+        Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
         lefts = (state.W, state.W_plain) if momentum else (state.W,)
-        shared_gram = None if self.data.has_missing else SharedGram(B.T @ B)
-        rows, (violation, gram, cross, penalty) = self.data.row_pass(
+        shared_gram = None if self.data.has_missing else SharedGram(Ht.T @ Ht)
+        rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
             left_half,
             *lefts,
             n_out=len(lefts),
-            B=B,
+            Ht=Ht,
             gram=shared_gram,
             update=self.left_update,
             penalties=self.penalties,
@@ -137,21 +137,21 @@ class AlternatingProblem:
         )
         penalties = self.penalties
         target = cross - penalties.l1_H if penalties.l1_H else cross
-        new, violation_B = self.right_update(B, gram.plus_ridge(penalties.l2_H), target)
+        new, violation_H = self.right_update(Ht, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
         # Rounding may take the difference below zero where the fit is exact.
         loss = max(loss + penalties.right(new), 0.0)
         state = replace(
             state,
             W=rows[-1],
-            B=new,
+            Ht=new,
             W_plain=rows[0],
-            B_plain=new,
-            B_next=extrapolated(new, state.B_plain, momentum) if momentum else None,
+            Ht_plain=new,
+            Ht_next=extrapolated(new, state.Ht_plain, momentum) if momentum else None,
             loss=loss,
         )
-        violation_B = violation_B - rounding(target)
-        return state, max(float(violation), 0.0) + max(float(violation_B), 0.0)
+        violation_H = violation_H - rounding(target)
+        return state, max(float(violation), 0.0) + max(float(violation_H), 0.0)
 
     def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
         """Do one iteration that does not raise the loss."""
@@ -172,14 +172,14 @@ class AlternatingProblem:
             after = replace(after, momentum=min(ceiling, GROWTH * momentum), ceiling=ceiling, restarts=0)
         if after.loss > before.loss + self.slack:
             # Rounding only: keep the better pair and let the stopping rule end the run.
-            after = replace(before, momentum=0.0, W_plain=before.W, B_plain=before.B)
+            after = replace(before, momentum=0.0, W_plain=before.W, Ht_plain=before.Ht)
         return after, {"loss": after.loss, "violation": violation}
 
 
 def alternate(
     problem: AlternatingProblem,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     momentum: float,
     max_iter: int,
@@ -189,7 +189,7 @@ def alternate(
     checkpoint: Checkpoint | None = None,
 ) -> Run[AlternatingState]:
     """Run the engine."""
-    state = AlternatingState(W, B, momentum=momentum)
+    state = AlternatingState(W, Ht, momentum=momentum)
     with single_threaded_blas():
         return iterate(
             problem.step,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeMeasure, Run
 from nonneg.iteration.progress import Progress, Reporter
@@ -16,8 +16,8 @@ from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alt
 
 def anls(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     penalties: Penalties,
     beta: float = 2.0,
@@ -30,17 +30,17 @@ def anls(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W B'||^2 + penalties, one factor exactly at a time."""
+    """Minimise 0.5 ||X - W H||^2 + penalties, one factor exactly at a time."""
     # An iteration costs two products with the data and O(k^3) a row and exchange of supports. It pays on
     # tall, narrow data, where the products are cheap and coordinate descent crawls.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 2.
-    k = B.shape[1]
+    k = Ht.shape[1]
     free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
     problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties, data.squared_norm())
     return alternate(
         problem,
         W,
-        B,
+        Ht,
         momentum=momentum,
         max_iter=max_iter,
         stop=RelativeMeasure("violation", tol),

@@ -1,4 +1,4 @@
-"""Encode rows under a beta divergence: the best W for a given B, each row on its own.
+"""Encode rows under a beta divergence: the best W for a given Ht, each row on its own.
 
 Every row starts from the best multiple of equal components and stops by its own residual, so that it does
 not matter which rows are its neighbours, how the data are chunked or how many threads there are.
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._blas import single_threaded_blas
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, over_blocks
@@ -34,23 +34,23 @@ SWEEPS, SHRINK = 6, 0.1
 
 def encode_beta(
     data: DataMatrix,
-    B: Array,
+    Ht: Array,
     *,
     beta: float,
     penalties: Penalties,
     tol: float | None = None,
     max_iter: int = 500,
-    start: LeftArray | None = None,
+    start: SampleArray | None = None,
     offset: float = 0.0,
-) -> LeftArray:
-    """Minimise the penalised divergence of every row over W >= 0, with B fixed."""
+) -> SampleArray:
+    """Minimise the penalised divergence of every row over W >= 0, with Ht fixed."""
     single = "32" in str(data.dtype)
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta, offset)
     lefts = () if start is None else (start,)
     with single_threaded_blas():
-        (W,), _ = data.row_pass(
-            _encode_block, *lefts, B=B, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
+        (W,), _ = data.map_reduce_rows(
+            _encode_block, *lefts, Ht=Ht, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
         )
     return W
 
@@ -59,33 +59,33 @@ def _encode_block(
     block: LocalMatrix,
     start: Array | None = None,
     *,
-    B: Array,
+    Ht: Array,
     loss: BetaLoss,
     penalties: Penalties,
     tol: float,
     max_iter: int,
 ) -> tuple[tuple[Array], tuple[()]]:
-    local = isinstance(B, np.ndarray)
+    local = isinstance(Ht, np.ndarray)
     if local and loss.beta == 1 and (block.kind == "sparse" or block.observed is not None):
         csr = block.csr if block.kind == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
-        return (_encode_nonzeros(csr, start, B, left_sums(block, B), penalties, tol, max_iter),), ()
+        return (_encode_nonzeros(csr, start, Ht, left_sums(block, Ht), penalties, tol, max_iter),), ()
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.kind == "dense"
     own = None
-    if B.shape[0] * B.shape[1] * (B.shape[1] + 1) // 2 <= MAX_PAIRS:
-        own = Pairs.of(B)
-    shared = shared_correlations(loss, B, block.xp.sum(B, axis=1), None)
-    squares = B * B
+    if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
+        own = Pairs.of(Ht)
+    shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
+    squares = Ht * Ht
 
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
         side = Side(block.dense_rows, block.shape[0], block.shape[1], mask, penalties.l1_W, penalties.l2_W)
-        factor = _best_multiple(x, B, loss, mask) if start is None else start[begin:end, :]
-        rows = _Rows(loss, side, B, squares, shared, own, tol, max_iter)
+        factor = _best_multiple(x, Ht, loss, mask) if start is None else start[begin:end, :]
+        rows = _Rows(loss, side, Ht, squares, shared, own, tol, max_iter)
         if by_nonzeros and (few := _few_nonzeros(x)).any():
             out, many = np.array(factor), ~few
-            sums = B.sum(axis=0)
-            out[few] = _encode_nonzeros(sp.csr_array(x[few]), factor[few], B, sums, penalties, tol, max_iter)
+            sums = Ht.sum(axis=0)
+            out[few] = _encode_nonzeros(sp.csr_array(x[few]), factor[few], Ht, sums, penalties, tol, max_iter)
             out[many] = rows.solve(x[many], factor[many])
             return out
         return rows.solve(x, factor) if local else rows.solve_together(x, factor)
@@ -100,17 +100,17 @@ def _few_nonzeros(x: Any) -> Any:
 
 
 def _encode_nonzeros(
-    csr: Any, start: Array | None, B: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
+    csr: Any, start: Array | None, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
 ) -> Array:
     if start is None:
         totals = np.asarray(csr.sum(axis=1)).ravel()
-        scale = np.broadcast_to(sums, (len(totals), B.shape[1])).sum(axis=1)
+        scale = np.broadcast_to(sums, (len(totals), Ht.shape[1])).sum(axis=1)
         multiple = np.where(scale > 0, totals / np.where(scale > 0, scale, 1), 0)
-        start = np.repeat(multiple[:, None], B.shape[1], axis=1).astype(B.dtype)
+        start = np.repeat(multiple[:, None], Ht.shape[1], axis=1).astype(Ht.dtype)
     W, _, _ = kl_passes(
         (csr.indptr, csr.indices, csr.data),
         start,
-        B,
+        Ht,
         sums,
         l1=penalties.l1_W,
         l2=penalties.l2_W,
@@ -122,14 +122,14 @@ def _encode_nonzeros(
     return W
 
 
-def _best_multiple(x: Array, B: Array, loss: BetaLoss, mask: Array | None) -> Array:
-    # The scale s that minimises the divergence of x from s B 1: sum x b^(beta - 1) / sum b^beta.
-    xp = array_namespace(x, B)
-    model = xp.clip(xp.sum(B, axis=1), min=loss.floor)
+def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> Array:
+    # The scale s that minimises the divergence of x from s Ht 1: sum x b^(beta - 1) / sum b^beta.
+    xp = array_namespace(x, Ht)
+    model = xp.clip(xp.sum(Ht, axis=1), min=loss.floor)
     power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
     whole = xp.sum(power * model) if mask is None else mask @ (power * model)
     multiple = (x @ power) / xp.clip(whole, min=loss.floor)
-    return multiple[:, None] * xp.ones((1, B.shape[1]), dtype=B.dtype, device=B.device)
+    return multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class _Rows:
 
     loss: BetaLoss
     side: Side
-    B: Array
+    Ht: Array
     squares: Array
     shared: Array
     own: Pairs | None
@@ -175,7 +175,7 @@ class _Rows:
         exact = before.residuals < before.near if guarded else None
         model = self.shared if self.own is None or shared else self.own
         new, _, residuals = newton_step(
-            self.loss, self.side, x, factor, self.B, self.squares, model, exact=exact
+            self.loss, self.side, x, factor, self.Ht, self.squares, model, exact=exact
         )
         going = residuals > self.tol
         near, used = before.near, before.used

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Statement
 from nonneg.certificates.stationarity import (
     frobenius_stationarity,
@@ -21,38 +21,38 @@ from nonneg.solvers.registry import loss_name
 
 
 def certify(
-    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, free: IntArray | None
+    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, free: IntArray | None
 ) -> list[Statement]:
     """Return the statements that every fit carries."""
     frozen: Any = None
     if free is not None:
-        held = np.ones(B.shape[1], dtype=bool)
+        held = np.ones(Ht.shape[1], dtype=bool)
         held[free] = False
         frozen = data.xp.asarray(held)
     if beta == 2.0 and not data.has_missing:
         residuals = frobenius_stationarity(
             data,
             W,
-            B,
+            Ht,
             l1=(penalties.l1_W, penalties.l1_H),
             l2=(penalties.l2_W, penalties.l2_H),
             frozen=frozen,
         )
         return [stationarity_statement(*residuals)]
-    residuals = _ratio_residuals(data, W, B, beta=beta, penalties=penalties, frozen=frozen)
+    residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
     return [stationarity_statement(*residuals, loss=loss_name(beta))]
 
 
 def _ratio_residuals(
-    data: DataMatrix, W: LeftArray, B: Array, *, beta: float, penalties: Penalties, frozen: Array | None
+    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, frozen: Array | None
 ) -> tuple[float, float]:
-    _, (sums,) = data.row_pass(_column_sums, W, n_out=0)
+    _, (sums,) = data.map_reduce_rows(_column_sums, W, n_out=0)
     loss = BetaLoss.of(data, beta)
-    _, (energy, scale, ratio, power) = data.row_pass(
-        _left_part, W, n_out=0, B=B, loss=loss, penalties=penalties, means=sums / data.shape[0]
+    _, (energy, scale, ratio, power) = data.map_reduce_rows(
+        _left_part, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=sums / data.shape[0]
     )
-    positive = power + penalties.l1_H + penalties.l2_H * B
-    right_energy, right_scale = ratio_residual(data.xp, B, ratio, positive, frozen=frozen)
+    positive = power + penalties.l1_H + penalties.l2_H * Ht
+    right_energy, right_scale = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
     return normalised(energy, scale), normalised(float(right_energy), float(right_scale))
 
 
@@ -61,9 +61,9 @@ def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]
 
 
 def _left_part(
-    block: LocalMatrix, W: Array, *, B: Array, loss: BetaLoss, penalties: Penalties, means: Array
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties, means: Array
 ) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
-    left, right = loss.left_terms(block, W, B), loss.right_terms(block, W, B)
+    left, right = loss.left_terms(block, W, Ht), loss.right_terms(block, W, Ht)
     positive = left.power + penalties.l1_W + penalties.l2_W * W
     energy, scale = ratio_residual(
         block.xp, W, left.ratio, positive, weights=block.weights, column_means=means

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
@@ -19,19 +19,19 @@ GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 
 def encode(
     data: DataMatrix,
-    B: Array,
+    Ht: Array,
     *,
     beta: float,
     penalties: Penalties,
     tol: float = 0.0,
     max_iter: int | None = None,
-) -> tuple[LeftArray, float | None]:
-    """Minimise the penalised loss of every row over W >= 0, with B fixed."""
+) -> tuple[SampleArray, float | None]:
+    """Minimise the penalised loss of every row over W >= 0, with Ht fixed."""
     # For the Frobenius loss the rows are exact minimisers (block pivoting). For 1 <= beta <= 2 the problem is
     # convex and solved to tolerance; otherwise it is descended from a start that the row alone determines.
     if beta == 2.0:
-        gram = None if data.has_missing else SharedGram(B.T @ B)
-        (W,), (loss,) = data.row_pass(_encode_rows, B=B, gram=gram, penalties=penalties)
+        gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
+        (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
         return W, max(0.5 * data.squared_norm() + loss, 0.0)
     from nonneg.solvers.beta_encoding import encode_beta
 
@@ -40,21 +40,21 @@ def encode(
         options["tol"] = tol
     if max_iter is not None:
         options["max_iter"] = max_iter
-    return encode_beta(data, B, beta=beta, penalties=penalties, **options), None
+    return encode_beta(data, Ht, beta=beta, penalties=penalties, **options), None
 
 
 def _encode_rows(
-    block: LocalMatrix, *, B: Array, gram: Gram | None, penalties: Penalties
+    block: LocalMatrix, *, Ht: Array, gram: Gram | None, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[float]]:
     xp = block.xp
     if gram is None:
-        gram = block.left_gram(B)
+        gram = block.left_gram(Ht)
     system = gram.plus_ridge(penalties.l2_W)
-    cross = block.times(B)
+    cross = block.times(Ht)
     target = cross - penalties.l1_W if penalties.l1_W else cross
     start = xp.clip(target, min=0.0)
     # Any positive multiple of the curvature would do; this one is right for orthogonal components.
-    scale = xp.max(xp.abs(B.T @ B)) + penalties.l2_W
+    scale = xp.max(xp.abs(Ht.T @ Ht)) + penalties.l2_W
     start = start / xp.where(scale > 0, scale, xp.ones_like(scale))
     guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
     W = nonnegative_least_squares(system, target, start=guess)

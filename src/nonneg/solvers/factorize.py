@@ -14,14 +14,14 @@ import numpy as np
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.initializers.given import check_factor
-from nonneg.initializers.registry import default_start, find_start
+from nonneg.initializers.registry import default_init, find_initializer
 from nonneg.iteration import Checkpoint, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.losses.penalties import Penalties
@@ -74,7 +74,7 @@ def factorize(
     solver : str
         A name in `nonneg.solvers.SOLVERS`, "cd" (coordinate descent of the loss) or "auto".
     init : str, optional
-        The start, a name in `nonneg.initializers.STARTS`, such as "cone" (leading directions of clusters).
+        The start, a name in `nonneg.initializers.INITS`, such as "cone" (leading directions of clusters).
         By default the given factors, else nndsvda where k is at most the smaller side of X, else random.
     W, H : array, optional
         Given factors to start from, (n_samples, k) and (k, n_features).
@@ -129,7 +129,7 @@ def factorize(
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
     with threads(n_jobs):
-        left, right = starting_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
+        left, right = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         saved = None
         if folder is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
@@ -149,7 +149,7 @@ def factorize(
             checkpoint=saved,
             **({"shuffle": random} if shuffle and SOLVERS[name].betas == (2.0, 2.0) else {}),
         )
-        left, right = run.state.W, run.state.B
+        left, right = run.state.W, run.state.Ht
         value: float | None = float(run.history.loss[-1]) if len(run.history) else None
         if polish or value is None:
             left, rows_loss = encode(data, right, beta=beta, penalties=penalties, max_iter=polish_max_iter)
@@ -174,13 +174,13 @@ def factorize(
 
 
 def _objective(
-    data: DataMatrix, W: LeftArray, B: Array, beta: float, penalties: Penalties, rows_loss: float | None
+    data: DataMatrix, W: SampleArray, Ht: Array, beta: float, penalties: Penalties, rows_loss: float | None
 ) -> float:
     if rows_loss is not None:
-        return rows_loss + penalties.right(B)
+        return rows_loss + penalties.right(Ht)
     from nonneg.losses.beta import objective
 
-    return objective(data, W, B, beta=beta, penalties=penalties)
+    return objective(data, W, Ht, beta=beta, penalties=penalties)
 
 
 def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
@@ -207,7 +207,7 @@ def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_
     return Penalties(left * l1_ratio, left * (1 - l1_ratio), right * l1_ratio, right * (1 - l1_ratio))
 
 
-def starting_factors(
+def initial_factors(
     data: DataMatrix,
     k: int,
     *,
@@ -216,12 +216,12 @@ def starting_factors(
     H: Any,
     rng: np.random.Generator,
     free: IntArray | None = None,
-) -> tuple[LeftArray, Array]:
+) -> tuple[SampleArray, Array]:
     """Return the factors to start from."""
     given = W is not None or H is not None
     if init is None:
-        init = "custom" if given else default_start(data.shape, k)
-    start = find_start(init)
+        init = "custom" if given else default_init(data.shape, k)
+    start = find_initializer(init)
     if start.takes_factors:
         return start(data, k, rng=rng, W=W, H=H)
     if W is not None or (H is not None and free is None):
@@ -277,7 +277,7 @@ def _check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio
         number("alpha_H", alpha_H, 0, LARGEST)
 
 
-def _checkpoint(folder: Path, data: DataMatrix, W: LeftArray, B: Array, facts: list[Any]) -> Checkpoint:
+def _checkpoint(folder: Path, data: DataMatrix, W: SampleArray, Ht: Array, facts: list[Any]) -> Checkpoint:
     def to_numpy(name: str, array: Any) -> Any:
         array = array.compute() if hasattr(array, "compute") else array
         return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
@@ -286,7 +286,7 @@ def _checkpoint(folder: Path, data: DataMatrix, W: LeftArray, B: Array, facts: l
         return data.place_left(array) if name.startswith("W") else data.place(array)
 
     # The start belongs to the key: another seed is another run.
-    start = hashlib.sha256(np.ascontiguousarray(to_numpy("B", B)).tobytes()).hexdigest()
+    start = hashlib.sha256(np.ascontiguousarray(to_numpy("B", Ht)).tobytes()).hexdigest()
     key = hashlib.sha256(
         json.dumps([facts, data.kind, fingerprint(data, W), start], default=str).encode()
     ).hexdigest()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeMeasure, Run
 from nonneg.iteration.progress import Progress, Reporter
@@ -25,13 +25,13 @@ MOMENTUM = 0.5
 
 
 def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
-    """Return how many passes over the rows of W and of B pay for one product with the data."""
+    """Return how many passes over the rows of W and of Ht pay for one product with the data."""
     n_rows, n_columns = data.counted_rows(), data.shape[1]
     # Counted the same way for every holder, so that all of them take the same steps; and with the
     # weights, so that a weight of two gives the steps of a row given twice.
     entries = float(data.count_nonzero())
     if data.weights is not None:
-        _, (weighted,) = data.row_pass(_weighted_nonzeros, n_out=0)
+        _, (weighted,) = data.map_reduce_rows(_weighted_nonzeros, n_out=0)
         entries = weighted * n_rows / data.total_weight()
 
     def passes(rows: float, other: float) -> int:
@@ -54,8 +54,8 @@ def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
 
 def hals(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     penalties: Penalties,
     beta: float = 2.0,
@@ -68,12 +68,12 @@ def hals(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W B'||^2 + penalties by coordinate descent on columns of the factors."""
+    """Minimise 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors."""
     # An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2 each. Rows
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
     # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
-    k = B.shape[1]
+    k = Ht.shape[1]
     passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
     shrink = options.get("shrink", SHRINK)
     order = list(range(k))
@@ -90,7 +90,7 @@ def hals(
     return alternate(
         problem,
         W,
-        B,
+        Ht,
         momentum=MOMENTUM if variant == "extrapolated" else 0.0,
         max_iter=max_iter,
         stop=RelativeMeasure("violation", tol),

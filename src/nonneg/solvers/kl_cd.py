@@ -1,6 +1,6 @@
 """Coordinate descent for the Kullback-Leibler divergence over the nonzeros, extrapolated with restarts.
 
-Rows of W and then rows of B are improved by a few sweeps of safe Newton steps on single entries.
+Rows of W and then rows of Ht are improved by a few sweeps of safe Newton steps on single entries.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class Sweeps:
     weights: Array | None  # the row weights
     constant: float  # weighted sum of x log x - x
     penalties: Penalties  # L1 and L2
-    order: IntArray | None  # the components of B that may change
+    order: IntArray | None  # the components of Ht that may change
     sweeps: int  # at most so many sweeps over a row at a visit
 
-    def left(self, W: FloatArray, B: FloatArray) -> FloatArray:
+    def left(self, W: FloatArray, Ht: FloatArray) -> FloatArray:
         """Improve W."""
         l1, l2 = self.penalties.l1_W, self.penalties.l2_W
-        sums = B.sum(axis=0)
-        return kl_passes(self.rows, W, B, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
+        sums = Ht.sum(axis=0)
+        return kl_passes(self.rows, W, Ht, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
 
-    def right(self, W: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
-        """Improve B and evaluate the pair."""
+    def right(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, float]:
+        """Improve Ht and evaluate the pair."""
         penalties = self.penalties
         sums = W.sum(axis=0) if self.weights is None else self.weights @ W
         new, logs, _ = kl_passes(
             self.columns,
-            B,
+            Ht,
             W,
             sums,
             order=self.order,
@@ -65,7 +65,7 @@ class Sweeps:
 def kl_coordinate_descent(
     data: DataMatrix,
     W: Array,
-    B: Array,
+    Ht: Array,
     *,
     penalties: Penalties,
     beta: float = 1.0,
@@ -104,7 +104,7 @@ def kl_coordinate_descent(
     problem = RowDescent(sweeps.left, sweeps.right, extrapolate=bool(options.get("extrapolate", True)))
     return iterate(
         problem.step,
-        DescentState(W, B),
+        DescentState(W, Ht),
         max_iter=max_iter,
         stop=RelativeDecrease(tol),
         callback=callback,

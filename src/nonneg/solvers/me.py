@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Run
 from nonneg.losses.penalties import Penalties
@@ -12,7 +12,7 @@ from nonneg.solvers.mu import MultiplicativeState, multiplicative
 
 
 def majorization_equalization(
-    data: DataMatrix, W: LeftArray, B: Array, *, penalties: Penalties, beta: float = 0.0, **options: Any
+    data: DataMatrix, W: SampleArray, Ht: Array, *, penalties: Penalties, beta: float = 0.0, **options: Any
 ) -> Run[MultiplicativeState]:
     """Minimise a divergence with beta below 1 by steps to the far side of the majoriser's valley."""
     # The step equals the majoriser at its end with that at its beginning, which for Itakura-Saito is the
@@ -20,5 +20,5 @@ def majorization_equalization(
     # with exponent 1/2 from the last accepted pair.
     # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.3.
     return multiplicative(
-        data, W, B, penalties=penalties, beta=beta, **({"extrapolate": True, "boost": 2.0 - beta} | options)
+        data, W, Ht, penalties=penalties, beta=beta, **({"extrapolate": True, "boost": 2.0 - beta} | options)
     )

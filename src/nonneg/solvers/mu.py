@@ -1,7 +1,7 @@
 """Multiplicative updates for any beta divergence, extrapolated where that helps.
 
 An iteration is one pass over the data: it takes the loss of the pair with which it begins, updates the
-rows of W and sums up what the update of B needs at the new rows. So the accepted pair always has a known
+rows of W and sums up what the update of Ht needs at the new rows. So the accepted pair always has a known
 loss, and the state carries the rows and sums that are half an iteration ahead of it.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._blas import single_threaded_blas
-from nonneg._typing import Array, IntArray, LeftArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
@@ -31,14 +31,14 @@ MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.1, 1.01, 2.0
 class MultiplicativeState:
     """The accepted pair, and the rows and sums that are half an iteration ahead."""
 
-    W: LeftArray  # the accepted factors; X is about W B'
-    B: Array
+    W: SampleArray  # the accepted factors; X is about W H
+    Ht: Array
     loss: float = float("inf")  # of the accepted pair, penalties included
-    W_plain: LeftArray | None = None  # the update of W, which is certain to lower the loss
-    W_next: LeftArray | None = None  # the same, extrapolated; None where it is `W_plain`
-    ratio: Array | None = None  # the sums for the update of B at (W_next, B)
+    W_plain: SampleArray | None = None  # the update of W, which is certain to lower the loss
+    W_next: SampleArray | None = None  # the same, extrapolated; None where it is `W_plain`
+    ratio: Array | None = None  # the sums for the update of Ht at (W_next, Ht)
     power: Array | None = None
-    B_plain: Array | None = None  # the last update of B before it was extrapolated
+    Ht_plain: Array | None = None  # the last update of Ht before it was extrapolated
     momentum: float = 0.0  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
 
@@ -64,20 +64,20 @@ class Rule:
 
 
 def _forward(
-    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, B: Array, rule: Rule, momentum: float
+    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: float
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    # Loss at (W, B), the update of W, and the sums for the update of B.
+    # Loss at (W, Ht), the update of W, and the sums for the update of Ht.
     penalties = rule.penalties
-    left = rule.loss.left_terms(block, W, B, want_loss=True)
+    left = rule.loss.left_terms(block, W, Ht, want_loss=True)
     new = rule.update(W, left.ratio, left.power, penalties.l1_W, penalties.l2_W)
     chosen = stretched(new, W_plain, momentum)
-    right = rule.loss.right_terms(block, chosen, B)
+    right = rule.loss.right_terms(block, chosen, Ht)
     rows = (new, chosen) if momentum else (new,)
     return rows, (left.loss + penalties.left(W, block.weights), right.ratio, right.power)
 
 
-def _sums(block: LocalMatrix, W: Array, *, B: Array, rule: Rule) -> tuple[tuple[()], tuple[Array, Array]]:
-    right = rule.loss.right_terms(block, W, B)
+def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Array, Array]]:
+    right = rule.loss.right_terms(block, W, Ht)
     return (), (right.ratio, right.power)
 
 
@@ -88,24 +88,26 @@ class MultiplicativeProblem:
     data: DataMatrix  # the data
     rule: Rule  # the update that is tried
     safe: Rule  # the update that never raises the loss
-    free: Array | None  # which components of B may change
+    free: Array | None  # which components of Ht may change
     extrapolate: bool  # whether steps are extrapolated
 
-    def update_right(self, rule: Rule, B: Array, ratio: Array, power: Array) -> Array:
-        """Return the update of B; frozen components stay."""
+    def update_right(self, rule: Rule, Ht: Array, ratio: Array, power: Array) -> Array:
+        """Return the update of Ht; frozen components stay."""
         penalties = rule.penalties
-        new = rule.update(B, ratio, power, penalties.l1_H, penalties.l2_H)
-        return new if self.free is None else array_namespace(B).where(self.free, new, B)
+        new = rule.update(Ht, ratio, power, penalties.l1_H, penalties.l2_H)
+        return new if self.free is None else array_namespace(Ht).where(self.free, new, Ht)
 
-    def look(self, state: MultiplicativeState, W: LeftArray, B: Array, **changes: Any) -> MultiplicativeState:
-        """Pass over the data at (W, B) and return the state that has this pair accepted."""
-        state = replace(state, W=W, B=B, **changes)
+    def look(
+        self, state: MultiplicativeState, W: SampleArray, Ht: Array, **changes: Any
+    ) -> MultiplicativeState:
+        """Pass over the data at (W, Ht) and return the state that has this pair accepted."""
+        state = replace(state, W=W, Ht=Ht, **changes)
         momentum = state.momentum if state.W_plain is not None else 0.0
         lefts = (W, state.W_plain) if momentum else (W,)
-        rows, (loss, ratio, power) = self.data.row_pass(
-            _forward, *lefts, n_out=len(lefts), B=B, rule=self.rule, momentum=momentum
+        rows, (loss, ratio, power) = self.data.map_reduce_rows(
+            _forward, *lefts, n_out=len(lefts), Ht=Ht, rule=self.rule, momentum=momentum
         )
-        loss += self.rule.penalties.right(B)
+        loss += self.rule.penalties.right(Ht)
         return replace(
             state,
             loss=loss,
@@ -118,16 +120,16 @@ class MultiplicativeProblem:
     def step(self, state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
         """Do one iteration that does not raise the loss."""
         if state.ratio is None:
-            state = self.look(state, state.W, state.B)
-        new = self.update_right(self.rule, state.B, state.ratio, state.power)
-        chosen = stretched(new, state.B_plain, state.momentum)
+            state = self.look(state, state.W, state.Ht)
+        new = self.update_right(self.rule, state.Ht, state.ratio, state.power)
+        chosen = stretched(new, state.Ht_plain, state.momentum)
         if self.free is not None:
             chosen = array_namespace(new).where(self.free, chosen, new)
         W = state.W_plain if state.W_next is None else state.W_next
         ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
         faster = min(ceiling, GROWTH * state.momentum) if state.momentum else MOMENTUM
         after = self.look(
-            state, W, chosen, B_plain=new, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling
+            state, W, chosen, Ht_plain=new, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling
         )
         if not after.loss <= state.loss:
             after = self.fall_back(state)
@@ -136,24 +138,26 @@ class MultiplicativeProblem:
     def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
         """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
         slower = state.momentum / DECAY
-        (W,), _ = self.data.row_pass(_plain_rows, state.W, B=state.B, rule=self.safe)
-        _, (ratio, power) = self.data.row_pass(_sums, W, n_out=0, B=state.B, rule=self.safe)
-        B = self.update_right(self.safe, state.B, ratio, power)
-        after = self.look(state, W, B, W_plain=W, B_plain=B, momentum=slower, ceiling=state.momentum or 1.0)
+        (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.safe)
+        _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.safe)
+        Ht = self.update_right(self.safe, state.Ht, ratio, power)
+        after = self.look(
+            state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=slower, ceiling=state.momentum or 1.0
+        )
         if after.loss <= state.loss:
             return after
-        return self.look(state, state.W, state.B, W_plain=None, B_plain=None, momentum=0.0)
+        return self.look(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
 
 
-def _plain_rows(block: LocalMatrix, W: Array, *, B: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
-    left = rule.loss.left_terms(block, W, B)
+def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
+    left = rule.loss.left_terms(block, W, Ht)
     return (rule.update(W, left.ratio, left.power, rule.penalties.l1_W, rule.penalties.l2_W),), ()
 
 
 def multiplicative(
     data: DataMatrix,
-    W: LeftArray,
-    B: Array,
+    W: SampleArray,
+    Ht: Array,
     *,
     penalties: Penalties,
     beta: float = 2.0,
@@ -174,9 +178,9 @@ def multiplicative(
     safe = Rule(loss, penalties)
     mask = None
     if free is not None:
-        chosen = np.zeros(B.shape[1], dtype=bool)
+        chosen = np.zeros(Ht.shape[1], dtype=bool)
         chosen[free] = True
-        mask = data.xp.asarray(chosen) if data.kind != "array" else data.xp.asarray(chosen, device=B.device)
+        mask = data.xp.asarray(chosen) if data.kind != "array" else data.xp.asarray(chosen, device=Ht.device)
     problem = MultiplicativeProblem(
         data,
         replace(safe, boost=float(options.get("boost", 1.0))),
@@ -187,7 +191,7 @@ def multiplicative(
     with single_threaded_blas():
         return iterate(
             problem.step,
-            MultiplicativeState(W, B),
+            MultiplicativeState(W, Ht),
             max_iter=max_iter,
             stop=RelativeDecrease(tol),
             callback=callback,

@@ -27,29 +27,29 @@ class NewtonSteps:
     data: DataMatrix  # the data, dense
     loss: BetaLoss  # the divergence
     penalties: Penalties  # L1 and L2
-    rows: Side  # the rows of W against B, and of B against W
+    rows: Side  # the rows of W against Ht, and of Ht against W
     columns: Side
 
-    def left(self, W: Array, B: Array) -> Array:
+    def left(self, W: Array, Ht: Array) -> Array:
         """Move the rows of W."""
         xp, weights = self.data.xp, self.data.weights
         total = xp.sum(W if weights is None else W * weights[:, None], axis=0)
-        shared = shared_correlations(self.loss, B, B @ total, None)
-        return newton_rows(self.loss, self.rows, W, B, shared)[0]
+        shared = shared_correlations(self.loss, Ht, Ht @ total, None)
+        return newton_rows(self.loss, self.rows, W, Ht, shared)[0]
 
-    def right(self, W: Array, B: Array) -> tuple[Array, float]:
-        """Move the rows of B and evaluate the pair."""
+    def right(self, W: Array, Ht: Array) -> tuple[Array, float]:
+        """Move the rows of Ht and evaluate the pair."""
         weights = self.data.weights
-        shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(B, axis=0), weights)
-        new, value, _ = newton_rows(self.loss, self.columns, B, W, shared, want_loss=True)
+        shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(Ht, axis=0), weights)
+        new, value, _ = newton_rows(self.loss, self.columns, Ht, W, shared, want_loss=True)
         return new, value + self.penalties.left(W, weights) + self.penalties.right(new)
 
-    def safe(self, W: Array, B: Array) -> tuple[Array, Array, float]:
+    def safe(self, W: Array, Ht: Array) -> tuple[Array, Array, float]:
         """Do one multiplicative iteration, whose descent is guaranteed."""
         run = multiplicative(
             self.data,
             W,
-            B,
+            Ht,
             penalties=self.penalties,
             beta=self.loss.beta,
             max_iter=1,
@@ -58,13 +58,13 @@ class NewtonSteps:
             extrapolate=False,
             offset=self.loss.offset,
         )
-        return run.state.W, run.state.B, float(run.history.loss[-1])
+        return run.state.W, run.state.Ht, float(run.history.loss[-1])
 
 
 def scaled_newton(
     data: DataMatrix,
     W: Array,
-    B: Array,
+    Ht: Array,
     *,
     penalties: Penalties,
     beta: float = 1.0,
@@ -98,7 +98,9 @@ def scaled_newton(
     extrapolate = bool(options.get("extrapolate", True))
     problem = RowDescent(steps.left, steps.right, steps.safe, extrapolate)
     with single_threaded_blas():
-        state = DescentState(W, B, objective(data, W, B, beta=beta, penalties=penalties, offset=loss.offset))
+        state = DescentState(
+            W, Ht, objective(data, W, Ht, beta=beta, penalties=penalties, offset=loss.offset)
+        )
         return iterate(
             problem.step,
             state,

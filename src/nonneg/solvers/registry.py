@@ -72,7 +72,7 @@ class Solver:
     frozen: bool = True
     penalties: bool = True
     tol: str = VIOLATION_RULE
-    positive_start: bool = False
+    positive_init: bool = False
 
     def minimises(self, beta: float) -> bool:
         """Tell whether it minimises the loss.
@@ -156,7 +156,7 @@ SOLVERS: dict[str, Solver] = {
         sparse_betas=(1.0, 2.0),
         missing=(1.0, 1.0),
         tol=DECREASE_RULE,
-        positive_start=True,
+        positive_init=True,
     ),
     "kl-cd": Solver(
         _later("kl_cd", "kl_coordinate_descent"),
@@ -181,7 +181,7 @@ SOLVERS: dict[str, Solver] = {
         inputs=frozenset({"dense", "array", "dask"}),
         sparse_betas=None,
         tol=DECREASE_RULE,
-        positive_start=True,
+        positive_init=True,
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nonneg._typing import Array, LeftArray
+from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
 
@@ -35,7 +35,7 @@ class FactorizationResult:
         The loss that was minimised.
     """
 
-    W: LeftArray
+    W: SampleArray
     H: Array
     loss: float
     n_iter: int
@@ -46,7 +46,7 @@ class FactorizationResult:
     loss_name: str
 
     @property
-    def factors(self) -> tuple[LeftArray, Array]:
+    def factors(self) -> tuple[SampleArray, Array]:
         """W and H."""
         return self.W, self.H
 

@@ -1,6 +1,6 @@
-"""One engine for methods that improve the rows of W, then those of B: extrapolation with a safeguard.
+"""One engine for methods that improve the rows of W, then those of Ht: extrapolation with a safeguard.
 
-The accepted pair is the extrapolated W with the B that answers it: its loss comes out of the update of B,
+The accepted pair is the extrapolated W with the Ht that answers it: its loss comes out of the update of Ht,
 so that the safeguard costs nothing while extrapolation helps.
 """
 
@@ -24,12 +24,12 @@ LOWEST_SHARE = 0.1
 class DescentState:
     """The accepted pair, and what extrapolation remembers."""
 
-    W: Array  # the accepted factors; X is about W B'
-    B: Array
+    W: Array  # the accepted factors; X is about W H
+    Ht: Array
     loss: float = float("inf")  # of the accepted pair, penalties included
     W_plain: Array | None = None  # the last factors before extrapolation
-    B_plain: Array | None = None
-    B_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    Ht_plain: Array | None = None
+    Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
     momentum: float = 0.0  # share of the last change that is added again, and its present limit
     ceiling: float = 1.0
 
@@ -38,22 +38,22 @@ class DescentState:
 class RowDescent:
     """The two halves of an iteration."""
 
-    left: Callable[[Array, Array], Array]  # takes W and B and returns a better W
-    # Takes W and B and returns a better B with the loss of the pair; components that are frozen stay.
+    left: Callable[[Array, Array], Array]  # takes W and Ht and returns a better W
+    # Takes W and Ht and returns a better Ht with the loss of the pair; components that are frozen stay.
     right: Callable[[Array, Array], tuple[Array, float]]
-    # Takes W and B and returns a pair whose loss is certainly not higher, with its loss. None where `left`
+    # Takes W and Ht and returns a pair whose loss is certainly not higher, with its loss. None where `left`
     # and `right` are such themselves.
     safe: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
     extrapolate: bool = True  # whether iterations are extrapolated
 
     def advance(self, state: DescentState, momentum: float) -> DescentState:
-        """Improve W, then B."""
-        B = state.B_next if momentum and state.B_next is not None else state.B
-        new_W = self.left(state.W, B)
+        """Improve W, then Ht."""
+        Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
+        new_W = self.left(state.W, Ht)
         W = extrapolated(new_W, state.W_plain, momentum)
-        new_B, loss = self.right(W, B)
-        B_next = extrapolated(new_B, state.B_plain, momentum) if momentum else None
-        return replace(state, W=W, B=new_B, loss=loss, W_plain=new_W, B_plain=new_B, B_next=B_next)
+        new_B, loss = self.right(W, Ht)
+        Ht_next = extrapolated(new_B, state.Ht_plain, momentum) if momentum else None
+        return replace(state, W=W, Ht=new_B, loss=loss, W_plain=new_W, Ht_plain=new_B, Ht_next=Ht_next)
 
     def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
         """Do one iteration that does not raise the loss."""
@@ -67,8 +67,8 @@ class RowDescent:
             faster = min(ceiling, GROWTH * momentum) if momentum else MOMENTUM
             after = replace(after, momentum=faster, ceiling=ceiling)
         if not after.loss <= state.loss and self.safe is not None:
-            W, B, loss = self.safe(state.W, state.B)
-            after = DescentState(W, B, loss)
+            W, Ht, loss = self.safe(state.W, state.Ht)
+            after = DescentState(W, Ht, loss)
         if not after.loss <= state.loss:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(state, momentum=0.0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, IntArray
 from nonneg.data.matrix import block_rows
 from nonneg.kernels import beta_products as beta_kernels
@@ -116,7 +116,7 @@ def newton_rows(
             parts.append(newton_step(loss, side, x, part, other, squares, correlations, want_loss))
         return parts
 
-    ranges = over_ranges(work, side.n_rows, grain=rows) if numpy else [work(0, side.n_rows)]
+    ranges = parallel_for(work, side.n_rows, chunk_size=rows) if numpy else [work(0, side.n_rows)]
     parts = [part for some in ranges for part in some]
     moved = xp.concat([part[0] for part in parts], axis=0)
     return moved, sum(part[1] for part in parts), xp.concat([part[2] for part in parts], axis=0)

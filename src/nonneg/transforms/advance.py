@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import is_numpy_array
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.device_advance import DeviceAdvance
 from nonneg.transforms.fused_line_search import searches_whole
@@ -51,7 +51,7 @@ def advancer(method: str, data: Any, options: TransformOptions) -> Advance:
         def work(start: int, stop: int) -> list[tuple[Any, Measures]]:
             return [one_batch(state.part(slice(i, i + 1))) for i in range(start, stop)]
 
-        parts = [pair for some in over_ranges(work, state.batch, grain=1) for pair in some]
+        parts = [pair for some in parallel_for(work, state.batch, chunk_size=1) for pair in some]
         states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
         return joined(states), {name: _column(measures, name) for name in measures[0]}
 

@@ -12,7 +12,7 @@ import scipy.sparse.linalg as sla
 
 from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
@@ -165,10 +165,10 @@ class _Counter:
         if self.verbose and time.monotonic() - self.shown > 5.0:
             self.shown = time.monotonic()
             self._write("so far")
-        pieces = over_ranges(
+        pieces = parallel_for(
             lambda start, stop: self._rows(start, stop) @ vector,
             self.adjacency.shape[0],
-            grain=1024,
+            chunk_size=1024,
             operations=2.0 * self.adjacency.nnz,
         )
         return np.concatenate(pieces)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._typing import Array, FloatArray, LeftArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import as_data_matrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.sparse import SparseMatrix
@@ -36,13 +36,13 @@ class WordCorrelation(LocalMatrix):
     def _scaled(self, left: Array) -> Array:
         return left if self.row_scale is None else left * self.row_scale
 
-    def times(self, right: Array) -> LeftArray:
+    def times(self, right: Array) -> SampleArray:
         """Return P right."""
         inner = self.base.times(right) / self.n_documents
         product = self.base.transposed_times(np.ascontiguousarray(inner))
         return self._scaled(product) if hasattr(self, "row_scale") else product
 
-    def transposed_times(self, left: LeftArray) -> Array:
+    def transposed_times(self, left: SampleArray) -> Array:
         """Return P' left."""
         inner = self.base.times(np.ascontiguousarray(self._scaled(left))) / self.n_documents
         return self.base.transposed_times(np.ascontiguousarray(inner))

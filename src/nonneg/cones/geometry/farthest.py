@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
-from nonneg._typing import Array, FloatArray, IntArray, LeftArray
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import to_numpy
@@ -33,9 +33,9 @@ class FarthestPoints:
     sums: FloatArray
 
 
-def cluster_means(data: DataMatrix, labels: LeftArray, k: int) -> FloatArray:
+def cluster_means(data: DataMatrix, labels: SampleArray, k: int) -> FloatArray:
     """Return the sums of the unit points of each cluster."""
-    _, (sums,) = data.row_pass(_sums_of_units, labels, n_out=0, k=k)
+    _, (sums,) = data.map_reduce_rows(_sums_of_units, labels, n_out=0, k=k)
     return to_numpy(sums).T
 
 
@@ -47,10 +47,10 @@ def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[
 
 
 def farthest_points(
-    data: DataMatrix, labels: LeftArray, axes: FloatArray, wanted: Any, n_points: int
+    data: DataMatrix, labels: SampleArray, axes: FloatArray, wanted: Any, n_points: int
 ) -> FarthestPoints:
     """Find the points that are farthest from the axes of their clusters, in one pass over the data."""
-    _, (parts, counts, sums) = data.row_pass(
+    _, (parts, counts, sums) = data.map_reduce_rows(
         _farthest_of_block, labels, n_out=0, axes=axes, wanted=np.asarray(wanted), n_points=n_points
     )
     chords = np.full(len(axes), -1.0)
@@ -117,7 +117,7 @@ def _squared_chords(
             chords[some], lengths[some] = _differences(block.xp, rows, placed, own[some])
 
     if block.kind == "dense":
-        over_ranges(work, len(index), grain=64, operations=4.0 * len(index) * block.shape[1])
+        parallel_for(work, len(index), chunk_size=64, operations=4.0 * len(index) * block.shape[1])
     else:
         work(0, len(index))
     return chords, lengths

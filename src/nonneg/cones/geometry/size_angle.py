@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, FloatArray, IntArray, LeftArray
+from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.cones.geometry.farthest import cluster_means, farthest_points
 from nonneg.cones.geometry.hull import ClusterHull
 from nonneg.data import DataMatrix, as_data_matrix
@@ -84,7 +84,7 @@ def smallest_cone(points: Any, *, tol: float = DEFAULT_TOL) -> SmallestCone:
 
 def size_angles(
     data: DataMatrix,
-    labels: LeftArray,
+    labels: SampleArray,
     k: int,
     *,
     start: Any = None,
@@ -144,7 +144,7 @@ def size_angles(
     )
 
 
-def _placed_labels(data: DataMatrix, labels: LeftArray, k: int) -> LeftArray:
+def _placed_labels(data: DataMatrix, labels: SampleArray, k: int) -> SampleArray:
     if len(labels.shape) == 2:
         return labels
     labels = np.asarray(labels)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.kernels.beta_products import array_api as portable
 
 # A line search looks at no more than so many steps a row.
@@ -174,5 +174,5 @@ def kl_passes(
             residuals,
         )
 
-    over_ranges(work, n_parts, grain=1, operations=8.0 * len(data) * k)
+    parallel_for(work, n_parts, chunk_size=1, operations=8.0 * len(data) * k)
     return out, logs, residuals

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.kernels.block_pivoting import array_api
 from nonneg.kernels.grams import Gram, ListedGrams, SharedGram
 from nonneg.kernels.host_views import is_host_tensor, shared, shared_gram, tensor
@@ -63,5 +63,5 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
     def work(start: int, stop: int) -> None:
         block_pivoting_rows(out, systems, cross, own, max_pivots, start, stop, unsolved)
 
-    over_ranges(work, n_rows, grain=1, operations=float(n_rows) * k * k)
+    parallel_for(work, n_rows, chunk_size=1, operations=float(n_rows) * k * k)
     return out, unsolved

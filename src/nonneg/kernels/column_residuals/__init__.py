@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.column_residuals import array_api as portable
 from nonneg.kernels.host_views import is_host_tensor, shared
@@ -125,7 +125,7 @@ def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColum
             compiled.entry_products(points, columns.rows, columns.counts, residual, out, start, stop)
 
         residual = _on_host(residual)
-        over_ranges(work, len(out), grain=GRAIN, operations=2.0 * columns.nnz * points.shape[1])
+        parallel_for(work, len(out), chunk_size=GRAIN, operations=2.0 * columns.nnz * points.shape[1])
         return out
     # One place of all lists at a time.
     for place in range(int(columns.counts.max(initial=0))):
@@ -198,4 +198,4 @@ def _over_columns(
             own, source, views = points[part].toarray(), points[named].toarray(), [of[part] for of in arrays]
             kernel(own, source, *places, *numbers, *views, 0, len(own))
 
-    over_ranges(work, len(indices[0]), grain=GRAIN, operations=4.0 * points.shape[0] * points.shape[1])
+    parallel_for(work, len(indices[0]), chunk_size=GRAIN, operations=4.0 * points.shape[0] * points.shape[1])

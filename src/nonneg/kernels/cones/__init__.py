@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 
@@ -44,7 +44,7 @@ def compare_rows(
     def work(start: int, stop: int) -> None:
         farthest_block(rows, inverse_norms, centroids, nearest, seen, rates, float(shift), start, stop)
 
-    over_ranges(work, n_rows, grain=64, operations=2.0 * _size(rows))
+    parallel_for(work, n_rows, chunk_size=64, operations=2.0 * _size(rows))
     return nearest, seen
 
 
@@ -75,10 +75,10 @@ def settled_centroids(
     settle(0, SAMPLE_ROWS)
     if np.mean(labels[:SAMPLE_ROWS] >= 0) < 0.5:
         return None
-    over_ranges(
+    parallel_for(
         lambda start, stop: settle(start + SAMPLE_ROWS, stop + SAMPLE_ROWS),
         len(rows) - SAMPLE_ROWS,
-        grain=64,
+        chunk_size=64,
         operations=3.0 * rows.size,
     )
     return labels, cosines
@@ -118,7 +118,7 @@ def own_products(
     def work(start: int, stop: int) -> None:
         own_products_block(rows, order, starts, stops, owners, vectors, given, products, totals, start, stop)
 
-    over_ranges(work, len(owners), grain=1, operations=4.0 * _size(rows))
+    parallel_for(work, len(owners), chunk_size=1, operations=4.0 * _size(rows))
     return products, _joined(totals, owners, len(active))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.kernels.dominating_diagonal import array_api as portable
 
 MAX_STEPS = 200
@@ -49,5 +49,5 @@ def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> 
     def work(start: int, stop: int) -> None:
         dominating_rows(out, weights, MAX_STEPS, start, stop)
 
-    over_ranges(work, n, grain=1, operations=10.0 * n * n)
+    parallel_for(work, n, chunk_size=1, operations=10.0 * n * n)
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SharedGram
 from nonneg.kernels.hals import array_api
 from nonneg.kernels.host_views import is_host_tensor, shared, shared_gram, tensor
@@ -80,7 +80,7 @@ def hals_passes(
         row = np.empty(BLOCK, dtype=np.int64)
         hals_block(out, padded, cross, turns, max_passes, shrink, start, stop, row, violations)
 
-    over_ranges(work, n_rows, grain=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
+    parallel_for(work, n_rows, chunk_size=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
     return out, float(violations.sum())
 
 
@@ -110,5 +110,5 @@ def _hals_listed(
             violations,
         )
 
-    over_ranges(work, n_rows, grain=1, operations=2.0 * k * k * (n_rows + len(gram.indices)))
+    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * k * k * (n_rows + len(gram.indices)))
     return out, float(violations.sum())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 
 # The inverse of the basis is made anew after so many exchanges, before rounding adds up.
@@ -69,7 +69,7 @@ def least_l1_rows(
     def work(start: int, stop: int) -> None:
         l1_rows(A, targets, supports, answer.rows, answer.dual, answer.n_steps, tol, most, RENEW, start, stop)
 
-    over_ranges(work, n, grain=1, operations=4.0 * n * n * (m + n))
+    parallel_for(work, n, chunk_size=1, operations=4.0 * n * n * (m + n))
     return answer
 
 

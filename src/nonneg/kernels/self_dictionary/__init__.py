@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._blas import single_threaded_products
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.self_dictionary import array_api as portable
@@ -102,7 +102,7 @@ class Dictionary:
         def work(start: int, stop: int) -> None:
             fill_dense(self.points, self.centre, self.inverse, start, stop, out)
 
-        over_ranges(work, n_points, grain=ROWS, operations=float(out.size))
+        parallel_for(work, n_points, chunk_size=ROWS, operations=float(out.size))
         return out
 
     @cached_property
@@ -253,10 +253,10 @@ class _HostScan:
     def over(self, work: Callable[[int, int], Any], n_columns: int) -> list[Any]:
         """Call `work(start, stop)` on ranges that cover some columns."""
         n_points, m = self.residual.shape
-        return over_ranges(
+        return parallel_for(
             work,
             n_columns,
-            grain=COLUMNS if n_columns > 4 * COLUMNS else 64,
+            chunk_size=COLUMNS if n_columns > 4 * COLUMNS else 64,
             operations=0.2 * 2.0 * n_points * m * n_columns,
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 
 # In more dimensions balls hold so much room that bounds rule out too little.
@@ -69,7 +69,7 @@ class PointGroups:
         def work(first: int, last: int) -> None:
             group_radii(rounded, self.order, self.starts, self.centres, stretch, found, first, last)
 
-        over_ranges(work, len(found), grain=64, operations=float(len(self.order)) * stretch.size)
+        parallel_for(work, len(found), chunk_size=64, operations=float(len(self.order)) * stretch.size)
         return found
 
     def follow(self, chosen: IntArray) -> None:
@@ -94,7 +94,9 @@ def _nearness(features: Any) -> IntArray:
                 part = features[first : min(first + step, stop)]
                 labels[first : first + len(part)] = np.argmin(half - part @ centres.T, axis=1)
 
-        over_ranges(assign, n_points, grain=1024, operations=0.4 * n_points * features.shape[1] * n_groups)
+        parallel_for(
+            assign, n_points, chunk_size=1024, operations=0.4 * n_points * features.shape[1] * n_groups
+        )
         if last > 1:
             sizes = np.bincount(labels, minlength=n_groups)
             sums = np.stack(

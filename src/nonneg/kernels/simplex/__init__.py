@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 from nonneg.kernels.simplex import array_api as portable_simplex
 
@@ -70,5 +70,5 @@ def simplex_pivoting(
     def work(begin: int, end: int) -> None:
         simplex_rows(out, gram, projector, full, cross, max_pivots, begin, end, unsolved)
 
-    over_ranges(work, n_rows, grain=1, operations=float(n_rows) * k * k * k / 8)
+    parallel_for(work, n_rows, chunk_size=1, operations=float(n_rows) * k * k * k / 8)
     return out, unsolved

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 
 # Columns are moved in ranges that begin at multiples of this.
@@ -206,7 +206,7 @@ def move_columns(
         def work(start: int, stop: int) -> None:
             compiled.move_columns(*before, enters, leaves, *shares, floor, *after, start, stop)
 
-    over_ranges(work, n, grain=GRAIN, operations=4.0 * n * capacity)
+    parallel_for(work, n, chunk_size=GRAIN, operations=4.0 * n * capacity)
     return SparseColumns(rows, weights, counts, float(total)), reached
 
 
@@ -304,10 +304,10 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
             return NearMaxima(indptr, rows[:count], weights[:count], values[:count])
     operations = 3.0 * columns.nnz
     found = np.empty(n, dtype=np.int64)
-    over_ranges(
+    parallel_for(
         lambda start, stop: compiled.count_near(*arrays, found, start, stop),
         n,
-        grain=GRAIN,
+        chunk_size=GRAIN,
         operations=operations,
     )
     indptr = np.zeros(n + 1, dtype=np.int64)
@@ -315,10 +315,10 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
     rows = np.empty(indptr[-1], dtype=np.int32)
     weights = np.empty(indptr[-1], dtype=columns.weights.dtype)
     values = np.empty(indptr[-1])
-    over_ranges(
+    parallel_for(
         lambda start, stop: compiled.fill_near(*arrays, inverse, indptr, rows, weights, values, start, stop),
         n,
-        grain=GRAIN,
+        chunk_size=GRAIN,
         operations=operations,
     )
     return NearMaxima(indptr, rows, weights, values)
@@ -367,10 +367,10 @@ def value_at(indptr: IntArray, rows: IntArray, values: FloatArray, places: Any, 
 
     out = np.empty(len(places))
     wanted = np.asarray(places, dtype=np.int64)
-    over_ranges(
+    parallel_for(
         lambda start, stop: compiled.value_at(indptr, rows, values, wanted, otherwise, out, start, stop),
         len(out),
-        grain=GRAIN,
+        chunk_size=GRAIN,
         operations=4.0 * (len(out) + len(rows)),
     )
     return out

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 
 
 def sparse_times(indptr: Any, indices: Any, data: Any, right: Any) -> Any:
@@ -37,7 +37,7 @@ def sparse_times(indptr: Any, indices: Any, data: Any, right: Any) -> Any:
     def work(start: int, stop: int) -> None:
         sparse_times_block(indptr, indices, data, right, out, start, stop)
 
-    over_ranges(work, n_rows, grain=1, operations=2.0 * len(data) * k)
+    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(data) * k)
     return out
 
 
@@ -67,5 +67,5 @@ def sampled_product(indptr: Any, indices: Any, left: Any, right: Any) -> Any:
     def work(start: int, stop: int) -> None:
         sampled_product_block(indptr, indices, left, right, out, start, stop)
 
-    over_ranges(work, n_rows, grain=1, operations=2.0 * len(indices) * k)
+    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(indices) * k)
     return out

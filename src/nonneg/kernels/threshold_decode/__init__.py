@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 from nonneg.kernels.threshold_decode.array_api import decoded as decoded
 
@@ -71,7 +71,7 @@ def decoded_sums(
             step,
         )
 
-    parts = over_ranges(work, n_rows, grain=step, operations=0.8 * n_rows * m * n)
+    parts = parallel_for(work, n_rows, chunk_size=step, operations=0.8 * n_rows * m * n)
     return DecodedSums(*(sum(fields[1:], fields[0]) for fields in zip(*parts, strict=True)))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nonneg._threads import over_ranges
+from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 
 # Above this length products of BLAS are faster than loops over the rows of a small matrix.
@@ -178,7 +178,7 @@ def learn_step(
         compiled.measure_range(new[0], eps0, inverse, facts, *part)
 
     cost = 12.0 * h[0].size * m * n_nmf_updates + 4.0 * columns.size * m
-    over_ranges(work, batch, grain=1, operations=cost * batch)
+    parallel_for(work, batch, chunk_size=1, operations=cost * batch)
     return Learnt(
         transforms,
         after.swapaxes(1, 2),
@@ -247,7 +247,7 @@ def diagonalize_step(
         )
         compiled.likelihood_range(V, eps0, facts[0], *part)
 
-    over_ranges(work, batch, grain=1, operations=2.0 * columns.size * m * batch)
+    parallel_for(work, batch, chunk_size=1, operations=2.0 * columns.size * m * batch)
     measures: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
     return Diagonalized(transforms, after.swapaxes(1, 2), measures)
 
@@ -291,7 +291,7 @@ def factor_step(
         compiled.measure_range(V, eps0, inverse, facts, start, stop)
 
     cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
-    over_ranges(work, len(h), grain=1, operations=cost * len(h))
+    parallel_for(work, len(h), chunk_size=1, operations=cost * len(h))
     return Factors(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, facts, strict=True)))
 
 

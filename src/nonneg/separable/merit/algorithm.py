@@ -30,9 +30,9 @@ from nonneg.separable.merit.frank_wolfe import frank_wolfe
 from nonneg.separable.merit.frank_wolfe_steps import Move, advance
 from nonneg.separable.merit.initialization import (
     LONGEST_EXACT,
-    Start,
+    WarmStart,
     first_iteration,
-    given_start,
+    given_init,
     start_columns,
 )
 from nonneg.separable.merit.penalty_weight import balanced_weight, guessed_number
@@ -164,7 +164,7 @@ def merit(
             "(twice the number of anchors, say)."
         )
     most = n if n_anchors is not None else min(n, 2 * guessed_number(data))
-    start = given_start(data, init, n_anchors)
+    start = given_init(data, init, n_anchors)
     if start.coefficients is None and t_init != "paper":
         raise InvalidParameterError(
             f"t_init={t_init!r} says from which iteration a given start goes on, and there is none. Pass "
@@ -262,7 +262,9 @@ def merit(
     )
 
 
-def _weight(data: DataMatrix, lam: Any, n_anchors: int | None, start: Start) -> tuple[float, dict[str, Any]]:
+def _weight(
+    data: DataMatrix, lam: Any, n_anchors: int | None, start: WarmStart
+) -> tuple[float, dict[str, Any]]:
     if lam == "auto":
         found = balanced_weight(data, n_anchors, anchors=start.anchors)
         return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}

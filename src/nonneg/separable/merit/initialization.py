@@ -24,17 +24,17 @@ LONGEST_EXACT = 60_000
 
 
 @dataclass(frozen=True)
-class Start:
+class WarmStart:
     """Coefficients to start from."""
 
     coefficients: Any = None  # the paper's C; None is a cold start
     anchors: IntArray | None = None  # the points they were made of
 
 
-def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
+def given_init(data: DataMatrix, init: Any, n_anchors: int | None) -> WarmStart:
     """Read what a user gave as `init`."""
     if init is None:
-        return Start()
+        return WarmStart()
     if isinstance(init, str):
         from nonneg.separable.registry import METHODS, find_method
 
@@ -50,11 +50,11 @@ def given_start(data: DataMatrix, init: Any, n_anchors: int | None) -> Start:
     if hasattr(init, "anchors"):
         init = init.anchors
     if sp.issparse(init) or np.ndim(init) == 2:
-        return Start(checked_coefficients(init, data.shape[0]))
+        return WarmStart(checked_coefficients(init, data.shape[0]))
     return from_anchors(data, checked_anchors(init, data.shape[0]))
 
 
-def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
+def from_anchors(data: DataMatrix, anchors: IntArray) -> WarmStart:
     """Return the coefficients that write every point as its best mixture of some of them."""
     # Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
     # error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
@@ -69,7 +69,7 @@ def from_anchors(data: DataMatrix, anchors: IntArray) -> Start:
     kept = sp.csr_array(mixtures)
     n = data.shape[0]
     rows = np.asarray(anchors)[kept.indices]
-    return Start(sp.csc_array((kept.data, rows, kept.indptr), shape=(n, n)), np.asarray(anchors))
+    return WarmStart(sp.csc_array((kept.data, rows, kept.indptr), shape=(n, n)), np.asarray(anchors))
 
 
 def _equal_points(data: DataMatrix, mixtures: FloatArray, corners: FloatArray) -> tuple[IntArray, IntArray]:
@@ -150,7 +150,7 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
     return int(rule)
 
 
-def start_columns(start: Start, n_points: int, *, exact: bool) -> SparseColumns:
+def start_columns(start: WarmStart, n_points: int, *, exact: bool) -> SparseColumns:
     """Return the first coefficients as lists."""
     if start.coefficients is None:
         return no_entries(n_points, exact=exact)

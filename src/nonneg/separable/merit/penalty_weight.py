@@ -50,7 +50,7 @@ def balanced_weight(
         data = as_data_matrix(data.take_rows(np.arange(0, n, -(-n // MOST_POINTS))))
         share = n / data.shape[0]
     mixtures = anchor_weights(data, points, sum_to_one=True)
-    _, (square,) = data.row_pass(_squared_residual, mixtures, n_out=0, right=data.place(points))
+    _, (square,) = data.map_reduce_rows(_squared_residual, mixtures, n_out=0, right=data.place(points))
     norm = float(np.sqrt(share * square))
     return PenaltyWeight(norm / (2.0 * k), anchors, norm)
 
