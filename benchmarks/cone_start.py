@@ -57,10 +57,10 @@ def cone_init(X: Any, n_components: int, threads: int) -> Any:
     """
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
-    from nonneg.initializers import find_initializer
+    from nonneg.initializers import INITS
 
     with limit(threads):
-        W, Ht = find_initializer("cone")(as_data_matrix(X), n_components)
+        W, Ht = INITS["cone"](as_data_matrix(X), n_components)
     return W, Ht.T
 
 

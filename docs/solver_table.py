@@ -55,7 +55,7 @@ def betas(low: float, high: float) -> str:
 
 
 def columns(entry: Any) -> list[str]:
-    """Names of the declared capabilities; functions are not shown.
+    """Names of the declared capabilities; the function and what is empty for solvers are not shown.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def columns(entry: Any) -> list[str]:
     list of str
         The fields, in the order in which the registry declares them.
     """
-    return [field.name for field in dataclasses.fields(entry) if not callable(getattr(entry, field.name))]
+    hidden = {"implementation", "options", "aliases"}
+    return [field.name for field in dataclasses.fields(entry) if field.name not in hidden]
 
 
 def table(solvers: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from nonneg import NMF, cone_rank_one, datasets, factorize
 from nonneg.cones.initialization import cone_init
 from nonneg.data import as_data_matrix
-from nonneg.initializers import INITS, find_initializer
+from nonneg.initializers import INITS
 from nonneg.solvers import SOLVERS
 
 
@@ -19,7 +19,7 @@ def cones():
 
 
 def test_names():
-    assert find_initializer("cr1") is INITS["cone"]
+    assert INITS.find("cr1") is INITS["cone"]
 
 
 def test_it_is_the_rank_one_pair_with_directions_moved_apart(cones):
@@ -42,7 +42,7 @@ def test_moving_apart_keeps_the_product_where_nothing_is_cut_off(rng):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_goes_on_from_it(name, cones):
     solver = SOLVERS[name]
-    beta = next(beta for beta in (2.0, 1.0, 0.0) if solver.minimises(beta))
+    beta = next(beta for beta in (2.0, 1.0, 0.0) if solver.minimizes(beta))
     X = cones + 1e-3
     loss = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}[beta]
     fitted = factorize(X, 6, init="cone", solver=name, loss=loss, max_iter=15, tol=0)

@@ -14,7 +14,7 @@ CASES = [
     pytest.param(name, beta, id=f"{name}, beta {beta:g}")
     for name, solver in SOLVERS.items()
     for beta in BETAS
-    if solver.minimises(beta)
+    if solver.minimizes(beta)
 ]
 """Every solver with every loss it minimises."""
 

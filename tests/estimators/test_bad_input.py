@@ -96,7 +96,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
         ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'anchors', 'cone'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),
-        ({"solver": "hals", "beta_loss": 1}, "solver='hals' does not minimise.*kullback-leibler.*mu"),
+        ({"solver": "hals", "beta_loss": 1}, "solver='hals' does not minimize.*kullback-leibler.*mu"),
         ({"init": "custom"}, "init='custom' starts from given factors, and neither W nor H is given"),
         ({"init": "nndsvd", "n_components": 50}, "nndsvd"),
         ({"n_jobs": 0}, "n_jobs"),

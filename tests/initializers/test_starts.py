@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers import INITS, Initializer, default_init, find_initializer, register
+from nonneg.initializers import INITS, Initializer, default_init
 
 HOLDERS = {
     "csr": sp.csr_array,
@@ -147,22 +147,22 @@ def test_starts_scale_with_the_data(name, power):
 
 def test_unknown_names_say_the_near_ones():
     with pytest.raises(UnknownNameError, match=r"init='nndsvb' is not known.*Did you mean 'nndsvd"):
-        find_initializer("nndsvb")
+        INITS.find("nndsvb")
     with pytest.raises(UnknownNameError, match="init=3 is not known"):
-        find_initializer(3)
+        INITS.find(3)
 
 
 def test_aliases_lead_to_the_entry():
-    assert find_initializer("k-means") is INITS["spherical-kmeans"]
-    assert find_initializer("given") is INITS["custom"]
+    assert INITS.find("k-means") is INITS["spherical-kmeans"]
+    assert INITS.find("given") is INITS["custom"]
 
 
-def test_a_start_can_be_registered(monkeypatch):
-    monkeypatch.setattr("nonneg.initializers.registry.INITS", dict(INITS))
-    start = Initializer(lambda data, k, *, rng=None: (data, k), "for this test")
-    register("mine", start)
-    assert find_initializer("mine") is start
-    assert find_initializer("mine")("data", 3) == ("data", 3)
+def test_an_initialization_can_be_registered():
+    mine = Initializer(lambda data, k, *, rng=None: (data, k), "for this test")
+    with INITS.registered("mine", mine):
+        assert INITS.find("mine") is mine
+        assert INITS.find("mine")("data", 3) == ("data", 3)
+    assert "mine" not in INITS
 
 
 def test_the_default_follows_scikit_learn():
@@ -173,4 +173,4 @@ def test_the_default_follows_scikit_learn():
 def test_names_and_aliases_do_not_collide():
     names = [name for key, start in INITS.items() for name in (key, *start.aliases)]
     assert len(names) == len(set(names))
-    assert all(start.description for start in INITS.values())
+    assert all(start.summary for start in INITS.values())

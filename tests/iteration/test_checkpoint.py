@@ -10,7 +10,7 @@ import pytest
 
 from nonneg.exceptions import FileFormatError, InterruptedFitWarning, OutputError
 from nonneg.iteration import Checkpoint, History, RelativeMeasure, StopReason, iterate
-from nonneg.iteration.checkpoint import FILE_NAME
+from nonneg.iteration.checkpoint import FILE_NAME, checkpoint_key
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def test_a_truncated_file_is_refused_by_name(tmp_path, size):
     run(tmp_path, 3)
     whole = (tmp_path / FILE_NAME).read_bytes()
     broken(tmp_path, whole[:size])
-    with pytest.raises(FileFormatError, match=r"run\.npz cannot be read.*Delete it to start anew"):
+    with pytest.raises(FileFormatError, match=r"run\.npz cannot be read.*Delete it to start over"):
         run(tmp_path, 5)
 
 
@@ -168,7 +168,7 @@ def test_a_full_disk_is_said_and_the_old_file_stays_whole(tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(OutputError, match=r"No space left.*The last one there is whole"):
+    with pytest.raises(OutputError, match=r"No space left.*The previous one is intact"):
         run(tmp_path, 5)
     assert (tmp_path / FILE_NAME).read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
@@ -207,3 +207,42 @@ def test_arrays_go_through_the_given_functions(tmp_path):
     np.testing.assert_array_equal(state.x, START.x)
     assert seen == ["x", "extra"]
     assert (n_iter, seconds) == (1, 0.5)
+
+
+FACTS = ("hals", 2.0, {"tol": 1e-4}, None, [0, 2], np.arange(6.0).reshape(2, 3))
+
+
+def test_a_key_is_the_same_for_the_same_facts():
+    assert checkpoint_key(*FACTS) == checkpoint_key(*FACTS[:-1], FACTS[-1].copy())
+    assert checkpoint_key({"b", "a"}) == checkpoint_key({"a", "b"})
+    assert checkpoint_key(FACTS[-1][:, :2]) == checkpoint_key(FACTS[-1][:, :2].copy())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("mu", *FACTS[1:]),
+        (*FACTS[:2], {"tol": 1e-5}, *FACTS[3:]),
+        (*FACTS[:-1], FACTS[-1] + 1e-12),
+        (*FACTS[:-1], FACTS[-1].reshape(3, 2)),
+        (*FACTS[:-1], FACTS[-1].astype(np.int64)),
+    ],
+    ids=["method", "tol", "entries", "shape", "dtype"],
+)
+def test_a_key_differs_where_a_fact_differs(other):
+    assert checkpoint_key(*other) != checkpoint_key(*FACTS)
+
+
+def test_a_checkpoint_is_made_from_facts_where_a_folder_is_given(tmp_path):
+    assert Checkpoint.of(None, *FACTS) is None
+    assert Checkpoint.of(str(tmp_path), *FACTS, interval=2.0).key == checkpoint_key(*FACTS)
+
+
+@pytest.mark.torch
+def test_tensors_are_saved_without_being_told_how(tmp_path):
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(4.0)
+    assert checkpoint_key(tensor) == checkpoint_key(tensor.numpy())
+    point = Checkpoint(tmp_path, "a", from_numpy=lambda name, array: torch.asarray(array))
+    point.save(replace(START, x=tensor), 1, 0.5, History())
+    assert torch.equal(point.load(START)[0].x, tensor)

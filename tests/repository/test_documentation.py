@@ -79,7 +79,7 @@ def test_table_of_solvers_says_what_the_registry_declares(solver_table):
 
     @dataclasses.dataclass(frozen=True)
     class Entry:
-        run: object
+        implementation: object
         losses: frozenset[str]
         missing: bool
 

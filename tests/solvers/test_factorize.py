@@ -64,7 +64,7 @@ BAD = {
     "unknown loss": (X, {"loss": "kulback"}, UnknownNameError, "Did you mean 'kullback-leibler'"),
     "unknown solver": (X, {"solver": "hal"}, UnknownNameError, "Did you mean 'hals'"),
     "unknown start": (X, {"init": "nnsvd"}, UnknownNameError, "Did you mean 'nndsvd"),
-    "solver and loss": (X, {"solver": "hals", "loss": 1}, UnsupportedLossError, "does not minimise.*'mu'"),
+    "solver and loss": (X, {"solver": "hals", "loss": 1}, UnsupportedLossError, "does not minimize.*'mu'"),
     "zeros and IS": (
         X,
         {"loss": "itakura-saito"},

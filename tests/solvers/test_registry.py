@@ -46,10 +46,10 @@ def test_an_unknown_solver_says_the_near_ones():
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_solver_refuses_losses_it_cannot_minimise_and_names_those_that_can(name):
-    refused = [beta for beta in (2.0, 1.0, 0.0, 0.5, 3.0) if not SOLVERS[name].minimises(beta)]
+def test_a_solver_refuses_losses_it_cannot_minimize_and_names_those_that_can(name):
+    refused = [beta for beta in (2.0, 1.0, 0.0, 0.5, 3.0) if not SOLVERS[name].minimizes(beta)]
     for beta in refused:
-        with pytest.raises(UnsupportedLossError, match=r"does not minimise loss.*Solvers that do") as caught:
+        with pytest.raises(UnsupportedLossError, match=r"does not minimize loss.*Solvers that do") as caught:
             choose_solver(name, **{**CALL, "beta": beta})
         assert "'mu'" in str(caught.value)
     assert refused or name == "mu"
@@ -82,7 +82,7 @@ def test_the_automatic_choice_is_one_that_can(kind, beta, missing, shape):
     if missing and beta not in (1.0, 2.0):
         return
     name = choose_solver("auto", kind=kind, shape=shape, k=16, beta=beta, missing=missing)
-    assert SOLVERS[name].minimises(beta)
+    assert SOLVERS[name].minimizes(beta)
     assert SOLVERS[name].takes(kind, beta)
     assert not missing or SOLVERS[name].takes_missing(beta)
 

@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import placed
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.initializers.from_anchors import start_from_anchors
-from nonneg.initializers.registry import INITS, Initializer, find_initializer
+from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -47,7 +47,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
         raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
     if model.init is None:
         return W, H
-    takes_factors = model.init != ANCHORS and _start_named(model.init).takes_factors
+    takes_factors = model.init != ANCHORS and INITS.find(model.init, also=(ANCHORS,)).takes_factors
     if model.solver in SOLVERS and SOLVERS[model.solver].positive_init and model.init == "nndsvd":
         warnings.warn(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
@@ -66,13 +66,6 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             stacklevel=5,
         )
     return None, H if frozen else None
-
-
-def _start_named(name: str) -> Initializer:
-    try:
-        return find_initializer(name)
-    except UnknownNameError:
-        raise UnknownNameError.of("init", name, [*INITS, ANCHORS]) from None
 
 
 def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:

@@ -1,11 +1,12 @@
-"""Save a run every few seconds, and take it up again.
+"""Save a run every few seconds, and resume it.
 
-A checkpoint is a folder with one file of arrays and JSON, replaced in one step. It carries a key made
-of the data and the parameters: a run of something else is not taken up.
+A checkpoint is a folder with one file of arrays and JSON, replaced atomically. It carries a key made of the
+data, the parameters and the initialization: a run with another key is not resumed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -24,8 +25,8 @@ from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
-# What NumPy, zip and JSON raise at files that are truncated, spoiled or of another kind
-# (NotImplementedError: a way to compress that zipfile does not know).
+# What NumPy, zip and JSON raise for files that are truncated, corrupt or of another format
+# (NotImplementedError: a compression method that zipfile does not know).
 UNREADABLE = (
     OSError,
     EOFError,
@@ -38,7 +39,24 @@ UNREADABLE = (
 )
 
 
-def _as_it_is(name: str, array: Any) -> Any:
+def checkpoint_key(*facts: Any) -> str:
+    """Return a digest of what identifies a run: numbers, texts, lists and dicts of them, and arrays."""
+    return hashlib.sha256(json.dumps(facts, default=_described).encode()).hexdigest()
+
+
+def _described(value: Any) -> Any:
+    if getattr(value, "shape", ()):
+        array = np.ascontiguousarray(_to_numpy("", value))
+        return [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+    return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+def _to_numpy(name: str, array: Any) -> Any:
+    array = array.compute() if hasattr(array, "compute") else array
+    return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+
+def _unchanged(name: str, array: Any) -> Any:
     return array
 
 
@@ -49,43 +67,57 @@ class Checkpoint:
     Parameters
     ----------
     folder : str or Path
-        Made if absent.
+        Created if it does not exist.
     key : str
         Identifies data and parameters.
     interval : float
         Seconds between two saves; 0 saves after every iteration.
     to_numpy, from_numpy : callable
-        How arrays of the state leave and enter their namespace: `(name, array)`.
+        How arrays of the state become NumPy arrays and come back: functions of (name, array).
     """
 
     folder: Path
     key: str
     interval: float = 5.0
-    to_numpy: Callable[[str, Any], Any] = _as_it_is
-    from_numpy: Callable[[str, Any], Any] = _as_it_is
+    to_numpy: Callable[[str, Any], Any] = _to_numpy
+    from_numpy: Callable[[str, Any], Any] = _unchanged
     _last: float = field(default_factory=time.monotonic)
 
-    def due(self) -> bool:
-        """Tell whether it is time to save.
+    @classmethod
+    def of(cls, folder: str | Path | None, *facts: Any, **options: Any) -> Checkpoint | None:
+        """Return the checkpoint of the run that the facts identify; None without a folder.
+
+        Parameters
+        ----------
+        folder : str, Path or None
+            What the user passed as `checkpoint`.
+        *facts : Any
+            All that decides the iterates: method, parameters, data fingerprint, initialization.
+        **options : Any
+            `interval`, `from_numpy`.
 
         Returns
         -------
-        bool
-            True every `interval` seconds.
+        Checkpoint or None
+            Where the run is saved and resumed.
         """
+        return None if folder is None else cls(Path(folder), checkpoint_key(*facts), **options)
+
+    def due(self) -> bool:
+        """Tell whether `interval` seconds have passed since the last save."""
         return time.monotonic() - self._last >= self.interval
 
     def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
-        """Write the run; the old file stays until the new one is whole.
+        """Write the run; the old file stays until the new one is complete.
 
         Parameters
         ----------
         state : dataclass
             Arrays and plain numbers.
         n_iter : int
-            Iterations done.
+            Number of iterations done.
         seconds : float
-            Time in steps.
+            Time spent in steps.
         history : History
             The measures.
         """
@@ -121,7 +153,7 @@ class Checkpoint:
             temporary = None
         except OSError as error:
             raise OutputError(
-                f"The checkpoint could not be written to {folder}: {error}. The last one there is whole. "
+                f"The checkpoint could not be written to {folder}: {error}. The previous one is intact. "
                 "Free some space or name another folder."
             ) from error
         finally:
@@ -129,17 +161,17 @@ class Checkpoint:
                 temporary.unlink(missing_ok=True)
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
-        """Read the run, if the folder holds one of the same data and parameters.
+        """Read the run, if the folder holds one with the same key.
 
         Parameters
         ----------
         state : dataclass
-            The start; its fields are replaced.
+            The initial state; its fields are replaced.
 
         Returns
         -------
         tuple or None
-            State, iterations, seconds and history; None where there is nothing to take up.
+            State, number of iterations, seconds and history; None if there is nothing to resume.
         """
         path = Path(self.folder) / FILE_NAME
         if not path.exists():
@@ -159,6 +191,6 @@ class Checkpoint:
             # NumPy takes what it does not know for pickled data, and says how to load that all the same.
             because = "it holds no arrays" if "pickle" in str(error) else str(error)
             raise FileFormatError(
-                f"The checkpoint {path} cannot be read ({because}). Delete it to start anew, "
+                f"The checkpoint {path} cannot be read ({because}). Delete it to start over, "
                 "or name another folder."
             ) from error

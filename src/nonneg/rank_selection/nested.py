@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.data.spectral import to_numpy
-from nonneg.initializers.registry import find_initializer
+from nonneg.initializers.registry import INITS
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
@@ -29,7 +29,7 @@ def nested_fits(
     """Fit every candidate in turn; the first from nndsvda, the others with components added."""
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
     if start is None:
-        W, Ht = find_initializer("nndsvda")(data, candidates[0], rng=rng)
+        W, Ht = INITS["nndsvda"](data, candidates[0], rng=rng)
     else:
         W, Ht = encode(data, start, beta=2.0, penalties=penalties)[0], start
     for k in candidates:

@@ -13,7 +13,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError
-from nonneg.initializers.registry import find_initializer
+from nonneg.initializers.registry import INITS
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
@@ -111,7 +111,7 @@ def _measures(
 
 
 def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generator) -> Restart:
-    W, Ht = find_initializer("random")(data, k, rng=rng)
+    W, Ht = INITS["random"](data, k, rng=rng)
     run = hals(data, W, Ht, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
     W, Ht = to_numpy(run.state.W), to_numpy(run.state.Ht)
     # The scale of a component is arbitrary: what counts is the size of its part of the point.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.initializers.given import check_factor
-from nonneg.initializers.registry import default_init, find_initializer
+from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.losses.penalties import Penalties
@@ -134,7 +132,16 @@ def factorize(
         if folder is not None:
             facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
             facts.append(str(random.bit_generator.state) if shuffle else None)
-            saved = _checkpoint(folder, data, left, right, facts)
+            saved = Checkpoint.of(
+                folder,
+                *facts,
+                data.kind,
+                fingerprint(data, left),
+                right,  # the initialization belongs to the key: another seed is another run
+                from_numpy=lambda name, array: (
+                    data.place_left(array) if name.startswith("W") else data.place(array)
+                ),
+            )
         run = SOLVERS[name].run(
             data,
             left,
@@ -221,7 +228,7 @@ def initial_factors(
     given = W is not None or H is not None
     if init is None:
         init = "custom" if given else default_init(data.shape, k)
-    start = find_initializer(init)
+    start = INITS.find(init)
     if start.takes_factors:
         return start(data, k, rng=rng, W=W, H=H)
     if W is not None or (H is not None and free is None):
@@ -275,19 +282,3 @@ def _check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio
     number("l1_ratio", l1_ratio, 0, 1)
     if alpha_H != "same":
         number("alpha_H", alpha_H, 0, LARGEST)
-
-
-def _checkpoint(folder: Path, data: DataMatrix, W: SampleArray, Ht: Array, facts: list[Any]) -> Checkpoint:
-    def to_numpy(name: str, array: Any) -> Any:
-        array = array.compute() if hasattr(array, "compute") else array
-        return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
-
-    def from_numpy(name: str, array: Any) -> Any:
-        return data.place_left(array) if name.startswith("W") else data.place(array)
-
-    # The start belongs to the key: another seed is another run.
-    start = hashlib.sha256(np.ascontiguousarray(to_numpy("B", Ht)).tobytes()).hexdigest()
-    key = hashlib.sha256(
-        json.dumps([facts, data.kind, fingerprint(data, W), start], default=str).encode()
-    ).hexdigest()
-    return Checkpoint(folder, key, to_numpy=to_numpy, from_numpy=from_numpy)

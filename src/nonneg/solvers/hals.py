@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,3 +99,8 @@ def hals(
         progress=progress,
         checkpoint=checkpoint,
     )
+
+
+# The steps towards it, for benchmarks and the reproduced papers.
+accelerated_hals = partial(hals, variant="accelerated")
+plain_hals = partial(hals, variant="plain")

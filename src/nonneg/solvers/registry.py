@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
+from nonneg._registry import Entry, Registry
 from nonneg.exceptions import (
     InvalidParameterError,
     UnknownNameError,
@@ -28,42 +26,32 @@ VIOLATION_RULE = "sum of absolute projected gradients, relative to the first ite
 DECREASE_RULE = "decrease of the error in 10 iterations, relative to the first error"
 
 
-def _later(module: str, function: str, **options: Any) -> Callable[..., Any]:
-    # A solver's module is loaded when it first runs.
-    def run(*args: Any, **keywords: Any) -> Any:
-        return getattr(import_module(f"nonneg.solvers.{module}"), function)(*args, **options, **keywords)
-
-    return run
-
-
 @dataclass(frozen=True)
-class Solver:
+class Solver(Entry):
     """A solver and the problems it accepts.
 
     Parameters
     ----------
-    run : callable
-        The function.
+    implementation : callable or str
+        The function, or "module:function".
     summary : str
         What it does, in a few words.
     betas : tuple of float
-        The lowest and the highest beta it minimises.
+        The lowest and the highest beta it minimizes.
     inputs : frozenset of str
-        The holders it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
     sparse_betas : tuple of float or None
-        The betas it minimises on sparse data.
+        The betas it minimizes on sparse data.
     missing : tuple of float or None
         The betas for which it takes missing entries.
     weights, frozen, penalties : bool
         Whether it takes row weights, frozen components, L1 and L2 penalties.
     tol : str
         What `tol` is compared with.
-    positive_start : bool
-        Whether zeros in the start stay zeros, so that the start should have none.
+    positive_init : bool
+        Whether zeros of the initialization stay zeros, so that it should have none.
     """
 
-    run: Callable[..., Any]
-    summary: str
     betas: tuple[float, float]
     inputs: frozenset[str] = EVERYWHERE
     sparse_betas: tuple[float, float] | None = (2.0, 2.0)
@@ -74,83 +62,48 @@ class Solver:
     tol: str = VIOLATION_RULE
     positive_init: bool = False
 
-    def minimises(self, beta: float) -> bool:
-        """Tell whether it minimises the loss.
-
-        Parameters
-        ----------
-        beta : float
-            The loss.
-
-        Returns
-        -------
-        bool
-            True if it does.
-        """
+    def minimizes(self, beta: float) -> bool:
+        """Tell whether it minimizes the beta-divergence."""
         return self.betas[0] <= beta <= self.betas[1]
 
     def takes(self, kind: str, beta: float) -> bool:
-        """Tell whether it takes data of a kind for a loss.
-
-        Parameters
-        ----------
-        kind : str
-            The holder.
-        beta : float
-            The loss.
-
-        Returns
-        -------
-        bool
-            True if it does.
-        """
+        """Tell whether it takes data in a container for a beta-divergence."""
         if kind == "sparse":
             return self.sparse_betas is not None and self.sparse_betas[0] <= beta <= self.sparse_betas[1]
         return kind in self.inputs
 
     def takes_missing(self, beta: float) -> bool:
-        """Tell whether it takes missing entries for a loss.
-
-        Parameters
-        ----------
-        beta : float
-            The loss.
-
-        Returns
-        -------
-        bool
-            True if it does.
-        """
+        """Tell whether it takes missing entries for a beta-divergence."""
         return self.missing is not None and self.missing[0] <= beta <= self.missing[1]
 
 
 INFINITE = float("inf")
-SOLVERS: dict[str, Solver] = {
+_ENTRIES = {
     "hals": Solver(
-        _later("hals", "hals"),
+        "nonneg.solvers.hals:hals",
         "accelerated HALS, extrapolated with restarts",
         (2.0, 2.0),
         missing=(2.0, 2.0),
     ),
     "hals-accelerated": Solver(
-        _later("hals", "hals", variant="accelerated"),
+        "nonneg.solvers.hals:accelerated_hals",
         "HALS with several inner passes a product",
         (2.0, 2.0),
         missing=(2.0, 2.0),
     ),
     "hals-plain": Solver(
-        _later("hals", "hals", variant="plain"),
+        "nonneg.solvers.hals:plain_hals",
         "HALS with one inner pass a product",
         (2.0, 2.0),
         missing=(2.0, 2.0),
     ),
     "anls": Solver(
-        _later("anls", "anls"),
+        "nonneg.solvers.anls:anls",
         "alternating exact least squares by block pivoting, extrapolated",
         (2.0, 2.0),
     ),
     "mu": Solver(
-        _later("mu", "multiplicative"),
+        "nonneg.solvers.mu:multiplicative",
         "multiplicative updates with the exponent that guarantees descent; extrapolated for KL",
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
@@ -159,7 +112,7 @@ SOLVERS: dict[str, Solver] = {
         positive_init=True,
     ),
     "kl-cd": Solver(
-        _later("kl_cd", "kl_coordinate_descent"),
+        "nonneg.solvers.kl_cd:kl_coordinate_descent",
         "coordinate descent over the nonzeros with safe Newton steps",
         (1.0, 1.0),
         inputs=LOCAL,
@@ -167,7 +120,7 @@ SOLVERS: dict[str, Solver] = {
         tol=DECREASE_RULE,
     ),
     "newton": Solver(
-        _later("newton", "scaled_newton"),
+        "nonneg.solvers.newton:scaled_newton",
         "Newton steps on rows with shared curvature and a line search a row",
         (0.0, 2.0),
         inputs=frozenset({"dense", "array"}),
@@ -175,7 +128,7 @@ SOLVERS: dict[str, Solver] = {
         tol=DECREASE_RULE,
     ),
     "me": Solver(
-        _later("me", "majorization_equalization"),
+        "nonneg.solvers.me:majorization_equalization",
         "majorization-equalization (exponent 1) with safeguard and extrapolation",
         (0.0, 0.0),
         inputs=frozenset({"dense", "array", "dask"}),
@@ -184,6 +137,7 @@ SOLVERS: dict[str, Solver] = {
         positive_init=True,
     ),
 }
+SOLVERS = Registry("solver", _ENTRIES)
 
 # scikit-learn's name for coordinate descent stands for ours of the same loss.
 COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
@@ -240,12 +194,11 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
                 f"Use {_able(beta)}."
             )
         name = COORDINATE_DESCENT[beta]
-    if not isinstance(name, str) or name not in SOLVERS:
-        raise UnknownNameError.of("solver", name, [*SOLVERS, "auto", "cd"])
+    name = SOLVERS.name_of(name, also=("auto", "cd"))
     solver = SOLVERS[name]
-    if not solver.minimises(beta):
+    if not solver.minimizes(beta):
         raise UnsupportedLossError(
-            f"solver={name!r} does not minimise loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
+            f"solver={name!r} does not minimize loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
         )
     if not solver.takes(kind, beta):
         able = _able(beta, kind)
@@ -265,4 +218,4 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
 
 
 def _able(beta: float, kind: str = "dense") -> list[str]:
-    return [name for name, solver in SOLVERS.items() if solver.minimises(beta) and solver.takes(kind, beta)]
+    return [name for name, solver in SOLVERS.items() if solver.minimizes(beta) and solver.takes(kind, beta)]
