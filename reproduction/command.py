@@ -24,44 +24,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "experiment",
         nargs="?",
         metavar="ID",
-        help=f"which one, such as cr1/table-1, or {ALL!r} (default: list them)",
+        help=f"experiment to run, for example cr1/table-1, or {ALL!r} (default: list the experiments)",
     )
-    parser.add_argument("--quick", action="store_true", help="a small setting that takes seconds")
+    parser.add_argument("--quick", action="store_true", help="use small problems; takes seconds")
     parser.add_argument(
         "-o",
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"folder for the results (default: ./{OUTPUT}, with --quick ./{QUICK_OUTPUT})",
+        help=f"output folder (default: ./{OUTPUT}, with --quick ./{QUICK_OUTPUT})",
     )
     parser.add_argument(
         "--trials",
         type=arguments.whole_number,
         metavar="N",
-        help="run at most so many trials now; those that are done are kept and the same command goes on",
+        help="maximum number of trials to run now; finished trials are kept, and the same command resumes",
     )
     parser.add_argument(
         "--minutes",
         type=arguments.positive_number,
         metavar="N",
-        help="begin no trial after so many minutes; the same command goes on later",
+        help="start no new trial after N minutes; the same command resumes later",
     )
     parser.add_argument(
         "--processes",
         type=arguments.whole_number,
         metavar="N",
         default=1,
-        help="run so many trials at once, each in a process with one thread (not where times are measured)",
+        help="number of worker processes, one thread each (not for experiments that measure time)",
     )
     parser.add_argument(
         "--device",
         metavar="NAME",
-        help="where the points lie, as PyTorch names it, such as cuda (default: NumPy)",
+        help="PyTorch device for the data, for example cuda (default: NumPy arrays)",
     )
     parser.add_argument(
-        "--only-summarize", action="store_true", help="run nothing; write the pages anew from the records"
+        "--only-summarize", action="store_true", help="run nothing; rewrite the pages from the records"
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -106,21 +106,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_options(options: argparse.Namespace, chosen: list[Experiment]) -> None:
-    """Refuse what the one experiment cannot do; of all, each takes what it can."""
+    """Refuse options that a single experiment does not support; with 'all' each uses those it supports."""
     if options.experiment == ALL or options.only_summarize:
         return
     (experiment,) = chosen
     if options.processes > 1 and not experiment.side_by_side:
         raise UnsupportedError(
-            f"{experiment.name} measures times or rests on earlier trials: its trials run one after another. "
-            "Leave out --processes."
+            f"{experiment.name} measures time or depends on earlier trials: "
+            "its trials run one after another. Leave out --processes."
         )
     if options.device is not None and not experiment.on_devices:
-        raise UnsupportedError(f"{experiment.name} does not choose where its points lie. Leave out --device.")
+        raise UnsupportedError(f"{experiment.name} does not support --device. Leave out --device.")
 
 
 def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
-    """Return the experiments to run; what they need is there."""
+    """Return the experiments to run; this machine has what they need."""
     if name != ALL:
         experiment = find_experiment(name)
         if not only_summarize:
@@ -131,13 +131,13 @@ def _chosen(name: str, quick: bool, only_summarize: bool) -> list[Experiment]:
         missing = [] if only_summarize else experiment.missing_data_sets(quick)
         if missing:
             terminal.note(
-                f"{experiment.name} is left out: its data sets {', '.join(missing)} are not in the data "
-                "home that NONNEG_DATA names"
+                f"{experiment.name} is skipped: its datasets {', '.join(missing)} are not in the folder "
+                "named by NONNEG_DATA"
             )
             continue
         lacking = None if only_summarize or experiment.lacks is None else experiment.lacks(quick)
         if lacking:
-            terminal.note(f"{experiment.name} is left out: {lacking}")
+            terminal.note(f"{experiment.name} is skipped: {lacking}")
         else:
             chosen.append(experiment)
     return chosen

@@ -10,7 +10,7 @@ from typing import Any
 
 from nonneg.datasets.store import ENVIRONMENT_VARIABLE, DatasetNotFoundError, is_available
 from nonneg.exceptions import UnsupportedError
-from reproduction.exhibits import Exhibit
+from reproduction.artifacts import Artifact
 
 Setting = Mapping[str, Any]
 Record = Mapping[str, Any]
@@ -30,7 +30,6 @@ class Experiment:
 
     name: str  # such as "cr1/table-1"; the folder of its results has this name
     title: str  # one line, as in `reproduction.registry.TITLES`
-    shows: str  # what the paper shows there, and with what choices it is repeated here
     # Takes `quick` (bool) and returns the settings to run, plain values that JSON can hold, in the order in
     # which they are run. A trial is what is done again as a whole after an interruption, so it should take
     # seconds to a few minutes. A setting names its seed. The entry ``threads``, where there is one, holds
@@ -39,8 +38,8 @@ class Experiment:
     # Takes a setting and returns its records, plain values that JSON can hold.
     run: Callable[..., Sequence[Record]]
     # Takes the records of all trials done so far, each with the entries of its setting, and returns the
-    # exhibits. It is called with a part of the trials too, never with none.
-    summarize: Callable[[Sequence[Record]], Sequence[Exhibit]]
+    # artifacts. It is called with a part of the trials too, never with none.
+    summarize: Callable[[Sequence[Record]], Sequence[Artifact]]
     # Names of real data sets (folders of the data home) that the experiment needs.
     data_sets: tuple[str, ...] = ()
     # The same for the quick setting; None where it needs the same.

@@ -1,4 +1,4 @@
-"""The page of an experiment, in Markdown: its exhibits drawn, and on what machine they were measured."""
+"""The page of an experiment, in Markdown: a hand-written introduction, then the results of the records."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from nonneg.applications.images import picture_grid
 from nonneg.report.curves import curve_panels
 from nonneg.report.folder import replaced_folder
 from nonneg.report.tables import format_cell, markdown_table
-from reproduction.exhibits import Exhibit, Figure, Measured, Paragraph, Pictures, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Measured, Paragraph, Pictures, Table, Verdict
 from reproduction.experiment import Experiment, flat_records
 
 PAGE = "index.md"
+MARKER = "<!-- nonneg reproduce writes everything below this line -->"
+COMMITTED = Path(__file__).parents[1] / "docs" / "reproduced"
 _WORDS = {True: "met", False: "not met", None: "not decided"}
 
 
@@ -22,38 +24,49 @@ def write_page(
     experiment: Experiment, folder: Path, lines: Sequence[Mapping[str, Any]], *, quick: bool
 ) -> None:
     """Write index.md and its figures beside the records."""
-    exhibits = experiment.summarize(flat_records(lines))
-    earlier = {path.name for kind in ("*.svg", "*.png") for path in folder.glob(kind)}
+    artifacts = experiment.summarize(flat_records(lines))
+    earlier = {path.name for pattern in ("*.svg", "*.png") for path in folder.glob(pattern)}
     with replaced_folder(folder, known=frozenset(earlier)) as fresh:
         parts = [
             f"# {experiment.name}: {experiment.title}",
-            experiment.shows.strip(),
-            *(_drawn(exhibit, fresh) for exhibit in exhibits if not isinstance(exhibit, Verdict)),
-            _verdicts([exhibit for exhibit in exhibits if isinstance(exhibit, Verdict)]),
+            introduction(experiment, folder),
+            MARKER,
+            *(_drawn(artifact, fresh) for artifact in artifacts if not isinstance(artifact, Verdict)),
+            _verdicts([artifact for artifact in artifacts if isinstance(artifact, Verdict)]),
             _circumstances(experiment, lines, quick=quick),
         ]
         text = "\n\n".join(part for part in parts if part)
         (fresh / PAGE).write_text(text + "\n", encoding="utf-8")
 
 
-def _drawn(exhibit: Exhibit, folder: Path) -> str:
-    """Return an exhibit as Markdown; pictures go into files."""
-    if isinstance(exhibit, Table):
-        return f"{exhibit.caption}\n\n{table_text(exhibit)}".rstrip()
-    if isinstance(exhibit, Figure):
-        panels = [dataclasses.asdict(panel) for panel in exhibit.panels]
-        drawing = curve_panels(panels, exhibit.caption, n_columns=exhibit.n_columns)
-        (folder / f"{exhibit.name}.svg").write_text(drawing, encoding="utf-8")
-        return f"![{exhibit.name}]({exhibit.name}.svg)\n\n{exhibit.caption}"
-    if isinstance(exhibit, Pictures):
+def introduction(experiment: Experiment, folder: Path) -> str:
+    """Return what stands between title and marker in the folder's page, else in the page in the docs."""
+    for page in (folder / PAGE, COMMITTED / experiment.name / PAGE):
+        if page.is_file():
+            above, found, _ = page.read_text(encoding="utf-8").partition(MARKER)
+            if found:
+                return above.partition("\n")[2].strip()
+    return ""
+
+
+def _drawn(artifact: Artifact, folder: Path) -> str:
+    """Return an artifact as Markdown; pictures go into files."""
+    if isinstance(artifact, Table):
+        return f"{artifact.caption}\n\n{table_text(artifact)}".rstrip()
+    if isinstance(artifact, Figure):
+        panels = [dataclasses.asdict(panel) for panel in artifact.panels]
+        drawing = curve_panels(panels, artifact.caption, n_columns=artifact.n_columns)
+        (folder / f"{artifact.name}.svg").write_text(drawing, encoding="utf-8")
+        return f"![{artifact.name}]({artifact.name}.svg)\n\n{artifact.caption}"
+    if isinstance(artifact, Pictures):
         drawn = picture_grid(
-            exhibit.images, row_labels=exhibit.row_labels, column_labels=exhibit.column_labels
+            artifact.images, row_labels=artifact.row_labels, column_labels=artifact.column_labels
         )
-        (folder / f"{exhibit.name}.png").write_bytes(drawn)
-        return f"![{exhibit.name}]({exhibit.name}.png)\n\n{exhibit.caption}"
-    if isinstance(exhibit, Paragraph):
-        return exhibit.text.strip()
-    raise TypeError(f"no way to draw a {type(exhibit).__name__}")
+        (folder / f"{artifact.name}.png").write_bytes(drawn)
+        return f"![{artifact.name}]({artifact.name}.png)\n\n{artifact.caption}"
+    if isinstance(artifact, Paragraph):
+        return artifact.text.strip()
+    raise TypeError(f"no way to draw a {type(artifact).__name__}")
 
 
 def table_text(table: Table) -> str:

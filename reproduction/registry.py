@@ -1,4 +1,4 @@
-"""Which experiments there are. Their files are imported when they are asked for, so that the list is fast."""
+"""The list of experiments. Each module is imported on demand, so that listing them is fast."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TITLES: dict[str, str] = {
     "purification/digits": "Purification and NMF: parts of digits in heavy noise",
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
 }
-"""Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``nonneg/experiments/paper/table_1.py``."""
+"""Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
 
 
 def find_experiment(name: str) -> Experiment:

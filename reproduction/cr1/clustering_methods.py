@@ -11,9 +11,9 @@ import numpy as np
 from nonneg._typing import IntArray
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import dice_coefficient, normalized_mutual_information, pair_dice, purity
-from reproduction.cr1.four_starts import DETERMINISTIC, INITS, Samples, make_start, seeded, unit_rows
+from reproduction.cr1.algorithm_runs import ALGORITHMS, has_settled, run_from
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, Samples, make_start, seeded, unit_rows
 from reproduction.cr1.real_sets import load_set
-from reproduction.cr1.runs_from_starts import ALGORITHMS, has_settled, run_from
 
 CLUSTERINGS = ("k-means", "spkm")
 GROUPS = ("clusterings", *ALGORITHMS)

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from nonneg.rank_selection import estimate_rank
-from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
-from reproduction.exhibits import (
+from reproduction.artifacts import (
+    Artifact,
     Curves,
-    Exhibit,
     Figure,
     Measured,
-    Paragraph,
     Series,
     Table,
     Verdict,
 )
+from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -37,34 +36,6 @@ TO_RECOVER = {0.1: 2000, 0.5: 10_000}
 
 RULES = {"rank": "largest ratio (45)", "last_rank": f"last large ratio (tolerance={TOLERANCE:g})"}
 """Entry of a record -> the rule behind it."""
-
-SHOWS = f"""
-Liu & Tan (2017), Figure 3. Points in K=40 cones of size angle 0.3 in F=1600 dimensions, with normal noise
-of standard deviation delta added to every entry and negative entries set to zero. The number of cones is
-estimated as the k with the largest ratio of the k-th singular value to the next, equation (45). The paper
-finds it for delta = 0.1, and for delta = 0.5 once N is at least 5000.
-
-The paper's search starts at K_min = {K_MIN}; it does not say where it ends, and ends here at K_max =
-{K_MAX}. The paper draws 1000 matrices for each N and delta. Here there are {N_DRAWS} draws of 10000 points,
-independent of one another; smaller N are the first points of the same draws, and the two noise levels share
-the points and have noise of their own.
-
-Beside (45), which is `estimate_rank(..., tolerance=0)`, stands what the default tolerance of
-{TOLERANCE:g} gives: the last k whose ratio has at least half of the largest one's logarithm, for components
-of unequal strength, if the largest ratio has four times the median logarithm.
-"""
-
-WHY = """
-Why delta = 0.5 is hard for (45) at N = 10000: the mean squared length of the points of cone k is k, so that
-the cones have unequal singular values, and the ratio after the 40th has to win against the one before it,
-which tells cone 2 from the next stronger ones and has little to do with noise. At N = 10000 the two are
-equal on average, about 1.09 each, so that either 39 or 40 comes out. The 40th singular value, that of cone
-2, already stands 9 % above the noise in every draw; with more points it rises further above the noise,
-while the ratio before it tends to a constant, and 40 wins. Taking the last of the large ratios instead asks
-only where the noise begins. (Cone 1 shares its direction with the mean of the clipped noise and makes the
-strongest singular value.) Dividing the points by their lengths (Remark 2) changes nothing here: the noise
-is several times as long as the points, so that the noisy points have nearly equal lengths.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -108,7 +79,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     true = records[0]["n_cones"]
     groups = dict(sorted(grouped(records, "noise", "n").items()))
@@ -134,7 +105,6 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             columns,
             [_row(noise, n, members, true) for (noise, n), members in groups.items()],
         ),
-        *([Paragraph(WHY)] if true == FULL["n_cones"] else []),
         *(_recovered(records, rule, noise, n) for rule in RULES for noise, n in TO_RECOVER.items()),
     ]
 
@@ -186,4 +156,4 @@ def _recovered(records: Sequence[Record], rule: str, noise: float, least: int) -
     return Verdict(claim, min(shares.values()) >= 0.95, f"{detail}; {n_draws} draws")
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.cr1.four_starts import DETERMINISTIC, INITS, make_start, seeded
-from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
-from reproduction.cr1.runs_from_starts import ALGORITHMS, run_from
-from reproduction.cr1.start_times import (
+from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
+from reproduction.cr1.algorithm_runs import ALGORITHMS, run_from
+from reproduction.cr1.init_times import (
     SET_NAMES,
-    SETS_USED,
     SHIFTED,
     loaded,
     mean_times,
     shape_record,
     shift,
 )
-from reproduction.exhibits import Curves, Exhibit, Figure, Series, Table, Verdict
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_start, seeded
+from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -28,16 +27,6 @@ N_RUNS = 3
 LAST = "after all iterations"
 MOMENTS = {"after a fifth of the iterations": 0.2, LAST: 1.0}
 """When the errors are compared."""
-
-SHOWS = f"""
-Liu & Tan (2017), Figure 4: the relative error of mult, nnlsb and hals against iterations, from four starts.
-The curves of mult and hals are shifted by the iterations that the start took (Table IV's rule, with times
-from these runs); those of nnlsb are not. The paper sees that cr1-nmf is almost always the best in speed, in
-the last error or in both; nndsvd+hals is better on PaviaU. {SETS_USED}
-
-Means over {N_RUNS} runs (the paper has 10); {ITERATIONS["mult"]} iterations of mult and hals and
-{ITERATIONS["nnlsb"]} of nnlsb, on one thread.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -78,9 +67,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, and the errors at their ends."""
-    exhibits: list[Exhibit] = []
+    artifacts: list[Artifact] = []
     moments: dict[str, list[dict[str, Any]]] = {moment: [] for moment in MOMENTS}
     for (name,), members in grouped(records, "set").items():
         starts = mean_times(members)
@@ -98,10 +87,10 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
                 row = {"set": SET_NAMES[name], "algorithm": algorithm} | _errors_at(share, means, shifts)
                 moments[moment].append(row)
         caption = f"{SET_NAMES[name]}: relative error against iterations, shifted for mult and hals."
-        exhibits.append(Figure(name.lower().replace("_", "-"), caption, panels, 3))
+        artifacts.append(Figure(name.lower().replace("_", "-"), caption, panels, 3))
     for moment, rows in moments.items():
-        exhibits += _of_moment(moment, rows, decided=records[0]["set"] != QUICK)
-    return [*exhibits, *_why(moments[LAST])]
+        artifacts += _of_moment(moment, rows, decided=records[0]["set"] != QUICK)
+    return [*artifacts, *_why(moments[LAST])]
 
 
 def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
@@ -124,7 +113,7 @@ def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
     ]
 
 
-def _of_moment(moment: str, rows: Sequence[dict[str, Any]], *, decided: bool) -> list[Exhibit]:
+def _of_moment(moment: str, rows: Sequence[dict[str, Any]], *, decided: bool) -> list[Artifact]:
     """Return the errors when some time has passed, and which start has the smallest."""
     columns = {"set": "set", "algorithm": "algorithm", "n_iter": "iterations"}
     columns |= {kind: kind for kind in INITS}
@@ -181,7 +170,6 @@ def _panel(name: str, algorithm: str, means: dict[str, list[float]], shifts: dic
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from reproduction.cr1.four_starts import INITS, make_start, seeded
+from reproduction.artifacts import Artifact, Pictures, Table, Verdict
+from reproduction.cr1.algorithm_runs import Fit, run_from
+from reproduction.cr1.init_times import loaded
+from reproduction.cr1.initializations import INITS, make_start, seeded
 from reproduction.cr1.real_sets import QUICK, RealSet
-from reproduction.cr1.runs_from_starts import Fit, run_from
-from reproduction.cr1.start_times import loaded
-from reproduction.exhibits import Exhibit, Pictures, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
@@ -22,18 +22,6 @@ NAME = "cr1/figure-6"
 SET = "olivetti_64x64"
 N_ITER = 20
 PEOPLE = (0, 1, 2)
-
-SHOWS = f"""
-Liu & Tan (2017), Figure 6: basis pictures of three people at iteration {N_ITER} of mult, from four starts,
-on the Georgia Tech faces. The paper sees that those from cr1-nmf are clearly better than those from rand
-and nndsvd. Here the faces are the Olivetti ones (400 pictures of 64 x 64 pixels, 40 people), K = 40.
-
-The paper does not say how it chose the pictures. Here the picture of a person is the component whose mean
-coefficient over the person's pictures exceeds its mean over all pictures most, basis vectors having unit
-length. Beside the pictures stand numbers over all people: the cosine of that component with the mean of the
-person's pictures; how many different components the people have; and for how many people the mean picture
-that is nearest to the component, by the cosine, is their own.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -89,12 +77,10 @@ def unpacked(text: str, grid: Sequence[int]) -> FloatArray:
     return grey.reshape(tuple(grid)) / 255.0
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the pictures and the numbers."""
     groups = {kind: group[0] for (kind,), group in grouped(records, "start").items()}
     kinds = [kind for kind in INITS if kind in groups]
-    images = [[unpacked(text, groups[kind]["grid"]) for text in groups[kind]["pictures"]] for kind in kinds]
-    people = [f"person {person + 1}" for person in records[0]["people"]]
     rows = [
         {"start": kind} | {key: groups[kind][key] for key in ("error", "cosine", "n_components", "n_nearest")}
         for kind in kinds
@@ -112,9 +98,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     if len(kinds) == len(INITS):
         met = found["cr1-nmf"] > max(found["rand"], found["nndsvd"])
     return [
-        Pictures(
-            "basis", f"Basis pictures at iteration {records[0]['n_iter']} of mult.", images, kinds, people
-        ),
+        *_pictures([groups[kind] for kind in kinds], kinds),
         Table(f"All {n_people} people.", columns, rows),
         Verdict(
             "more basis pictures are nearest to their own person from cr1-nmf than from rand and from nndsvd",
@@ -124,10 +108,19 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     ]
 
 
+def _pictures(records: Sequence[Record], kinds: Sequence[str]) -> list[Pictures]:
+    """Draw the basis pictures, where the records hold them: those in the repository do not."""
+    if not all("pictures" in record for record in records):
+        return []
+    images = [[unpacked(text, record["grid"]) for text in record["pictures"]] for record in records]
+    people = [f"person {person + 1}" for person in records[0]["people"]]
+    caption = f"Basis images at iteration {records[0]['n_iter']} of mult."
+    return [Pictures("basis", caption, images, kinds, people)]
+
+
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,12 @@ from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress
 from nonneg.solvers import factorize
 from nonneg.solvers.factorize import initial_factors
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
 from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_start
-from reproduction.cr1.table_1_exhibits import SHOWS, summarize
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped, mean_and_spread
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-1"
@@ -31,6 +33,16 @@ LIMITS = {100: 20.0, 1000: 40.0, 10_000: 120.0}
 MAX_ITER = 100_000
 # A run that gains so little in so many iterations has found its local minimum above the target.
 STALLED_ITERATIONS, STALLED_GAIN = 100, 1e-6
+ALGORITHMS = {
+    "cr1": "cr1",
+    "mult": "mult",
+    "nnlsb": "nnlsb",
+    "hals": "hals",
+    "default": "our default",
+    "default, nndsvda": "our default from nndsvda",
+}
+PRINTED_NAMES = {"cr1": "cr1-nmf"}
+COLUMNS = ("hals", "nnlsb", "mult")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -122,10 +134,102 @@ class Race:
         }
 
 
+def summarize(records: Sequence[Record]) -> list[Artifact]:
+    """Return the times, the ratios, and what was to be shown."""
+    by_size = {n: group for (n,), group in sorted(grouped(records, "n").items())}
+    times = [{"n": n, **{name: _time(group, n, name) for name in ALGORITHMS}} for n, group in by_size.items()]
+    ratios = [
+        {"n": n, **{name: _ratio(group, n, name) for name in ALGORITHMS if name != "cr1"}}
+        for n, group in by_size.items()
+    ]
+    columns = {"n": "N"} | ALGORITHMS
+    others = {key: heading for key, heading in columns.items() if key != "cr1"}
+    return [
+        Table(
+            "Seconds until the error of `cr1` is reached, mean ± standard deviation over draws.",
+            columns,
+            times,
+            3,
+        ),
+        Table("The same divided by the seconds of `cr1` in the same draw.", others, ratios, 3),
+        Paragraph(_endings(records)),
+        *(_verdict(by_size, name) for name in COLUMNS),
+    ]
+
+
+def _printed(n: int, name: str) -> tuple[float | None, float | None]:
+    table = published_values("cr1_nmf")["table_1_running_times_s"]
+    heading = PRINTED_NAMES.get(name, name)
+    if heading not in table["columns"]:
+        return None, None
+    at = table["columns"].index(heading)
+    for mean, spread in zip(table["mean"], table["std"], strict=True):
+        if mean[0] == n:
+            return mean[at], spread[at]
+    return None, None
+
+
+def _printed_ratio(n: int, name: str) -> float | None:
+    ours, theirs = _printed(n, "cr1")[0], _printed(n, name)[0]
+    return None if ours is None or theirs is None else theirs / ours
+
+
+def _time(group: Sequence[Record], n: int, name: str) -> Measured:
+    runs = [record for record in group if record["algorithm"] == name]
+    reached = [record["seconds"] for record in runs if record["outcome"] == "reached"]
+    remark = "" if len(reached) == len(runs) else f"({len(reached)} of {len(runs)} got there)"
+    return Measured(*mean_and_spread(reached), *_printed(n, name), remark=remark)
+
+
+def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:
+    """Return the ratio of each draw, and whether all of them reached the target."""
+    ratios, all_reached = [], True
+    for members in grouped(group, "draw").values():
+        by_name: dict[str, Any] = {record["algorithm"]: record for record in members}
+        if name in by_name and "cr1" in by_name:
+            ratios.append(by_name[name]["seconds"] / by_name["cr1"]["seconds"])
+            all_reached &= by_name[name]["outcome"] == "reached"
+    return ratios, all_reached
+
+
+def _ratio(group: Sequence[Record], n: int, name: str) -> Measured:
+    ratios, all_reached = _ratios(group, name)
+    mean, spread = mean_and_spread(ratios)
+    return Measured(mean, spread, _printed_ratio(n, name), sign="" if all_reached else ">")
+
+
+def _endings(records: Sequence[Record]) -> str:
+    parts = []
+    for (n, name), group in grouped(records, "n", "algorithm").items():
+        outcomes = [record["outcome"] for record in group]
+        told = [
+            f"{outcomes.count(outcome)} {words}"
+            for outcome, words in (("time limit", "at the time limit"), ("stalled", "in a local minimum"))
+            if outcome in outcomes
+        ]
+        if told:
+            parts.append(f"N = {n}, {ALGORITHMS[name]}: {' and '.join(told)} of {len(group)}")
+    if not parts:
+        return "Every run reached the error of `cr1`."
+    return "Runs that ended above the error of `cr1`: " + "; ".join(parts) + "."
+
+
+def _verdict(by_size: dict[int, list[dict[str, Any]]], name: str) -> Verdict:
+    n = 10_000
+    printed = _printed_ratio(n, name)
+    claim = f"`{name}` takes at least {printed:.2g} times as long as `cr1` at N = {n}, as printed"
+    if n not in by_size:
+        return Verdict(claim, None, "no draws of that size")
+    ratios, all_reached = _ratios(by_size[n], name)
+    mean, _ = mean_and_spread(ratios)
+    if mean is None or printed is None:
+        return Verdict(claim, None, "no draws of that size")
+    return Verdict(claim, mean >= printed, f"{'' if all_reached else '> '}{mean:.3g}, {len(ratios)} draws")
+
+
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

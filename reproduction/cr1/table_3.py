@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.cr1.real_sets import FOLDERS, QUICK
-from reproduction.cr1.start_times import (
-    SETS_USED,
+from reproduction.artifacts import Artifact, Measured, Table, Verdict
+from reproduction.cr1.init_times import (
     TIMED_STARTS,
     loaded,
     set_trials,
@@ -15,23 +14,14 @@ from reproduction.cr1.start_times import (
     shape_record,
     timed_starts,
 )
-from reproduction.exhibits import Exhibit, Measured, Table, Verdict
+from reproduction.cr1.real_sets import FOLDERS, QUICK
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-3"
 N_REPEATS = 10
-
-SHOWS = f"""
-Liu & Tan (2017), Table III: seconds to make the starts cr1-nmf, spkm (spherical k-means, 10 passes) and
-nndsvd. In the paper cr1-nmf is the fastest on every set. {SETS_USED}
-
-All three are this package's, on one thread: `cone_rank_one` from a random first sample and without its
-bounds, ten passes of `spherical_kmeans` from K random samples, and `init="nndsvd"`. Mean ± standard
-deviation of {N_REPEATS} repetitions from different random numbers, after one that loads compiled code.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -46,7 +36,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return [{"start": kind, "start seconds": times[kind]} | shape_record(real) for kind in TIMED_STARTS]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the measured table and the printed one."""
     rows, slower = [], []
     for (name,), group in grouped(records, "set").items():
@@ -63,7 +53,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     columns = {"set": "set", "F": "F", "N": "N", "K": "K"}
     columns |= {kind: f"{kind} (s)" for kind in TIMED_STARTS}
     columns |= {"spkm ratio": "spkm / cr1-nmf", "nndsvd ratio": "nndsvd / cr1-nmf"}
-    printed = printed_numbers("cr1_nmf")["table_3_init_times_s"]
+    printed = published_values("cr1_nmf")["table_3_init_times_s"]
     theirs = [
         dict(zip(["set", *TIMED_STARTS], row, strict=True))
         | {"spkm ratio": row[2] / row[1], "nndsvd ratio": row[3] / row[1]}
@@ -84,7 +74,6 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.cr1.real_sets import FOLDERS, QUICK
-from reproduction.cr1.start_times import (
+from reproduction.artifacts import Artifact, Table, Verdict
+from reproduction.cr1.init_times import (
     SET_NAMES,
-    SETS_USED,
     SHIFTED,
     TIMED_STARTS,
     loaded,
@@ -19,23 +18,14 @@ from reproduction.cr1.start_times import (
     timed_iterations,
     timed_starts,
 )
-from reproduction.exhibits import Exhibit, Table, Verdict
+from reproduction.cr1.real_sets import FOLDERS, QUICK
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-4"
 N_REPEATS, N_ITER = 5, 40
-
-SHOWS = f"""
-Liu & Tan (2017), Table IV: the iterations of mult and hals that could have been done while a start was
-made. Error curves are shifted by them, so that a costly start begins late. nnlsb has none, because its
-iterations take very different times. {SETS_USED}
-
-The rule, as in the paper's programs: the mean seconds of the start ({N_REPEATS} repetitions) over the mean
-seconds of an iteration from a random start ({N_ITER} iterations), rounded down. Everything on one thread.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -54,7 +44,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     ]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the shifts, the times they come from, and the printed shifts."""
     sets = {name: group for (name,), group in grouped(records, "set").items()}
     methods = [(kind, algorithm) for algorithm in SHIFTED for kind in TIMED_STARTS]
@@ -71,7 +61,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         for kind, algorithm in methods
     ]
     columns = {"method": "method"} | {name: SET_NAMES[name] for name in sets}
-    printed = printed_numbers("cr1_nmf")["table_4_iteration_shift"]
+    printed = published_values("cr1_nmf")["table_4_iteration_shift"]
     theirs = [dict(zip(printed["columns"], row, strict=True)) for row in printed["rows"]]
     heads = {"set": "set"} | {kind: f"{kind} (s)" for kind in TIMED_STARTS}
     heads |= {algorithm: f"an iteration of {algorithm} (s)" for algorithm in SHIFTED}
@@ -96,7 +86,6 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

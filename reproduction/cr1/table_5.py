@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.iteration.progress import Progress
-from reproduction.cr1.four_starts import DETERMINISTIC, INITS, make_start, seeded
+from reproduction.artifacts import Artifact, Measured, Table, Verdict
+from reproduction.cr1.algorithm_runs import run_from
+from reproduction.cr1.init_times import SET_NAMES, loaded, shape_record
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
-from reproduction.cr1.runs_from_starts import run_from
-from reproduction.cr1.start_times import SET_NAMES, SETS_USED, loaded, shape_record
-from reproduction.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-5"
@@ -32,27 +32,6 @@ LIMITS = {
 }
 """Seconds after which a run ends, by set."""
 
-SHOWS = f"""
-Liu & Tan (2017), Table V: seconds until nnlsb (alternating nonnegative least squares by block pivoting)
-first has a relative error of at most epsilon, from four starts; the time of the start counts. In the paper
-cr1-nmf is the first to get there on every set, two to thirty times sooner than rand and nndsvd. {SETS_USED}
-
-The paper does not say how it chose its errors. The rule here: {LEVELS[0]:g}, {LEVELS[1]:g} and
-{LEVELS[2]:g} times the smallest error that any run on the set reached, from whatever start. A run ends
-after {MAX_ITER} iterations or {min(LIMITS.values()):g} to {max(LIMITS.values()):g} s, depending on the set.
-Mean ± standard deviation over {N_RUNS} runs, one of nndsvd, which draws nothing; on one thread. Where only
-some runs got there, the mean is over those.
-"""
-
-WHY = """
-Why cr1-nmf is not always the first here: the paper's faces are many nearly equal pictures of a person, or
-films, with as many components as persons, so that one component a cluster is nearly all there is to find. The
-films of ORL are made like that, and the pixels of PaviaU resemble each other as much: there cr1-nmf is the
-first at every error. In the four other sets of pictures the samples of a cluster differ. After one iteration
-cr1-nmf is ahead of rand there too, but it begins with a single component a sample, alternating least squares
-brings in the others slowly, and rand, which begins with all of them, is ahead from the second iteration on.
-On Indian Pines rand never is, but nndsvd is quicker at the last hundredths.
-"""
 EARLY = (1, 2, 3, 5)
 
 
@@ -105,7 +84,7 @@ def first_time(record: Record, error: float) -> float | None:
     return None
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return a table a set, and the printed one."""
     rows: list[dict[str, Any]] = []
     winners: list[str] = []
@@ -139,7 +118,6 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         Table("Seconds until an error is reached. ε: the error itself.", columns, rows, digits=3),
         _printed(),
         _early(records),
-        Paragraph(WHY),
         Verdict(
             "cr1-nmf is the first to get there in every case",
             None if _is_quick(records) else counts["cr1-nmf"] == len(winners),
@@ -173,7 +151,7 @@ def _is_quick(records: Sequence[Record]) -> bool:
 
 
 def _printed() -> Table:
-    printed = printed_numbers("cr1_nmf")["table_5_time_to_error_with_nnlsb_s"]
+    printed = published_values("cr1_nmf")["table_5_time_to_error_with_nnlsb_s"]
     rows: list[dict[str, Any]] = []
     for name, found in printed.items():
         for start, values in found.items():
@@ -186,7 +164,6 @@ def _printed() -> Table:
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from nonneg import datasets
-from reproduction.cr1.clustering_methods import ITERATIONS, clustering_trials, run_clusterings, scores
-from reproduction.cr1.four_starts import Initializer, Samples, make_start, seeded
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
+from reproduction.cr1.algorithm_runs import ALGORITHMS, Fit, has_settled, run_from
+from reproduction.cr1.clustering_artifacts import (
+    agreement,
+    by_method,
+    printed_rows,
+    scores_table,
+    start_counts,
+)
+from reproduction.cr1.clustering_methods import (
+    ITERATIONS,
+    MEASURES,
+    clustering_trials,
+    run_clusterings,
+    scores,
+)
+from reproduction.cr1.initializations import Initializer, Samples, make_start, seeded
 from reproduction.cr1.real_sets import DOCUMENTS, load_set
-from reproduction.cr1.runs_from_starts import ALGORITHMS, Fit, has_settled, run_from
-from reproduction.cr1.table_7_exhibits import SHOWS, summarize
 from reproduction.cr1.word_weights import WEIGHTINGS
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped, mean_and_spread
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-7"
@@ -19,6 +35,7 @@ RUNS = {"tr11": 20, "tr12": 10, "tr23": 10, "tr41": 10, "re0": 5, "fbis": 5, "cl
 """Collection -> how often all is repeated; the paper has ten runs on tr11."""
 FIRST_POINT_STEP, FIRST_POINT_TRIALS = 4, 8
 """Every so many documents are taken as the first point of cr1-nmf, in so many trials."""
+PAPER_SET, PAPER_RUNS = "tr11", 10
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -91,10 +108,144 @@ def _fit(algorithm: str, samples: Samples, start: Initializer) -> Fit:
     return run_from(algorithm, samples, start, max_iter=ITERATIONS[algorithm], until=has_settled)
 
 
+def summarize(records: Sequence[Record]) -> list[Artifact]:
+    """Return the tables of all collections, and those that look into tr11."""
+    printed = printed_rows(published_values("cr1_nmf")["table_7_clustering_tr11"])
+    panels = {panel: group for (panel,), group in grouped(records, "panel").items()}
+    sets = {name: group for (name,), group in grouped(panels.get("table", []), "set").items()}
+    artifacts: list[Artifact] = []
+    if PAPER_SET in sets:
+        caption = "tr11: mean ± standard deviation over runs, beside the printed ones."
+        artifacts.append(scores_table(caption, sets[PAPER_SET], printed))
+        artifacts += agreement(sets[PAPER_SET], printed)
+    if "first points" in panels:
+        artifacts += _first_points(panels["first points"], printed)
+    if "preparation" in panels:
+        artifacts += _preparations(panels["preparation"], printed)
+    if PAPER_SET in sets:
+        artifacts.append(_readings(sets[PAPER_SET], printed))
+    others = {name: group for name, group in sets.items() if name != PAPER_SET}
+    artifacts += [
+        scores_table(f"{name}: mean ± standard deviation over runs.", others[name]) for name in others
+    ]
+    artifacts.append(start_counts(sets))
+    return artifacts
+
+
+def _first_points(records: Sequence[Record], printed: Any) -> list[Artifact]:
+    """Say what cr1-nmf gives on average over first points, beyond the luck of ten runs."""
+    groups = by_method(records)
+    n_points = len({record["first"] for record in records})
+    name = records[0]["set"]
+    beside = printed if name == PAPER_SET else {}
+    rows = []
+    for method, group in groups.items():
+        row: dict[str, Any] = {"method": method, "points": len(group)}
+        for measure in MEASURES:
+            mean, spread = mean_and_spread([record[measure] for record in group])
+            target = beside.get(method, {})
+            row[measure] = Measured(mean, spread, target.get(measure), target.get(f"{measure}_std"))
+        rows.append(row)
+    columns = {"method": "method", "points": "first points"} | {measure: measure for measure in MEASURES}
+    caption = (
+        f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection. The clusters"
+        " depend on the first document and on nothing else that is drawn, so that this is close to what "
+        "the mean over runs tends to; ten runs scatter about it by a third of the standard deviation."
+    )
+    artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
+    if beside:
+        artifacts.append(_luck(rows))
+    return artifacts
+
+
+def _luck(rows: Sequence[Any]) -> Verdict:
+    """Say whether the printed means could be those of ten of these first points."""
+    apart = {
+        f"{row['method']} {measure}": abs(cell.value - cell.printed) / (cell.spread / PAPER_RUNS**0.5)
+        for row in rows
+        for measure in MEASURES
+        if (cell := row[measure]).spread
+    }
+    largest = max(apart, key=lambda name: apart[name], default="")
+    return Verdict(
+        "the printed means of cr1-nmf lie within what ten random first points scatter (two standard errors)",
+        apart[largest] <= 2 if apart else None,
+        f"the largest difference is {apart[largest]:.2f} standard errors: {largest}" if apart else "",
+    )
+
+
+def _preparations(records: Sequence[Record], printed: Any) -> list[Artifact]:
+    name = records[0]["set"]
+    rows = []
+    for (weighting,), group in grouped(records, "weighting").items():
+        row: dict[str, Any] = {"weighting": weighting}
+        for method, members in by_method(group).items():
+            row |= {f"{method} {measure}": members[0][measure] for measure in MEASURES}
+        rows.append(row)
+    methods = list(by_method(records))
+    columns = {"weighting": "preparation"}
+    columns |= {f"{method} {measure}": f"{method}: {measure}" for method in methods for measure in MEASURES}
+    if name == PAPER_SET:
+        top: dict[str, Any] = {"weighting": "printed"}
+        top |= {f"{method} {measure}": printed[method][measure] for method in methods for measure in MEASURES}
+        rows.insert(0, top)
+    caption = (
+        f"{name}: the deterministic rows under several preparations of the counts. log: 1 + log c for a "
+        "count c; idf: log(n / documents with the word), smoothed where it says so; documents of unit "
+        "length except where lengths are kept and for the counts themselves."
+    )
+    artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
+    if name == PAPER_SET:
+        artifacts.append(_nearest(rows[0], rows[1:], [key for key in columns if key != "weighting"]))
+    return artifacts
+
+
+def _nearest(printed: Any, rows: Sequence[Any], keys: Sequence[str]) -> Verdict:
+    distances = {row["weighting"]: max(abs(row[key] - printed[key]) for key in keys) for row in rows}
+    nearest = min(distances, key=lambda weighting: distances[weighting])
+    claim = "of these preparations log tf-idf with unit length is nearest to the printed rows"
+    order = sorted(distances, key=lambda weighting: distances[weighting])
+    detail = ", ".join(f"{weighting} {distances[weighting]:.3f}" for weighting in order[:3])
+    return Verdict(claim, nearest == "log tf-idf", f"largest difference of a score: {detail}")
+
+
+def _readings(records: Sequence[Record], printed: Any) -> Artifact:
+    """Show what the scale of the components and the choice of a Dice coefficient change."""
+    rows = []
+    for method, group in by_method(records).items():
+        if "without lengths" not in group[0]:
+            continue
+        rows.append(
+            {
+                "method": method,
+                "printed": printed[method]["nmi"],
+                "nmi": mean_and_spread([record["nmi"] for record in group])[0],
+                "raw": mean_and_spread([record["without lengths"]["nmi"] for record in group])[0],
+                "printed dice": printed[method]["dice"],
+                "dice": mean_and_spread([record["dice"] for record in group])[0],
+                "pairs": mean_and_spread([record["pair dice"] for record in group])[0],
+            }
+        )
+    columns = {
+        "method": "method",
+        "printed": "nmi (printed)",
+        "nmi": "nmi",
+        "raw": "nmi, coefficients as they come",
+        "printed dice": "Dice (printed)",
+        "dice": "Dice, best cluster of each class",
+        "pairs": "Dice of pairs",
+    }
+    caption = (
+        "tr11: what other readings would give. Coefficients as they come are those that the algorithm "
+        "ended with, whatever the length of the basis vectors; the Dice coefficient of pairs is that of "
+        "pairs of documents put together by the classes and by the clusters."
+    )
+    return Table(caption, columns, rows, digits=3) if rows else Paragraph("")
+
+
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -21,7 +21,7 @@ from nonneg.datasets import load_dblp, load_mag, mixed_membership_graph
 from nonneg.datasets.store import is_available
 from nonneg.metrics.ranking import averaged_rank_correlation
 from reproduction.experiment import Setting
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 
 NETWORKS = {
     "dblp1": "DBLP1", "dblp2": "DBLP2", "dblp3": "DBLP3", "dblp4": "DBLP4", "dblp5": "DBLP5", "mag1": "MAG1",
@@ -69,7 +69,7 @@ def networks_at_hand(quick: bool) -> list[str]:
 
 def printed_row(table: str, network: str) -> dict[str, Any]:
     """Return what the paper prints about a network."""
-    printed = printed_numbers("merit")[table]
+    printed = published_values("merit")[table]
     for row in printed["rows"]:
         if row[0] == NETWORKS.get(network):
             return dict(zip(printed["columns"], row, strict=True))

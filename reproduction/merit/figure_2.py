@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reproduction.exhibits import Exhibit, Figure, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.merit.anchor_trials import METHODS, cost, run
 from reproduction.merit.authors_code import authors_rates
@@ -21,23 +21,8 @@ from reproduction.registry import TITLES
 
 NAME = "merit/figure-2"
 
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 2. Ten anchors in 50 dimensions, with entries that are uniform and then scaled to sum
-one, and the middles of all 45 pairs of them. The noise is that of the authors' script, taken from Gillis &
-Luce (2018): no random noise, but every middle point pushed away from the mean of the anchors, which stay
-clean. Shown is the share of {N_DRAWS} draws in which a method finds exactly the ten anchors.
 
-MERIT runs 100 iterations from C = 0 with the step 2/(t+2), mu = 1e-5 and the authors' weight (half of
-||X - X_SPA H|| / K in the paper's objective, which has a 1/2 that their code has not), and takes the ten rows
-of C with the largest entries. FastGradient runs at most 150 iterations with its own weight and takes the
-largest diagonal entries. SPA takes its first ten picks. The three see the same draws.
-
-The paper prints curves without numbers and says that MERIT and FastGradient reach 100 % at 10 and 16 dB, and
-SPA not even at 20 dB. Beside them stand 20 trials of the authors' code in this setting.
-"""
-
-
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-2")
@@ -99,5 +84,5 @@ def _verdicts(rates: dict[tuple[object, ...], Rate], theirs: dict[tuple[str, int
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
 )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.anchor_trials import METHODS, cost, run
@@ -16,18 +16,8 @@ from reproduction.registry import TITLES
 NAME = "merit/figure-3"
 MEASURES = {"mrsa": "MRSA", "rae": "RAE"}
 
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 3: the trials of Figure 2, {N_DRAWS} draws a ratio, measured otherwise. MRSA is the
-mean-removed spectral angle between the anchors without noise and the found points, in [0, 100] (100/pi times
-the angle, averaged over the best pairs; each component less the mean of its own entries), as Gillis & Luce
-(2018) define it; lower is better. RAE is 1 - ||X - W H|| / ||X|| with the found points as H and the best
-weights that sum to one as W; higher is better. The paper prints curves without numbers and says that they
-show what Figure 2 shows. The anchors are clean in this setting, so that MRSA is 0 where all of them are
-found.
-"""
 
-
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     groups = grouped(records, "method", "snr")
     snrs = sorted({snr for _, snr in groups})
@@ -104,5 +94,5 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]], snrs: Sequenc
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.merit.anchor_trials import METHODS, cost, run, settings_by_draws
 from reproduction.merit.authors_code import authors_rates
@@ -23,15 +23,6 @@ N_DRAWS = 50
 SNRS = tuple(range(5, 16))
 SHOWN = ("merit", "merit-0", "fast-gradient", "spa")
 
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 4 (a). K = 40 anchors with uniform entries in 50 dimensions among 200 points, the
-others between them with uniform Dirichlet weights; normal noise is added to all points. Shown is the share
-of {N_DRAWS} draws in which a method finds exactly the anchors. The methods run as in Figure 2 (MERIT may end
-at a duality gap of 1e-5, which it does not reach within its 100 iterations); MERIT(0) is MERIT without the
-row sparsity, lambda = 0. The paper prints curves without numbers. Beside them stand 12 trials of the authors'
-code in this setting.
-"""
-
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
@@ -41,7 +32,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings_by_draws(cases, 2 if quick else N_DRAWS, 10, common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-4a")
@@ -91,5 +82,5 @@ def _order(rates: dict[tuple[Any, ...], Rate], other: str, snrs: Sequence[float]
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
 )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.merit.anchor_trials import (
@@ -27,17 +27,6 @@ LARGEST = 10_000
 FAST_GRADIENT_STEPS = 5
 # Five arrays of 10000 x 10000 in float64 and what the libraries need beside them.
 FAST_GRADIENT_LIMIT = 16e9
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 4 (b). Dirichlet weights, K = 40 anchors in 50 dimensions, 10 dB, one draw a size.
-Each search runs in a fresh process on one thread, in float64. Two numbers are told: the largest resident
-memory of the process, which the paper measures, and by how much the search raised it above what Python, the
-libraries (loaded by a small search) and the points take. MERIT does its 100 iterations. FastGradient does
-{FAST_GRADIENT_STEPS}: its arrays all exist by then, and an iteration at the largest size takes many seconds.
-
-The paper prints curves, and says that FastGradient comes close to 5 GB at N = 10000 where MERIT uses less
-than 0.1 GB: a process of C++, where ours brings a Python of about 0.2 GB along.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -63,7 +52,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return [measured_peak(points.X, setting["n_anchors"], options) | {"points": points.X.nbytes / 1e6}]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "method", "n").items()}
     sizes = sorted({n for _, n in found})
@@ -146,7 +135,6 @@ def _growth(
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

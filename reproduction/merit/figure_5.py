@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.merit.anchor_trials import MERIT_ITERATIONS, MU, cost, run, settings_by_draws
 from reproduction.merit.rates import Rate, rate_cell, rate_curves, success_rates
@@ -18,14 +18,6 @@ FACTORS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 SMOOTHINGS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 ITERATIONS = (25, 50, 100)
 LENGTH_SNR = 9
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 5. Dirichlet weights, K = 40 anchors in 50 dimensions, 200 points, {N_DRAWS} draws:
-MERIT's success rate for other weights lambda and other smoothings mu. The paper prints curves, and says that
-at low ratios a larger lambda often works better and that mu matters little over a wide range. Here lambda is
-given as a multiple of the heuristic weight of each draw, which the other figures use, with mu = 1e-5; mu is
-varied at that weight. The last table varies the number of iterations, at {LENGTH_SNR} dB.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -45,7 +37,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings_by_draws(cases, 2 if quick else N_DRAWS, 10, common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, tables, and what was to be shown."""
     rates = success_rates(records, "snr", "lam_factor", "mu", "max_iter")
     weights = _curves(
@@ -155,5 +147,5 @@ def _verdicts(
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
 )

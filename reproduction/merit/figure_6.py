@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Paragraph, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.merit.peak_memory import can_measure, measured_peak
@@ -19,21 +19,6 @@ SHOWN = ("merit", "merit(0)", "spa", "fast-gradient")
 FAST_GRADIENT_WORDS = 8000
 FAST_GRADIENT_STEPS = 3
 PAPER_LIMITS = {"merit": 2.0, "fast-gradient": 20.0}
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 6. The first draw of every K of TDT2 and of Reuters-21578, each search in a fresh
-process on one thread. Told are the largest resident memory of the process, which the paper measures, and by
-how much the search raised it above what Python, the libraries and the words (2K numbers each) take. MERIT
-does its iterations as in Table II, FastGradient {FAST_GRADIENT_STEPS}: its arrays all exist by then. Above
-{FAST_GRADIENT_WORDS} words FastGradient is not run: five arrays of words by words in float64 are told
-instead, as a line.
-
-For MERIT a second process does all of `TopicModel`'s work on the counts, from TF-IDF to the memberships of
-the documents.
-
-The paper prints curves, and says that at 20000 words FastGradient uses more than 20 GB, MERIT and MERIT(0)
-less than 2.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -77,7 +62,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return [facts | measured_peak(draw.points, draw.k, options)]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "corpus", "method", "n_words").items()}
     corpora = [name for name in (*CORPORA, QUICK) if any(corpus == name for corpus, _, _ in found)]
@@ -170,7 +155,6 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

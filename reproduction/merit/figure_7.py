@@ -8,7 +8,7 @@ from typing import Any
 from nonneg.applications.communities import leading_eigenvectors
 from nonneg.applications.communities.candidates import energetic_nodes
 from nonneg.applications.communities.methods import MERIT_GAP, MERIT_ITERATIONS, MERIT_LAM
-from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Paragraph, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.merit.coauthor_networks import (
@@ -30,17 +30,6 @@ FAST_GRADIENT_LIMIT = 16e9
 LARGEST = "dblp1"
 # More than 2 GB against less than 0.3.
 RATIO = 2.0 / 0.3
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Figure 7: the memory of MERIT and FastGradient on the networks, after the eigendecomposition.
-Each search runs in a fresh process on one thread, on the rows of the eigenvectors that hold 99 % of the
-energy. Two numbers are told: the largest resident memory of the process, which the paper measures, and by how
-much the search raised it above what Python, the libraries (loaded by a small search) and the points take.
-FastGradient does {FAST_GRADIENT_STEPS} iterations: its arrays all exist by then.
-
-The paper prints curves, and says that at N about 6500 FastGradient takes more than 2 GB where MERIT and
-MERIT(0) take less than 0.3 GB.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -69,7 +58,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return [measured_peak(points, network.k, options) | {"n": len(points), "k": network.k}]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, a table, and what was to be shown."""
     found = {key: group[-1] for key, group in grouped(records, "method", "network").items()}
     names = sorted({record["network"] for record in records}, key=lambda name: _size(found, name))
@@ -106,13 +95,13 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
                 cell = found.get((method, name))
                 row[f"{entry} {method}"] = Measured(None if cell is None else cell[entry])
         rows.append(row)
-    exhibits: list[Exhibit] = [
+    artifacts: list[Artifact] = [
         Figure("peak-memory", "Peak resident memory against the number of nodes kept.", panels),
         Table("Peak resident memory.", columns, rows, 3),
         *_verdicts(found),
     ]
     missing = lacking_sentence(names)
-    return [*exhibits, Paragraph(missing)] if missing else exhibits
+    return [*artifacts, Paragraph(missing)] if missing else artifacts
 
 
 def _size(found: dict[tuple[Any, ...], dict[str, Any]], network: str) -> int:
@@ -150,7 +139,6 @@ def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy import stats
 
-from reproduction.exhibits import Curves, Measured, Series, Verdict
+from reproduction.artifacts import Curves, Measured, Series, Verdict
 from reproduction.grouping import grouped
 
 LEVEL = 0.95

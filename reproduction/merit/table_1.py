@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.anchor_trials import METHODS, cost, run, settings_by_draws
@@ -17,7 +17,7 @@ from reproduction.merit.rates import (
     rate_verdict,
     success_rates,
 )
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "merit/table-1"
@@ -26,16 +26,6 @@ NUMBERS = (40, 50, 60, 70)
 SHOWN = ("spa", "fast-gradient", "merit")
 # Means of two samples agree within so many standard errors of their difference: 99 % of a normal variable.
 STANDARD_ERRORS = 2.58
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Table I. Dirichlet weights as in Figure 4 (a), with 200 points in 80 dimensions at 10 dB, K =
-40 to 70 anchors, {N_DRAWS} draws. The methods run as there.
-
-Success rate: the share of draws in which exactly the anchors were found. RAE: 1 - ||X - W H|| / ||X|| with
-the found points as H and the best weights that sum to one as W. MRSA: the mean-removed spectral angle in [0,
-100] as Gillis & Luce (2018) define it, to which the paper refers. The MRSA that the paper prints is larger:
-neither that definition nor the authors' script (mean over the components, radians) gives it.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -48,12 +38,12 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 def printed(k: int, measure: str, method: str) -> float | None:
     """Return a number of the paper."""
-    table = printed_numbers("merit")["table_1"]
+    table = published_values("merit")["table_1"]
     at = table["columns"].index(f"{measure}_{METHODS[method]}")
     return next((row[at] for row in table["rows"] if row[0] == k), None)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the table in three parts, and what was to be shown."""
     groups = grouped(records, "n_anchors", "method")
     rates = success_rates(records, "n_anchors", "method")
@@ -135,5 +125,5 @@ def _approximations(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verd
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
 )

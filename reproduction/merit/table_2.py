@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.topic_draws import (
@@ -19,7 +19,7 @@ from reproduction.merit.topic_draws import (
     make_draw,
     run_method,
 )
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "merit/table-2"
@@ -42,59 +42,6 @@ TOLERANCES = {"coherence": 0.5, "similarity": 0.1, "accuracy": 0.015}
 MERIT_BELOW = {"tdt2": 0.02, "reuters21578": 0.03}
 # FastGradient holds five square arrays and needs minutes beyond so many words.
 FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Table II. For each K, {N_DRAWS} stored draws of K classes of TDT2 and Reuters-21578. Words
-in a single document of a draw are left out. F = (1 + ln count) ln(documents / documents with the word); P =
-F'F / documents, with rows divided by their sums, in 2K leading directions, gives the points among which
-anchors are searched; it is never formed. Topics: nonnegative least squares of P on the anchors' columns.
-Documents: nonnegative least squares of the counts on the topics, rows of unit length, k-means with ten
-starts, classes paired by Kuhn and Munkres, mean of ten runs. Coherence: 20 words a topic, 2 sum ln((df(n,
-m) + 0.01) / df(n)). Similarity count: shared top words over all pairs of topics. MERIT: lambda = 1e-6 in an
-objective without the 1/2, mu = 1e-5, from the anchors of SPA, to iteration 100 or a duality gap of 0.5.
-
-LDA is scikit-learn's variational method with its defaults; the paper's is Gibbs sampling. "NMF of nonneg" is
-the Frobenius `NMF` on F with rows of unit length, which the paper does not have; "TopicModel" is
-`TopicModel` with its defaults (balanced TF-IDF), to which the argmax of the memberships belongs. FastAnchor
-sees the same points as SPA; the printed FastAnchor must have been prepared otherwise, and neither the whole
-normalised P nor a random projection of it gives those numbers. FastGradient needs five arrays of words by
-words (at 20000 words 16 GB) and time to match: it is run on the first {FAST_GRADIENT_DRAWS} draws of
-Reuters-21578 where at most {FAST_GRADIENT_WORDS} words are left, and nowhere on TDT2.
-
-MERIT's rows hang on last digits and on ties. The weights of its open-loop steps are whole numbers, so that
-words which are represented by themselves from the same iteration on have the same row maximum, and three of
-five draws end with more such words than there are places left (41 of 50 on TDT2 at K = 8, three to ten words
-for the last one to five places). The authors' program takes the lowest index, the order of the vocabulary:
-the rows MERIT and MERIT(0) follow it. "MERIT of nonneg" is `TopicModel(method="merit")`, which takes the
-word farthest from the mixtures of the anchors so far (`ties="farthest"`) and otherwise differs only in that
-no further step follows a gap that is small enough. What the rule for ties alone does to the accuracy on
-TDT2, at K = 8 and as a mean over K (x86): lowest index 0.793, 0.835; highest index 0.745, 0.808; one at
-random 0.756, 0.822; the longest word 0.805, 0.836; the largest row sum 0.799, 0.838; the farthest from the
-span of the anchors so far 0.816, 0.848; the farthest from their mixtures 0.820, 0.850. The rule was chosen
-with these figures at hand. On 111 draws of 3, 5 and 7 classes of eleven collections that had no part in the
-choice (CLUTO, BBC, hitech; 51 end in a tie) the lowest index has an accuracy of 0.586 and the farthest word
-0.594: where there is a tie 0.017 more, with a standard error of 0.010.
-
-Last digits: words of the same documents in the same proportions become one point when rows are divided by
-their sums; up to 1% of the words of three draws of Reuters-21578 have such a twin at a distance of 1e-17,
-and rounding decides which of the two a step takes. The SPA anchors at the start are themselves, without a
-residual, where every direction is as good: the authors' program takes the lowest index, and so does this
-one. With a relative 1e-15 on the points 12 to 15 of 31 draws of TDT2 at K = 3 and 16 of 49 at K = 4 get
-other anchors. At K = 8 six runs of the 50 draws with the authors' rules gave 0.798 (the row below), 0.793
-(on x86 instead of ARM), and 0.806, 0.795, 0.810 and 0.788 with a relative 1e-15 on the points: 0.798 on
-average, with a standard deviation of 0.008; the printed 0.82 is one such run of the authors' program. MERIT
-of nonneg gave 0.820, 0.838 and 0.838 at K = 8 (the second and third with 1e-15), 0.882, 0.870 and 0.873 at K
-= 3, 0.842, 0.835 and 0.838 at K = 7. The number of iterations is not the reason: ended at 75, 85, 90, 95,
-100, 105, 110 or 120 instead of 100 the authors' rules gave 0.794, 0.791, 0.800, 0.810, 0.793, 0.787, 0.787
-and 0.786 on x86.
-
-What other rules do to the row of MERIT on Reuters-21578 at K = 3 (first 49 draws; coherence -430.6,
-similarity count 7.14 with the authors' rules): start at the rounded t -431.5, 7.14; spectral norm in t
--425.2, 6.94; t of the paper's formula as printed (4 instead of 14) -462.6, 7.74; t times the root of K
--433.9, 8.53; lambda twice -428.7, 7.08; lambda ten times -433.7, 7.35; mu ten times -446.9, 5.24. On all 50
-draws, where the authors' rules give -431.5, 7.42 (printed -430.6, 7.34): ended one iteration earlier -426.6,
-7.46; three -422.7, 7.46; ten -410.3, 6.84; gone on to iteration 100 -466.7, 8.10.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -151,14 +98,14 @@ def printed(corpus: str, measure: str, method: str, k: int) -> float | None:
 
 @cache
 def _printed_table() -> dict[str, Any]:
-    return dict(printed_numbers("merit")["table_2_topics"])
+    return dict(published_values("merit")["table_2_topics"])
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the tables and what was to be shown."""
     found = [record for record in records if "accuracy" in record]
     groups = grouped(found, "corpus", "k", "method")
-    shown: list[Exhibit] = []
+    shown: list[Artifact] = []
     for corpus in dict.fromkeys(record["corpus"] for record in found):
         numbers = sorted({k for name, k, _ in groups if name == corpus})
         methods = [method for method in SHOWN if any((corpus, k, method) in groups for k in numbers)]
@@ -314,7 +261,6 @@ def _verdict(
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

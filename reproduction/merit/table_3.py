@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nonneg.applications.communities import leading_eigenvectors
 from nonneg.applications.communities.candidates import energetic_nodes
-from reproduction.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.merit.coauthor_networks import (
     ENERGY,
@@ -26,12 +26,6 @@ from reproduction.merit.coauthor_networks import (
 from reproduction.registry import TITLES
 
 NAME = "merit/table-3"
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Table III: the networks of co-authors (Mao, Sarkar & Chakrabarti) and how many of their nodes
-are used. Of the K eigenvectors of the adjacency matrix with the largest eigenvalues in size, computed to
-machine precision, the nodes with the longest rows are kept until they hold {ENERGY:.0%} of the squared norm.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -59,7 +53,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     ]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the table, and whether it is the printed one."""
     rows, apart = [], []
     for record in records:
@@ -86,7 +80,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     }
     names = [record["network"] for record in records]
     real = [name for name in names if name != GENERATED]
-    exhibits: list[Exhibit] = [
+    artifacts: list[Artifact] = [
         Table("Networks, and the nodes that hold 99 % of the energy.", columns, rows, 6),
         Verdict(
             "the nodes kept are as many as printed, on DBLP1, DBLP2 and DBLP4",
@@ -95,13 +89,12 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         ),
     ]
     missing = lacking_sentence(names)
-    return [*exhibits, Paragraph(missing)] if missing else exhibits
+    return [*artifacts, Paragraph(missing)] if missing else artifacts
 
 
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Measured, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.coauthor_networks import (
@@ -30,19 +30,6 @@ FAST_GRADIENT_WEIGHTS: dict[str, tuple[float | None, ...]] = {
     "dblp1": (None, 0.1),
 }
 FAST_GRADIENT_ITERATIONS = 100
-
-SHOWS = f"""
-Nguyen, Fu & Wu, Table IV: Spearman's rank correlation of estimated and known memberships over all nodes, with
-average ranks, averaged over the communities after the best pairing. MERIT with the authors' choices: lambda =
-5e-7 in the paper's objective (their file's 1e-6 belongs to twice that), mu = 1e-5, from zero, at most 120
-iterations, until the duality gap is 0.25 (0.5 in their unit). MERIT, MERIT(0) and SPA look among the nodes
-that hold 99 % of the energy, and memberships follow as in the authors' file, by a linear system, not by
-simplex-constrained least squares as the text says; a table below has both. SPOC and GeoNMF are whole methods
-on the K largest eigenvalues. GeoNMF depends on the start of k-means and, through rows of rounding, on the
-start of the eigenvectors: mean and standard deviation of {N_SEEDS} draws of both, with one start of k-means
-as the authors' file has in effect. FastGradient does {FAST_GRADIENT_ITERATIONS} iterations with a few
-weights, of which the paper too reports the best.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -83,31 +70,17 @@ def cost(setting: Setting) -> float:
     return large if setting["method"].startswith("merit") else 1.0
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the tables, and what was to be shown."""
     groups = grouped(records, "network", "method", "unreached", "recovery")
     names = list(dict.fromkeys(record["network"] for record in records))
-    exhibits: list[Exhibit] = [
+    artifacts: list[Artifact] = [
         _main_table(groups, names),
         _parts_table(groups, names),
         *_verdicts(groups),
     ]
-    if set(NEEDED) <= set(names):
-        exhibits.append(Paragraph(FOUND))
     missing = lacking_sentence(names)
-    return [*exhibits, Paragraph(missing)] if missing else exhibits
-
-
-FOUND = """
-What the numbers rest on. Thousands of nodes lie in components that no leading eigenvector reaches. MERIT's
-script gives them the mean membership, SPOC's the same share of every community, and GeoNMF's normalises what
-rounding left. Where all methods give them the mean (second table), SPOC and GeoNMF come close to MERIT or
-pass it on DBLP1 and DBLP4: a good part of the differences in the printed table is that choice and not the
-pure nodes. GeoNMF on DBLP4 is a case of its own: rounding decides over 5 285 rows, so that neither the start
-of k-means nor that of the eigenvectors brings back the printed value, while zeros come close to it. The
-recovery by simplex-constrained least squares, which the paper's text describes, gives other values than those
-printed.
-"""
+    return [*artifacts, Paragraph(missing)] if missing else artifacts
 
 
 def _value(groups: dict[tuple[Any, ...], list[dict[str, Any]]], *key: Any) -> list[float]:
@@ -210,7 +183,6 @@ def _geonmf_verdict(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verd
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run_method,
     summarize=summarize,

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg import datasets
-from reproduction.exhibits import Exhibit, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.table_2 import printed
@@ -34,20 +34,6 @@ MEASURES = {
     "npmi": "NPMI",
     "similarity": "overlap",
 }
-
-SHOWS = f"""
-Which way to find topics is best at sorting documents, and what it costs in coherence and overlap. The first
-{N_DRAWS} stored draws of TDT2 and of Reuters-21578 for K = 3 to 10, and whole collections with as many
-topics as classes: nine of CLUTO, BBC and hitech. Words and TF-IDF as in Table II.
-
-The candidates: `NMF` with the Frobenius loss on four weights of the documents (TF-IDF, or the same with
-rows of unit length; as they are, or balanced: divided by the root of the sum of a document's similarities,
-NMF-NCW of Xu, Liu & Gong 2003), from the singular vectors, from cones (cr1) or the best of five random
-starts; the Kullback-Leibler loss on counts; the anchors of SPA and MERIT, as they are or as the start of
-`NMF`; MERIT with exact steps to a tenth of the gap; leading singular vectors (LSA), which have no topics.
-Documents are sorted by their largest membership ("argmax", topics scaled to unit length) or by k-means, ten
-starts, on memberships of unit length. Overlap: shared words of the top 20 a pair of topics.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -122,7 +108,7 @@ def _by_number(records: Sequence[Record], measure: str) -> float | None:
     return mean_and_spread([_average(group, measure) for group in grouped(records, "n_topics").values()])[0]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the comparison."""
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (name,), found in grouped(
@@ -130,7 +116,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     ).items():
         groups[name] = {str(key[0]): some for key, some in grouped(found, "candidate").items()}
     ranking = _ranking(groups)
-    shown: list[Exhibit] = [_overview(groups, ranking)]
+    shown: list[Artifact] = [_overview(groups, ranking)]
     for name, candidates in groups.items():
         rows = [
             {"candidate": candidate, "n": len(candidates[candidate])}
@@ -241,7 +227,6 @@ def _verdicts(groups: Mapping[str, Mapping[str, Sequence[Record]]], ranking: Ran
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

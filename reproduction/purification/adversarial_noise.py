@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Series, Verdict
+from reproduction.artifacts import Artifact, Figure, Series, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     median_series,
@@ -26,20 +26,6 @@ LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 LARGEST = 1.0
 KINDS = {"adversarial": "one of five fixed patterns a sample", "correlated": "a pattern that follows from x*"}
 
-SHOWS = f"""
-Li, Liang & Risteski, Theorem 1 and its remarks: noise (N1) of l1 norm at most c in each sample, of any
-kind, also dependent on the weights, costs at most O(c): ||E||_1 <= epsilon + c and ||N||_1 <= c, and the
-normalised features are within epsilon + 2 c of the true ones. 20 features of length 100 (l1 norm one, three
-of the binary weights are one, so that the signal has l1 norm 3), 20 000 samples, start 0.1, {N_DRAWS}
-draws.
-
-Two kinds of noise, both with entries of the largest size allowed: one of five fixed patterns of signs drawn
-for each sample, and the pattern that belongs to the largest weight of the sample. The second one is a
-change of the features, which no method can undo: least squares with the *true* weights stands beside it.
-The published update (on an orthogonal array of 12 167 samples, which takes away its sampling floor; the
-first kind only) stands beside the default.
-"""
-
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return the settings: a kind and a level of noise and an update each."""
@@ -54,7 +40,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the error against the level of noise, and what was to be shown."""
     groups = grouped(records, "noise", "update", "noise_level")
     levels = sorted({place[2] for place in groups})
@@ -131,4 +117,4 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     return found
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

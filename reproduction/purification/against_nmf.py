@@ -14,7 +14,7 @@ from nonneg.estimators.purification_initialization import features_to_start
 from nonneg.metrics import match_components
 from nonneg.purification import purify
 from nonneg.solvers import factorize
-from reproduction.exhibits import Measured, Table, Verdict
+from reproduction.artifacts import Measured, Table, Verdict
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.purification.planted_runs import short
 

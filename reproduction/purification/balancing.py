@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Series, Verdict
+from reproduction.artifacts import Artifact, Figure, Series, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     median_series,
@@ -32,17 +32,6 @@ METHODS = {
     "own-balanced": "own share kept, balanced",
     "default": "default update",
 }
-
-SHOWS = f"""
-Li, Liang & Risteski, Section 6: Theorems 6 and 7 ask that the second moments of the weights lie within a
-factor of two (C2 <= 2 c2); otherwise features are to be scaled first so that they do, given that the
-start's E is not negative. {N} features of length 50 whose weights' second moments fall by a ratio of up to
-{RATIOS[-1]} from the first to the last, because the weights are smaller or because they are rarer; {S:g}
-binary weights are one on average for the first ones; start 0.1 with a positive E; {N_DRAWS} draws, 80
-iterations. The published update (ReLU at {ALPHA}, step 1/2) runs on the whole distribution, so that
-sampling plays no part, with one r for all features as in the paper or with one that keeps each feature's
-own share, without and with balancing. The default update runs on 4000 drawn samples.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -67,7 +56,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the errors against the ratio, a table, and what was to be shown."""
     groups = grouped(records, "uneven", "method", "ratio")
     ratios = sorted({place[2] for place in groups})
@@ -175,4 +164,4 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Curves, Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
 from reproduction.merit.rates import Rate, rate_cell, rate_curves, rate_verdict
-from reproduction.purification.planted_exhibits import median_series
+from reproduction.purification.planted_artifacts import median_series
 from reproduction.purification.planted_runs import cost, run, settings
 from reproduction.registry import TITLES
 
@@ -38,18 +38,6 @@ WORDS = {
 SPREAD = ("binary", "uniform", "heavy", "outside")
 ONE = ("one-positive", "one-negative")
 
-SHOWS = f"""
-How far from the truth a start may be. The theorems ask for l = ||E||_s <= 0.1 and say that this constant is
-enough; here l runs from 0.05 to 0.5 and beyond. 20 features of length 100, three weights are not zero, 2000
-drawn samples without noise, {N_DRAWS} draws; success means ||E||_1 <= {SUCCESS:g} after at most 100
-iterations (own shares scaled to one). E is spread over all other features with random signs, or each
-feature holds l or -l of one other: -l is the hardest, since it adds positive values to what is decoded,
-which nothing but the threshold removes. One case has a start with a part outside the span of the features
-too. The published update (ReLU at 0.25, step 1/2) runs on 1058 samples of an orthogonal array (length 40),
-so that its sampling floor plays no part. The estimate of l that the data give, by which purify judges a
-start, stands beside it.
-"""
-
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return the settings: a case and a level each."""
@@ -63,7 +51,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, size=N_DRAWS, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return success rates, estimates, and what was to be shown."""
     groups = grouped(records, "case", "level")
     rates = {
@@ -152,4 +140,4 @@ def _ends(rates: dict[tuple[Any, ...], Rate]) -> Verdict:
     )
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 from nonneg._typing import FloatArray
 from nonneg.solvers import factorize
-from reproduction.exhibits import Exhibit
+from reproduction.artifacts import Artifact
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.purification.against_nmf import (
     comparison_table,
@@ -26,21 +26,6 @@ N_DRAWS = 3
 NOISES = (0.5, 1.0, 2.0, 4.0)
 NUMBERS = (2000, 5000)
 N_OVERLAID, N_PARTS = 20, 16
-
-SHOWS = f"""
-A real use, with the 8 x 8 digits of scikit-learn. *Overlaid*: {N_OVERLAID} pictures of digits (two of every
-class) are the known features, scaled to l1 norm one; a sample is the sum of those that are present, each
-with probability 3/20 and a weight uniform on [0, 1], plus noise in every pixel, uniform between -c/64 and
-c/64, so that its l1 norm is at most c. The signal's is 1.5 on average. The features overlap everywhere, and
-no sample shows one alone. *As they are*: the 1797 digits, scaled to a mean l1 norm of 1.5, with the same
-noise; no parts are known here, so the {N_PARTS} components of an NMF of the digits without noise stand in
-for them.
-
-Purification and NMF of the same rank begin at the same features, fifty passes of NMF on the noisy data (NMF
-has zeros where the noisy data are negative); NMF may go on until it settles, with the Kullback-Leibler
-divergence for as long as the purification takes and at least 20 iterations. Cosines with the known
-features, best one-to-one pairing, {N_DRAWS} draws.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -90,7 +75,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return a table and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share found"}
     measures |= {"lost": "of the noiseless samples lost", "n_iter": "iterations", "seconds": "seconds"}
@@ -122,6 +107,4 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     ]
 
 
-EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, side_by_side=False
-)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, side_by_side=False)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     iteration_series,
@@ -28,15 +28,6 @@ NUMBERS = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 SIZES = (10, 40)
 FLOOR = 0.8
 INITS = (0.1, 0.4)
-
-SHOWS = f"""
-Algorithm 1 on finite samples. The theorems ask for N = poly(n, m, 1/epsilon) fresh samples an iteration; on
-N given ones the published update ends where chance correlations of the weights leave it, at about {FLOOR} n
-/ sqrt(N) in ||E||_1, whether the start is better or worse than that. The default update divides by the
-sample's own Cov(x, x) and has no floor. 20 features of length 100 (10 and 40 features of length 5 n beside
-them), 3 of the weights are one, no noise, {N_DRAWS} draws, 40 iterations (ReLU at 0.25, step 1/2). On an
-orthogonal array, whose weights have no chance correlations, the published update has no floor either.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -57,7 +48,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, size=1 if quick else N_DRAWS, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the error against the number of samples, the way to it, and what was to be shown."""
     groups = grouped(records, "n", "update", "level", "samples")
     drawn = {place: group for place, group in groups.items() if place[3] != "array"}
@@ -172,4 +163,4 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     geometric_rate,
     has_all,
     iteration_series,
@@ -29,17 +29,6 @@ WORDS = {
     "published": "covariance update, orthogonal array",
     "proof": "covariance update with the proof's step, whole distribution",
 }
-SHOWS = f"""
-Li, Liang & Risteski, Theorem 1 without noise: from a start with ||E||_s = 0.1, ||E||_1 falls below any
-epsilon in O(log 1/epsilon) iterations. Weights are 0 or 1, three of n are one on average; features are
-sparse; {N_DRAWS} draws, medians.
-
-The default update runs on 100 n drawn samples of length 5 n (2 n for n = 100). The published update (ReLU
-at 0.25, step 1/2) needs samples without chance correlations to show its rate, since those of a drawn sample
-stop it at its floor (purification/floor): it runs on orthogonal arrays, samples in which any two weights
-are exactly independent, of length 2 n. The proof's step l/6 = 1/60 and its potential ||E+||_s + 4 ||E-||_s
-are checked on the whole distribution for n = 12: all 4096 patterns of weights with their probabilities.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -60,7 +49,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, common={"curve": True})
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, the factors of an iteration, and what was to be shown."""
     groups = grouped(records, "case", "n")
     rates = {
@@ -146,4 +135,4 @@ def _verdicts(groups: Any, rates: Any) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Verdict
+from reproduction.artifacts import Artifact, Figure, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     iteration_series,
@@ -24,21 +24,6 @@ N_DRAWS = 5
 N, S, ALPHA = 12, 2.0, 0.25
 SYMMETRIES = ("symmetric", "skew", "neither")
 RULES = {"shifted": "with the ReLU", "linear": "without it"}
-
-SHOWS = f"""
-Li, Liang & Risteski, Section 5.1: without the ReLU the algorithm fails. The same runs of the published
-update with the ReLU at {ALPHA} and without it (decode="linear"), on the whole distribution of {N} binary
-weights (all {2**N} patterns with their probabilities, {S:g} are one on average), so that sampling plays no
-part; step 1/2, r = 1 / (2 p (1 - p) (1 - alpha)) with alpha = 0 without the ReLU, start 0.1, {N_DRAWS}
-draws. The mixing E of the start is symmetric, skew (E' = -E), or neither.
-
-What to expect without the ReLU: decoded weights are M^-1 x* with M = Sigma + E, and the update is M <- (1 -
-eta) M + eta M^-T. For eta = 1/2 that is Newton's iteration for the polar factor of M: what M stretches
-vanishes, what it turns stays, and every rotation is a fixed point. To first order E <- (1 - eta) E - eta
-E': a symmetric E vanishes and a skew one stays. The paper writes E <- E - eta E' and says that E grows
-where it shares signs with E'; the term -eta E is missing there. With the regression update and no ReLU
-every M is a fixed point.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -57,7 +42,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, common=common | {"curve": True})
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the error by iteration, a table, and what was to be shown."""
     told = [
         dict(record) | {"rule": "linear" if record.get("decode") == "linear" else "relu"}
@@ -143,4 +128,4 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.datasets import load_brca_sbs96
 from nonneg.solvers import factorize
-from reproduction.exhibits import Exhibit
+from reproduction.artifacts import Artifact
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.purification.against_nmf import (
     comparison_table,
@@ -26,22 +26,6 @@ N_DRAWS = 3
 N_SIGNATURES = 6
 NUMBERS = (793, 4000)
 EXPOSURES = ("as fitted", "independent")
-
-SHOWS = f"""
-A real use: counts of the 96 types of single-base substitutions in 793 breast cancers (ICGC, four cohorts).
-The data hold no reference signatures, so three things are measured with {N_SIGNATURES} signatures. *Known
-signatures*: those of a Kullback-Leibler NMF of all patients are taken as the truth, and counts are drawn
-from Poisson distributions with their exposures as fitted (patients drawn again), or with exposures whose
-columns are shuffled independently of one another, as the theorems ask; cosines with the truth. *Halves*:
-patients are split at random, each half gives signatures, and the cosines between the two sets say how well
-they repeat. *Processes*: what share of its counts the purest signature found on all patients has in the
-types of three known processes: deamination (C>T at CpG) and the two of APOBEC (C>T and C>G after T).
-
-Patients with very many mutations would decide everything: every patient's counts are divided by the square
-root of their number for all methods. Purification and NMF begin at the same features, fifty passes of NMF;
-NMF may go on until it settles, with the Kullback-Leibler divergence at least 50 iterations. {N_DRAWS}
-draws.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -111,7 +95,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return [{"method": name, **scores(true, features), **facts} for name, (features, facts) in found.items()]
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return tables and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of at least 0.9"}
     timed = measures | {"n_iter": "iterations", "seconds": "seconds"}
@@ -119,9 +103,9 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         question: [record for record in records if record["question"] == question]
         for question in ("known signatures", "halves", "processes")
     }
-    exhibits: list[Exhibit] = []
+    artifacts: list[Artifact] = []
     if of["known signatures"]:
-        exhibits.append(
+        artifacts.append(
             comparison_table(
                 "Known signatures: cosines with the truth. Mean ± standard deviation over draws.",
                 of["known signatures"],
@@ -130,7 +114,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             )
         )
     if of["halves"]:
-        exhibits.append(
+        artifacts.append(
             comparison_table(
                 "Halves of the patients: cosines between their signatures.",
                 of["halves"],
@@ -139,7 +123,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             )
         )
     if of["processes"]:
-        exhibits.append(
+        artifacts.append(
             comparison_table(
                 "All patients: share of the purest signature in the types of a process.",
                 of["processes"],
@@ -159,13 +143,12 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     verdicts.append(
         nearest_verdict("halves: signatures repeat better", of["halves"], [{"number": 793}], N_DRAWS)
     )
-    return [*exhibits, *verdicts]
+    return [*artifacts, *verdicts]
 
 
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

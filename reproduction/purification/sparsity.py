@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
 from reproduction.merit.rates import Rate, rate_cell, rate_curves, rate_verdict
-from reproduction.purification.planted_exhibits import median_series, panel
+from reproduction.purification.planted_artifacts import median_series, panel
 from reproduction.purification.planted_runs import cost, run, settings
 from reproduction.registry import TITLES
 
@@ -19,15 +19,6 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 SIZES = (10, 20, 40)
 SUCCESS = 1e-6
 LINEAR = 0.3
-
-SHOWS = f"""
-Li, Liang & Risteski, Section 6: the theorems hold for s <= G n, so the number s of weights that are not
-zero may grow linearly with the number n of features, where dictionary learning needs s to be of the order
-of sqrt(n). The share s/n runs from {SHARES[0]} to {SHARES[-1]} for n = {SIZES[0]} to {SIZES[-1]}; features
-of length 3 n, 100 n drawn samples, binary and uniform weights, start 0.1, no noise, {N_DRAWS} draws;
-success means ||E||_1 <= {SUCCESS:g} after at most 100 iterations of the default update. The published
-update (ReLU at 0.25, step 1/2, 200 iterations) runs on the whole distribution of 12 binary weights.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -53,7 +44,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings([common | case for case in cases], 1 if quick else N_DRAWS)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return success rates, the iterations taken, and what was to be shown."""
     groups = grouped(records, "case", "n", "share")
     rates = {
@@ -129,4 +120,4 @@ def _constant(rates: dict[tuple[Any, ...], Rate]) -> Verdict:
     return Verdict(claim, steady, "; ".join(told))
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.datasets import load_swimmer
 from nonneg.metrics import match_components
-from reproduction.exhibits import Exhibit, Pictures, Verdict
+from reproduction.artifacts import Artifact, Pictures, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.purification.against_nmf import (
     METHODS,
@@ -30,27 +30,6 @@ BACKGROUNDS = ("left in", "subtracted")
 # Rows and columns that hold limbs.
 BOX = (slice(5, 27), slice(9, 22))
 SHOWN = 8
-
-SHOWS = f"""
-A real use. The 256 swimmers of the store (Donoho and Stodden's pictures in the noisy copy of T-ELF: photons
-with a mean of about 1 in the background and 11 on a torso and four limbs, each in one of four positions)
-have 17 known parts: the torso and 16 limbs of five pixels. Their weights are not independent, as the
-theorems ask: the four positions of a limb exclude one another, and the torso is always there. Beside the
-pictures as they are stand thinned ones, in which every photon is kept with probability {KEPT[1]}.
-
-The second set has the same 16 limbs, each present with probability 1/4 on its own, no torso, on the 22 x 13
-pixels that hold limbs: photons with a mean of 1 in the background and of 10 to 1 more on limbs,
-{NUMBERS[0]} and {NUMBERS[1]} pictures.
-
-The background is no part of y = A x + noise. It is left in, or taken away by subtracting the median of each
-pixel (which takes the torso away too); NMF, which needs nonnegative entries, has zeros where that is
-negative.
-
-Purification and NMF of the same rank begin at the same features, fifty passes of NMF (`init="nmf"`), and
-are compared with the known parts by the cosines of the best one-to-one pairing. NMF may go on until it
-settles; with the Kullback-Leibler divergence, which fits photons best, it has the time of the purification
-and at least 20 iterations. {N_DRAWS} draws.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -121,15 +100,15 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return tables, pictures of parts, and what was to be shown."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of parts found"}
     measures |= {"n_iter": "iterations", "seconds": "seconds"}
     stored = [record for record in records if record["pictures"] == "stored"]
     independent = [record for record in records if record["pictures"] == "independent"]
-    exhibits: list[Exhibit] = []
+    artifacts: list[Artifact] = []
     if stored:
-        exhibits.append(
+        artifacts.append(
             comparison_table(
                 "The stored swimmers, 17 parts (16 without the background); a part is found where its "
                 "cosine is at least 0.9. Mean "
@@ -141,7 +120,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
             )
         )
     if independent:
-        exhibits.append(
+        artifacts.append(
             comparison_table(
                 "Independent limbs, 16 parts.",
                 independent,
@@ -151,7 +130,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         )
     seen = {record["method"]: record["seen"] for record in stored if "seen" in record}
     if seen:
-        exhibits.append(
+        artifacts.append(
             Pictures(
                 "parts",
                 f"The first {SHOWN} limbs of the stored swimmers as each method finds them (first draw).",
@@ -159,7 +138,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
                 row_labels=[METHODS[name] for name in seen],
             )
         )
-    return [*exhibits, *_verdicts(stored, independent)]
+    return [*artifacts, *_verdicts(stored, independent)]
 
 
 def _verdicts(stored: Sequence[Record], independent: Sequence[Record]) -> list[Verdict]:
@@ -188,7 +167,6 @@ def _verdicts(stored: Sequence[Record], independent: Sequence[Record]) -> list[V
 EXPERIMENT = Experiment(
     NAME,
     TITLES[NAME],
-    SHOWS,
     trials=trials,
     run=run,
     summarize=summarize,

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     median_series,
@@ -25,16 +25,6 @@ SIZES = (10, 20, 40, 80)
 STRENGTHS = (0.5, 1.0)
 LEVELS = (0.1, 0.3, 1.0, 3.0, 10.0)
 NUMBERS = (5000, 20000, 80000)
-
-SHOWS = f"""
-Li, Liang & Risteski, Theorem 2 and its remarks: noise with E[nu | x*] = 0 and an l1 norm of c sqrt(n) in
-each sample, sqrt(n) times what an adversary may have, leaves an error of O(c): the error is 1/sqrt(n) of
-the noise in one sample. The theorem speaks of N = poly(n, m) samples; here N = 25 n^2, features have length
-3 n, and the noise an l1 norm of c sqrt(n) with c = 0.5 and 1: for n = 80 three times the l1 norm 3 of the
-signal. Binary weights, three of n are one on average, start 0.1, {N_DRAWS} draws, 12 iterations. Beside it
-the error against the level of noise and the number of samples for n = 20, length 100, and against least
-squares with the *true* weights.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -58,7 +48,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, size=1, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return errors relative to the noise, and what was to be shown."""
     told = [
         dict(record)
@@ -167,4 +157,4 @@ def _verdicts(sizes: Groups, levels: Groups, numbers: Groups) -> list[Verdict]:
     return found
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

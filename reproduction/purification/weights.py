@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction.exhibits import Exhibit, Figure, Verdict
+from reproduction.artifacts import Artifact, Figure, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.grouping import grouped
-from reproduction.purification.planted_exhibits import (
+from reproduction.purification.planted_artifacts import (
     Groups,
     has_all,
     iteration_series,
@@ -26,19 +26,6 @@ WEIGHTS = ("binary", "uniform", "heavy")
 N_SAMPLES = 4000
 N_NOISY = 20000
 ADVERSARIAL, UNBIASED = 0.1, 1.0
-
-SHOWS = f"""
-Li, Liang & Risteski, Theorems 6 and 7: weights need not be 0 and 1. Three of 20 weights are not zero; they
-are 1, uniform on [0, 1], heavy-tailed (a power law of exponent 1.5 on [0.05, 1]), or a third of the
-features has each of the three ("mixed"). Features of length 100, start 0.1, {N_DRAWS} draws.
-
-The published update (covariance, ReLU at 0.1, step 1/2) stands beside the default (regression, values above
-an annealed threshold kept as they are): on {N_SAMPLES} drawn samples; on orthogonal arrays, samples in
-which any two weights are exactly independent, which is what the theorems' N = poly(n, m) stands for (529 of
-them for binary weights, 10 201 for the others, which take 15 quantiles); and under adversarial noise of l1
-norm c = {ADVERSARIAL:g} (Theorem 6: ||E||_1 and ||N||_1 at most c/2) and unbiased noise of l1 norm
-{UNBIASED:g} (Theorem 7) on {N_NOISY} samples.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -63,7 +50,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     return settings(cases, 1 if quick else N_DRAWS, common=common)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return errors by iteration, a table, and what was to be shown."""
     groups = grouped(records, "weights", "update", "samples", "noise")
     named: dict[str, tuple[str, Any]] = {
@@ -84,7 +71,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
     noisy = {place: group for place, group in groups.items() if place[3] != "none"}
     headings = {"weights": "weights", "update": "update", "samples": "samples", "noise": "noise"}
     constants = {"C1": "C1", "c2": "c2", "C2": "C2", "density": "C1^3 / (c2^2 n)"}
-    exhibits: list[Exhibit] = [
+    artifacts: list[Artifact] = [
         Figure("weights", "||E||_1 by iteration without noise, medians over draws.", panels, n_columns=3),
         median_table(
             "Without noise, at the end; constants of the theorems of the sampled weights. Medians over "
@@ -96,7 +83,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
         ),
     ]
     if noisy:
-        exhibits.append(
+        artifacts.append(
             median_table(
                 f"With noise: adversarial of l1 norm {ADVERSARIAL:g}, unbiased of l1 norm {UNBIASED:g}. "
                 "Medians over draws.",
@@ -111,7 +98,7 @@ def summarize(records: Sequence[Record]) -> list[Exhibit]:
                 3,
             )
         )
-    return [*exhibits, *_verdicts(groups)]
+    return [*artifacts, *_verdicts(groups)]
 
 
 def _verdicts(groups: Groups) -> list[Verdict]:
@@ -192,4 +179,4 @@ def _floors(groups: Groups, places: list[tuple[Any, ...]], floor: float) -> list
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

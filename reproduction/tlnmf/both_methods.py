@@ -13,7 +13,7 @@ from nonneg.transforms.batches import LoopOptions
 from nonneg.transforms.options import method_options
 from nonneg.transforms.restarts import multi_start
 from reproduction.experiment import Setting
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 
 SEED = 20260
 KINDS = {"gcm": "GCM", "music": "music notes"}
@@ -23,7 +23,7 @@ SEARCHES = {"gcm": (30, 1e-8), "music": (10, 1e-6)}
 
 def parameters(kind: str) -> dict[str, Any]:
     """Return the parameters of Table I."""
-    return printed_numbers("tlnmf")["table_1_parameters"]["GCM" if kind == "gcm" else "music_notes"]
+    return published_values("tlnmf")["table_1_parameters"]["GCM" if kind == "gcm" else "music_notes"]
 
 
 def drawn_frames(kind: str, n_realizations: int, draw: int) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg.transforms.sampling_divergence import largest_sampling_divergence, sampling_divergence
 from nonneg.transforms.theory import sampling_divergence_limit
-from reproduction.exhibits import Curves, Exhibit, Figure, Measured, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -27,20 +27,6 @@ NOTEBOOK = {
 """I of TL-NMF and JD+NMF in the authors' notebook, of other draws; the figure itself prints no numbers."""
 SLOPES = {"I": (-1.0, 0.1), "gap": (-2.0, 0.25)}
 NEAR = 0.25
-
-SHOWS = f"""
-Zhang, Soubies & Fevotte, Figure 2: the divergence I at the solutions of TL-NMF and JD+NMF and their
-difference against the number S of realizations. Parameters of Table I: Gaussian composite model (GCM) with M
-= 10, N = 50, K = 5, 1000 iterations from 100 starts; music notes with M = 200, N = 151, K = 2, 100 iterations
-from 10 starts. Each method also starts from the solutions of the other (Appendix G), TL-NMF at last from the
-answer of JD+NMF where that has the smaller C, and no start is given up early. Realizations are drawn anew for
-every S, with the same factors. The paper prints the figure without numbers; those of its authors' notebook,
-of other draws, stand beside ours.
-
-Draws 1 to {N_DRAWS - 1}, from {DRAWN_STARTS["gcm"]} starts (GCM) and {DRAWN_STARTS["music"]} (music notes)
-and for three S, show what depends on the draw. S = 1 does not reproduce, not even with the authors' code: C
-depends on the start by a tenth.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -94,27 +80,27 @@ def _theory(setting: Setting, data: Any) -> dict[str, float]:
     }
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, the numbers and the slopes."""
-    exhibits: list[Exhibit] = []
+    artifacts: list[Artifact] = []
     panels = []
     for kind, title in KINDS.items():
         chosen = sorted(
             (r for r in records if r["kind"] == kind and r["draw"] == 0), key=lambda record: record["S"]
         )
         if chosen:
-            exhibits.append(_table(kind, title, chosen))
+            artifacts.append(_table(kind, title, chosen))
             panels.append(_panel(kind, title, chosen))
-    exhibits.append(Figure("divergences", "I at both solutions, and their difference, against S.", panels))
+    artifacts.append(Figure("divergences", "I at both solutions, and their difference, against S.", panels))
     if any(record["kind"] == "music" and record["draw"] for record in records):
-        exhibits.append(_music_draws(records))
+        artifacts.append(_music_draws(records))
     slopes = _slopes(records)
     if slopes:
-        exhibits.append(_slope_table(slopes))
+        artifacts.append(_slope_table(slopes))
     further = [record for record in records if record["kind"] == "gcm"]
     if any("Q largest" in record for record in further):
-        exhibits.append(_bounds(further))
-    return [*exhibits, *_verdicts(records, slopes)]
+        artifacts.append(_bounds(further))
+    return [*artifacts, *_verdicts(records, slopes)]
 
 
 def _gap(record: Record) -> float:
@@ -224,10 +210,10 @@ def _bounds(records: Sequence[Record]) -> Table:
     return Table("GCM: Proposition 2 (I of JD+NMF is at most the largest Q) and Remark 4.", columns, rows, 4)
 
 
-def _verdicts(records: Sequence[Record], slopes: dict[int, dict[str, float]]) -> list[Exhibit]:
+def _verdicts(records: Sequence[Record], slopes: dict[int, dict[str, float]]) -> list[Artifact]:
     full = any(record["n_starts"] == parameters("gcm")["P"] for record in records if record["kind"] == "gcm")
     words = {"I": "I of TL-NMF", "gap": "the difference of I"}
-    found: list[Exhibit] = []
+    found: list[Artifact] = []
     for name, (target, allowed) in SLOPES.items():
         mean, _ = mean_and_spread([values[name] for values in slopes.values()])
         detail = ", ".join(f"draw {draw}: {values[name]:.3f}" for draw, values in slopes.items())
@@ -278,4 +264,4 @@ def _levels_off(records: Sequence[Record]) -> Verdict:
     return Verdict(claim, falls and flat < 0.5, f"slope between S = 100 and 1000: {-flat:.2f}")
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

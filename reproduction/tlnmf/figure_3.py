@@ -10,7 +10,7 @@ import numpy as np
 from nonneg.datasets.synthetic.music_notes import FREQUENCIES, SAMPLE_RATE
 from nonneg.metrics import atoms_per_frequency, fit_sinusoids
 from nonneg.transforms import TransformResult
-from reproduction.exhibits import Curves, Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.registry import TITLES
 from reproduction.tlnmf.both_methods import cost, parameters, solve_both
@@ -22,17 +22,6 @@ TARGETS = sorted(harmonic * frequency for frequency in FREQUENCIES for harmonic 
 # What separates sinusoids from mixtures of them, and how near a frequency is (Hz).
 LARGEST_RESIDUAL, WITHIN = 0.06, 0.5
 N_DRAWS = 3
-
-SHOWS = f"""
-Zhang, Soubies & Fevotte, Figure 3: what both methods learn from the music notes for S = 1 and S = 100. The
-paper sees that for S = 100 both capture 440, 466.16, 880 and 932.32 Hz, and for S = 1 TL-NMF still does and
-JD+NMF does not. Parameters of Table I, each method also from the solutions of the other (Appendix G);
-{N_DRAWS} draws of the phases, of which the first is drawn.
-
-The eight most significant atoms are those with the most power over all frames. A sinusoid a cos(w m + psi) is
-fitted to each: its frequency alone does not separate the methods, but the share of the atom's energy that the
-sinusoid leaves over does, and how many atoms stand at each frequency (two are needed, for phases).
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -68,14 +57,14 @@ def described(result: TransformResult) -> dict[str, Any]:
     }
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the fits, the pictures of the first draw, and what was to be shown."""
     records = sorted(records, key=lambda record: (record["draw"], record["S"], record["method"] == "jd"))
-    exhibits: list[Exhibit] = [_fits(records)]
+    artifacts: list[Artifact] = [_fits(records)]
     for record in records:
         if record["draw"] == 0:
-            exhibits += _pictures(record)
-    return [*exhibits, *_verdicts(records)]
+            artifacts += _pictures(record)
+    return [*artifacts, *_verdicts(records)]
 
 
 def counts(record: Record) -> list[int]:
@@ -121,7 +110,7 @@ def _fits(records: Sequence[Record]) -> Table:
     return Table(caption, columns, rows, 4)
 
 
-def _pictures(record: Record) -> list[Exhibit]:
+def _pictures(record: Record) -> list[Artifact]:
     name = f"{record['method']}-s{record['S']}"
     title = f"{METHODS[record['method']]}, S = {record['S']}"
     time = np.arange(len(record["atoms"][0]))
@@ -167,7 +156,7 @@ def _pictures(record: Record) -> list[Exhibit]:
     ]
 
 
-def _verdicts(records: Sequence[Record]) -> list[Exhibit]:
+def _verdicts(records: Sequence[Record]) -> list[Artifact]:
     full = any(record["max_iter"] == parameters("music")["J"] for record in records)
     wanted = {
         ("tl", 1): (True, "TL-NMF, S = 1: eight sinusoids, two at each frequency within 0.5 Hz"),
@@ -175,7 +164,7 @@ def _verdicts(records: Sequence[Record]) -> list[Exhibit]:
         ("tl", 100): (True, "TL-NMF, S = 100: eight sinusoids, two at each frequency within 0.5 Hz"),
         ("jd", 100): (True, "JD+NMF, S = 100: the same"),
     }
-    found: list[Exhibit] = []
+    found: list[Artifact] = []
     for (method, S), (expected, claim) in wanted.items():
         of = [record for record in records if record["method"] == method and record["S"] == S]
         seen = [captures(record) for record in of]
@@ -190,4 +179,4 @@ def _rounded(array: Any) -> list[list[float]]:
     return [[float(f"{value:.6g}") for value in row] for row in array]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg.transforms import FrameCovariances, frame_covariances, learn_transform
 from nonneg.transforms.initialization import first_state
-from reproduction.exhibits import Curves, Exhibit, Figure, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
@@ -27,17 +27,6 @@ N_STARTS = {"gcm": 20, "music": 5}
 LEFT = 1e-3
 # Speeds are alike where they differ by less than this factor.
 ALIKE = 2.0
-
-SHOWS = f"""
-Zhang, Soubies & Fevotte, Figure 4: C at S = {S} against J. TL-NMF makes J iterations of ten updates of the
-factors and one of the transform; JD+NMF makes J updates of the transform and then 10 J of the factors, a new
-run for every J. Both begin at the same random starts ({N_STARTS["gcm"]} for the GCM and {N_STARTS["music"]}
-for the music notes). The paper sees that JD+NMF converges faster on the GCM, and both about equally fast on
-the music notes.
-
-A run has arrived at the first J of the grid at which at most {LEFT:g} of the decrease of C from its start to
-its end is left.
-"""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -94,7 +83,7 @@ def arrival(record: Record) -> int:
     return next(J for J, value in zip(record["grid"], record["C"], strict=True) if value <= allowed)
 
 
-def summarize(records: Sequence[Record]) -> list[Exhibit]:
+def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, when runs arrive, and what was to be shown."""
     panels, rows = [], []
     arrivals: dict[tuple[str, str], list[int]] = {}
@@ -157,4 +146,4 @@ def cost(setting: Setting) -> float:
     return sum(setting["grid"]) * (1.0 if setting["kind"] == "gcm" else 60.0)
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], SHOWS, trials=trials, run=run, summarize=summarize, cost=cost)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from reproduction import registry
-from reproduction.exhibits import (
+from reproduction.artifacts import (
     Curves,
     Figure,
     Measured,
@@ -20,11 +21,13 @@ from reproduction.exhibits import (
     Verdict,
 )
 from reproduction.experiment import Experiment
+from reproduction.page import MARKER
 
 from nonneg.cli import main
 from nonneg.exceptions import InterruptedFitWarning
 
 NAME = "made/table-1"
+CLONE = Path(__file__).resolve().parents[2]
 
 
 def summarize(records):
@@ -61,13 +64,12 @@ def world(monkeypatch, tmp_path):
     experiment = Experiment(
         NAME,
         "Squares of seeds",
-        "The paper shows squares.",
         trials=lambda quick: [{"seed": seed, "quick": quick} for seed in range(2 if quick else 4)],
         run=run,
         summarize=summarize,
     )
     monkeypatch.setitem(registry.TITLES, NAME, experiment.title)
-    monkeypatch.setattr("nonneg.cli.reproduce.find_experiment", lambda name: {NAME: experiment}[name])
+    monkeypatch.setattr("reproduction.command.find_experiment", lambda name: {NAME: experiment}[name])
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "out" / NAME
     return SimpleNamespace(asked=asked, faults=faults, folder=folder, records=folder / "records.jsonl")
@@ -99,7 +101,7 @@ def test_a_run_writes_records_page_and_figures(world, capsys):
     page = (world.folder / "index.md").read_text()
     for part in (
         f"# {NAME}: Squares of seeds",
-        "The paper shows squares.",
+        MARKER,
         "4 records.",
         "| seed |   square | square (printed) |",
         "|    3 | 9 ± 0.25 |                4 |",
@@ -153,8 +155,8 @@ def test_an_interrupted_fit_is_no_result(world, monkeypatch):
         warnings.warn("the best factors so far are returned", InterruptedFitWarning, stacklevel=1)
         return [{"square": -1.0}]
 
-    monkeypatch.setattr("nonneg.cli.reproduce.find_experiment", lambda name: replaced)
-    replaced = Experiment(NAME, "", "", lambda quick: [{"seed": 0}], interrupted, summarize)
+    monkeypatch.setattr("reproduction.command.find_experiment", lambda name: replaced)
+    replaced = Experiment(NAME, "", lambda quick: [{"seed": 0}], interrupted, summarize)
     assert reproduce() == 130
     assert not world.records.exists()
 
@@ -179,6 +181,31 @@ def test_pages_are_made_anew_from_the_records(world):
     assert not (world.folder / "old.svg").exists()
 
 
+def test_the_introduction_of_a_page_is_kept(world):
+    assert reproduce("--trials", "2") == 0
+    page = world.folder / "index.md"
+    page.write_text(page.read_text().replace(MARKER, f"The paper squares seeds.\n\nSo do we.\n\n{MARKER}"))
+    assert reproduce() == 0
+    text = page.read_text()
+    above, _, below = text.partition(MARKER)
+    assert above == f"# {NAME}: Squares of seeds\n\nThe paper squares seeds.\n\nSo do we.\n\n"
+    assert "4 records." in below
+    assert text.count(MARKER) == 1
+
+
+def test_a_new_page_begins_with_the_committed_introduction(world, tmp_path, monkeypatch):
+    committed = tmp_path / "docs" / NAME
+    committed.mkdir(parents=True)
+    (committed / "index.md").write_text(
+        f"# An older title\n\nThe paper squares seeds.\n\n{MARKER}\n\nOld results.\n"
+    )
+    monkeypatch.setattr("reproduction.page.COMMITTED", tmp_path / "docs")
+    assert reproduce() == 0
+    above, _, below = (world.folder / "index.md").read_text().partition(MARKER)
+    assert above == f"# {NAME}: Squares of seeds\n\nThe paper squares seeds.\n\n"
+    assert "Old results." not in below
+
+
 def test_without_records_there_is_no_page(world, capsys):
     assert reproduce("--only-summarize") == 0
     assert "no records of finished trials" in capsys.readouterr().err
@@ -188,9 +215,9 @@ def test_without_records_there_is_no_page(world, capsys):
 def test_a_missing_data_set_is_said_before_any_work(world, monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("NONNEG_DATA", raising=False)
     needy = Experiment(
-        NAME, "", "", lambda quick: [{"seed": 0}], pytest.fail, summarize, ("tdt2",), quick_data_sets=()
+        NAME, "", lambda quick: [{"seed": 0}], pytest.fail, summarize, ("tdt2",), quick_data_sets=()
     )
-    monkeypatch.setattr("nonneg.cli.reproduce.find_experiment", lambda name: needy)
+    monkeypatch.setattr("reproduction.command.find_experiment", lambda name: needy)
     assert reproduce() == 2
     said = capsys.readouterr().err
     assert "tdt2" in said
@@ -202,17 +229,33 @@ def test_a_missing_data_set_is_said_before_any_work(world, monkeypatch, capsys, 
 def test_all_leaves_out_what_lacks_its_data(world, monkeypatch, capsys):
     monkeypatch.delenv("NONNEG_DATA", raising=False)
     plain = Experiment(
-        "made/plain", "", "", lambda quick: [{"seed": 1}], lambda setting: [{"square": 4.0}], summarize
+        "made/plain", "", lambda quick: [{"seed": 1}], lambda setting: [{"square": 4.0}], summarize
     )
-    needy = Experiment(NAME, "", "", lambda quick: [{"seed": 0}], pytest.fail, summarize, ("tdt2",))
-    monkeypatch.setattr("nonneg.cli.reproduce.TITLES", {"made/plain": "", NAME: ""})
-    monkeypatch.setattr("nonneg.cli.reproduce.find_experiment", lambda name: needy if name == NAME else plain)
+    needy = Experiment(NAME, "", lambda quick: [{"seed": 0}], pytest.fail, summarize, ("tdt2",))
+    monkeypatch.setattr("reproduction.command.TITLES", {"made/plain": "", NAME: ""})
+    monkeypatch.setattr("reproduction.command.find_experiment", lambda name: needy if name == NAME else plain)
     assert main(["reproduce", "all", "--quick", "--quiet"]) == 0
     shown = capsys.readouterr()
-    assert f"{NAME} is left out: its data sets tdt2" in shown.err
+    assert f"{NAME} is skipped: its datasets tdt2" in shown.err
     assert shown.out.strip() == "reproduced/quick/made/plain/index.md"
 
 
 def test_a_bad_count_is_explained(capsys):
     assert main(["reproduce", NAME, "--trials", "0"]) == 2
     assert "a whole number of at least 1 was expected; '0' came" in capsys.readouterr().err
+
+
+def test_a_clone_is_found_from_its_subfolders(monkeypatch, capsys):
+    monkeypatch.chdir(CLONE / "docs" / "reproduced")
+    monkeypatch.setattr("nonneg.__file__", "/elsewhere/site-packages/nonneg/__init__.py")
+    assert main(["reproduce"]) == 0
+    assert "cr1/figure-2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["cr1/figure-2", "--quick"], ["all", "-o", "out"]])
+def test_without_a_clone_it_says_how_to_get_one(words, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nonneg.__file__", str(tmp_path / "site-packages/nonneg/__init__.py"))
+    assert main(["reproduce", *words]) == 0
+    assert "Clone the repository" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import json
 import pytest
 from reproduction import registry
 from reproduction import trials as experiment_trials
-from reproduction.exhibits import Paragraph
+from reproduction.artifacts import Paragraph
 from reproduction.experiment import Experiment
 
 from nonneg.cli import main
@@ -23,7 +23,6 @@ def made(run, n=4, **more):
     return Experiment(
         NAME,
         "",
-        "",
         lambda quick: [{"seed": seed} for seed in range(n)],
         run,
         lambda records: [Paragraph(str(len(records)))],
@@ -37,7 +36,7 @@ def use(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(registry.TITLES, NAME, "")
     return lambda experiment: monkeypatch.setattr(
-        "nonneg.cli.reproduce.find_experiment", lambda name: experiment
+        "reproduction.command.find_experiment", lambda name: experiment
     )
 
 
@@ -100,9 +99,9 @@ def test_what_an_experiment_cannot_do_is_refused(use, capsys):
 
 def test_all_leaves_out_what_the_machine_cannot_do(use, capsys, monkeypatch):
     use(made(pytest.fail, lacks=lambda quick: "a telescope is needed."))
-    monkeypatch.setattr("nonneg.cli.reproduce.TITLES", {NAME: ""})
+    monkeypatch.setattr("reproduction.command.TITLES", {NAME: ""})
     assert main(["reproduce", "all"]) == 0
-    assert f"{NAME} is left out: a telescope is needed." in capsys.readouterr().err
+    assert f"{NAME} is skipped: a telescope is needed." in capsys.readouterr().err
 
 
 @pytest.mark.torch

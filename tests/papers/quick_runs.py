@@ -1,8 +1,8 @@
-"""Quick settings run without files, and their exhibits by kind."""
+"""Quick settings run without files, and their artifacts by kind."""
 
 from __future__ import annotations
 
-from reproduction.exhibits import Verdict
+from reproduction.artifacts import Verdict
 from reproduction.experiment import flat_records
 from reproduction.registry import find_experiment
 
@@ -15,9 +15,9 @@ def quick_records(name: str) -> list[dict]:
     return flat_records(lines)
 
 
-def exhibits(name: str, records: list[dict], kind: type) -> list:
-    return [exhibit for exhibit in find_experiment(name).summarize(records) if isinstance(exhibit, kind)]
+def artifacts(name: str, records: list[dict], kind: type) -> list:
+    return [artifact for artifact in find_experiment(name).summarize(records) if isinstance(artifact, kind)]
 
 
 def verdicts(name: str, records: list[dict]) -> dict[str, Verdict]:
-    return {verdict.claim: verdict for verdict in exhibits(name, records, Verdict)}
+    return {verdict.claim: verdict for verdict in artifacts(name, records, Verdict)}

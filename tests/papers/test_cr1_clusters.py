@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.artifacts import Measured, Table
 from reproduction.cr1.clustering_methods import (
     METHODS,
     clustering_trials,
@@ -11,17 +12,16 @@ from reproduction.cr1.clustering_methods import (
     run_clusterings,
     spherical_labels,
 )
-from reproduction.cr1.four_starts import Samples
+from reproduction.cr1.initializations import Samples
 from reproduction.cr1.real_sets import QUICK, load_set
-from reproduction.exhibits import Measured, Table
-from reproduction.printed import printed_numbers
+from reproduction.published_values import published_values
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg.datasets.store import is_available
 from nonneg.metrics.clustering import purity
 
-PRINTED = printed_numbers("cr1_nmf")["table_7_clustering_tr11"]
+PRINTED = published_values("cr1_nmf")["table_7_clustering_tr11"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_cones_apart_are_found_from_cones(records):
 
 
 def test_the_table_has_the_means_of_the_runs(records):
-    ours, theirs = exhibits("cr1/table-6", records, Table)
+    ours, theirs = artifacts("cr1/table-6", records, Table)
     assert [row["method"] for row in ours.rows] == list(METHODS)
     row = next(row for row in ours.rows if row["method"] == "rand+hals")
     values = [record["nmi"] for record in records if record["method"] == "rand+hals"]
@@ -78,7 +78,7 @@ def as_printed(change=0.0):
 def test_the_printed_numbers_agree_with_themselves():
     drawn, fixed, _ = verdicts("cr1/table-7", as_printed()).values()
     assert (drawn.met, fixed.met) == (True, True)
-    table = exhibits("cr1/table-7", as_printed(), Table)[0]
+    table = artifacts("cr1/table-7", as_printed(), Table)[0]
     assert table.rows[0]["nmi"] == Measured(0.520, None, 0.520, 0.061)
     assert len(table.rows) == 14
 
@@ -123,7 +123,7 @@ def test_the_full_setting_has_every_collection_and_one_record_a_setting():
 @pytest.mark.skipif(not is_available("cluto_tr23"), reason="needs a data home with cluto_tr23")
 def test_the_quick_setting_on_documents():
     found = quick_records("cr1/table-7")
-    tables = exhibits("cr1/table-7", found, Table)
+    tables = artifacts("cr1/table-7", found, Table)
     assert len(tables) == 3
     weights = {r["weighting"]: r["nmi"] for r in found if r["panel"] == "preparation"}
     assert weights["log tf-idf"] > weights["counts"] + 0.1

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from reproduction.exhibits import Figure
+from reproduction.artifacts import Figure
 from reproduction.grouping import grouped
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 NAME = "cr1/figure-2"
 
@@ -48,7 +48,7 @@ def test_the_other_algorithms_come_to_similar_errors(records):
 
 
 def test_the_page_has_four_panels_and_judges_what_it_can(records):
-    (figure,) = exhibits(NAME, records, Figure)
+    (figure,) = artifacts(NAME, records, Figure)
     assert len(figure.panels) == 4
     found = list(verdicts(NAME, records).values())
     assert [verdict.met for verdict in found] == [True, True, True, None, None]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.grouping import grouped
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 NAME = "cr1/figure-3"
 
@@ -23,12 +23,12 @@ def test_the_number_of_cones_is_found_in_little_noise_and_in_much_with_many_poin
 
 
 def test_the_curves_and_the_table_say_so(records):
-    (figure,) = exhibits(NAME, records, Figure)
+    (figure,) = artifacts(NAME, records, Figure)
     for panel in figure.panels:
         little, much, true = panel.series
         assert little.y == [6.0, 6.0, 6.0] == true.y
         assert much.y[-1] == 6.0
-    (table,) = exhibits(NAME, records, Table)
+    (table,) = artifacts(NAME, records, Table)
     assert [row["found"] for row in table.rows][:3] == ["100 %"] * 3
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Table
+from reproduction.artifacts import Table
 from reproduction.grouping import grouped
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 NAME = "cr1/table-1"
 
@@ -36,7 +36,7 @@ def test_a_run_without_success_is_no_time():
 
     records = [record("cr1", 2.0), record("hals", 30.0), record("mult", 100.0, "time limit")]
     records += [record("cr1", 2.0, draw=1), record("hals", 10.0, "stalled", draw=1)]
-    times, ratios = exhibits(NAME, records, Table)
+    times, ratios = artifacts(NAME, records, Table)
     assert times.rows[0]["hals"].value == 30.0
     assert times.rows[0]["hals"].remark == "(1 of 2 got there)"
     assert times.rows[0]["mult"].value is None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.experiment import flat_records
 from reproduction.merit.anchor_trials import draw_points, run, search, settings_by_draws
 from reproduction.merit.figure_5 import FACTORS, SMOOTHINGS, SNRS
 from reproduction.merit.rates import success_rates
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, verdicts
+from tests.papers.quick_runs import artifacts, verdicts
 
 TABLE_1, FIGURE_4A, FIGURE_5 = "merit/table-1", "merit/figure-4a", "merit/figure-5"
 
@@ -37,7 +37,7 @@ def test_seventy_anchors_are_found_by_the_convex_methods_and_missed_by_spa(seven
 
 
 def test_table_1_stands_beside_the_printed_numbers(seventy):
-    success, _, approximation = exhibits(TABLE_1, seventy, Table)
+    success, _, approximation = artifacts(TABLE_1, seventy, Table)
     (row,) = success.rows
     assert (row["k"], row["spa"].printed, row["merit"].printed) == (70, 0.0, 1.0)
     assert row["merit"].remark == "[0.16, 1.00]"
@@ -75,7 +75,7 @@ def test_figure_4a_the_row_sparsity_decides_at_nine_decibels():
     records = run_settings(settings_by_draws(cases, 2, 10, common))
     rates = {method: rate.value for (method,), rate in success_rates(records, "method").items()}
     assert rates == {"merit": 1.0, "merit-0": 0.0, "spa": 0.0}
-    assert len(exhibits(FIGURE_4A, records, Figure)) == 1
+    assert len(artifacts(FIGURE_4A, records, Figure)) == 1
     assert {verdict.met for verdict in verdicts(FIGURE_4A, records).values()} == {None}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.experiment import Workspace, flat_records
 from reproduction.merit import figure_4b, million
-from reproduction.merit.million_exhibits import lowest_ratio
+from reproduction.merit.million import lowest_ratio
 from reproduction.merit.peak_memory import can_measure, measured_peak
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, verdicts
+from tests.papers.quick_runs import artifacts, verdicts
 
 from nonneg.exceptions import NonnegError, UnsupportedError
 
@@ -26,7 +26,7 @@ def test_a_convex_rival_needs_square_arrays_and_merit_does_not():
     assert 3 * square < search["fast-gradient"] < 15 * square
     assert search["spa"] < 0.5 * search["merit"] < 0.25 * search["fast-gradient"]
     assert all(record["process"] > record["search"] for record in records)
-    assert len(exhibits(FIGURE_4B, records, Figure)) == len(exhibits(FIGURE_4B, records, Table)) == 1
+    assert len(artifacts(FIGURE_4B, records, Figure)) == len(artifacts(FIGURE_4B, records, Table)) == 1
     assert {verdict.met for verdict in verdicts(FIGURE_4B, records).values()} == {None}
 
 
@@ -106,7 +106,7 @@ def test_the_stages_of_the_large_run(tmp_path):
     done += flat_records([{"setting": large, "records": [spa, merit | {"success": 1}]}])
     assert million.run(large | {"step": 2}, Workspace(tmp_path, done)) == [{"outcome": "not needed"}]
     done.append(large | {"step": 2, "outcome": "not needed"})
-    assert len(exhibits(MILLION, done, Table)) == 2
+    assert len(artifacts(MILLION, done, Table)) == 2
     assert million.run(large, Workspace(tmp_path, []))[0]["outcome"].startswith("no ratio")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.merit.rates import success_rates
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 FIGURE_2, FIGURE_3 = "merit/figure-2", "merit/figure-3"
 
@@ -35,7 +35,7 @@ def test_found_anchors_are_exact_and_missed_ones_are_not(records):
 def test_few_draws_decide_nothing(records):
     for name in (FIGURE_2, FIGURE_3):
         assert {verdict.met for verdict in verdicts(name, records).values()} == {None}
-        assert len(exhibits(name, records, Figure)) == len(exhibits(name, records, Table)) == 1
+        assert len(artifacts(name, records, Figure)) == len(artifacts(name, records, Table)) == 1
 
 
 def test_the_full_setting_has_fifty_draws_of_every_ratio():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Measured, Paragraph, Table
+from reproduction.artifacts import Measured, Paragraph, Table
 from reproduction.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, printed_row
 from reproduction.merit.peak_memory import can_measure
 from reproduction.merit.table_4 import N_SEEDS
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 
 def test_table_3_counts_the_nodes_of_a_generated_network():
@@ -31,13 +31,13 @@ def test_table_3_is_met_by_the_printed_numbers_alone():
     records = kept_as_printed()
     (verdict,) = verdicts("merit/table-3", records).values()
     assert verdict.met
-    (table,) = exhibits("merit/table-3", records, Table)
+    (table,) = artifacts("merit/table-3", records, Table)
     assert table.rows[0]["kept"] == Measured(6437, printed=6437)
     records[1]["kept"] += 1
     (verdict,) = verdicts("merit/table-3", records).values()
     assert not verdict.met
     assert verdict.detail == "DBLP2: 3249 against 3248"
-    (missing,) = exhibits("merit/table-3", records, Paragraph)
+    (missing,) = artifacts("merit/table-3", records, Paragraph)
     assert "DBLP3, DBLP5, MAG1, MAG2" in missing.text
 
 
@@ -45,7 +45,7 @@ def test_table_4_has_every_method_on_a_generated_network():
     records = quick_records("merit/table-4")
     assert {record["method"] for record in records} == set(METHODS) - {"fast-gradient"}
     assert all(record["src"] > 0.7 for record in records)
-    main, parts = exhibits("merit/table-4", records, Table)
+    main, parts = artifacts("merit/table-4", records, Table)
     assert main.rows[0]["fast-gradient"].value is None
     spa = next(record["src"] for record in records if record["method"] == "spa")
     assert main.rows[0]["spa"].value == spa
@@ -71,7 +71,7 @@ def correlations_as_printed():
 def test_table_4_is_met_by_the_printed_numbers_and_not_by_others():
     records = correlations_as_printed()
     assert [verdict.met for verdict in verdicts("merit/table-4", records).values()] == [True] * 4
-    table = exhibits("merit/table-4", records, Table)[0]
+    table = artifacts("merit/table-4", records, Table)[0]
     assert table.rows[1]["merit"] == Measured(0.3257, printed=0.3257)
     assert table.rows[0]["geonmf"].printed == 0.2974
     records[0]["src"] += 0.0021
@@ -85,7 +85,7 @@ def test_figure_7_measures_both_methods():
     records = quick_records("merit/figure-7")
     assert [record["method"] for record in records] == ["merit", "fast-gradient"]
     assert all(20 < record["process"] < 2000 for record in records)
-    (table,) = exhibits("merit/figure-7", records, Table)
+    (table,) = artifacts("merit/figure-7", records, Table)
     assert table.rows[0]["process merit"].value == records[0]["process"]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.merit import figure_6, table_2, topics_recommendation
 from reproduction.merit.peak_memory import can_measure
 from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
 from reproduction.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg.datasets.store import is_available
 
@@ -36,7 +36,7 @@ def test_the_quick_table():
     }
     assert all(record["accuracy"] > 0.5 for record in records)
     # Three measures, the other scores, and the ties.
-    assert len(exhibits(TABLE_2, records, Table)) == 5
+    assert len(artifacts(TABLE_2, records, Table)) == 5
     assert {verdict.met for verdict in verdicts(TABLE_2, records).values()} == {None}
 
 
@@ -81,7 +81,7 @@ def test_the_quick_study_runs_every_candidate():
     records = quick_records(STUDY)
     assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT, *CONVERGED}
     assert topics_recommendation.RECOMMENDED[0] in FACTORIZATIONS
-    tables = exhibits(STUDY, records, Table)
+    tables = artifacts(STUDY, records, Table)
     assert len(tables) == 2
     assert len(tables[0].rows) == len(FACTORIZATIONS) + len(AFTER_MERIT) + 1
     assert {verdict.met for verdict in verdicts(STUDY, records).values()} == {None}
@@ -91,7 +91,7 @@ def test_the_quick_study_runs_every_candidate():
 def test_the_quick_figure():
     records = quick_records(FIGURE_6)
     assert {record["method"] for record in records} == {"merit", "spa"}
-    assert len(exhibits(FIGURE_6, records, Figure)) == 1
+    assert len(artifacts(FIGURE_6, records, Figure)) == 1
     large = [
         {
             "corpus": "tdt2",

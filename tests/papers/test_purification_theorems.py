@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from reproduction.exhibits import Figure, Table
+from reproduction.artifacts import Figure, Table
 from reproduction.experiment import flat_records
 from reproduction.grouping import grouped
 from reproduction.purification.designs import all_patterns, orthogonal_array
-from reproduction.purification.planted_exhibits import geometric_rate, power_of
+from reproduction.purification.planted_artifacts import geometric_rate, power_of
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 PLANTED = (
     "rate", "floor", "adversarial-noise", "unbiased-noise", "weights", "sparsity", "relu", "balancing",
@@ -69,8 +69,8 @@ def test_quick_settings_decide_nothing_and_show_all(quick, name):
     found = verdicts(f"purification/{name}", records)
     assert {verdict.met for verdict in found.values()} == {None}
     assert len(found) >= 3
-    assert len(exhibits(f"purification/{name}", records, Figure)) == 1
-    assert exhibits(f"purification/{name}", records, Table)
+    assert len(artifacts(f"purification/{name}", records, Figure)) == 1
+    assert artifacts(f"purification/{name}", records, Table)
 
 
 def test_the_whole_distribution_and_arrays_have_exact_moments():

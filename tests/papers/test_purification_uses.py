@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.exhibits import Pictures, Table
+from reproduction.artifacts import Pictures, Table
 from reproduction.experiment import flat_records
 from reproduction.purification.against_nmf import scores
 from reproduction.purification.digits import overlaid_features
 from reproduction.purification.signatures import evened, process_types
 from reproduction.purification.swimmer import known_parts
 from reproduction.registry import find_experiment
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg.datasets.store import is_available
 
@@ -78,7 +78,7 @@ def test_overlaid_digits_are_recovered_where_nmf_fails():
     assert overlaid_features(np.random.default_rng(0)).sum() == pytest.approx(20)
     records = list(found.values())
     settings = find_experiment("purification/digits").trials(quick=True)[0]
-    tables = exhibits("purification/digits", [{**settings, **record} for record in records], Table)
+    tables = artifacts("purification/digits", [{**settings, **record} for record in records], Table)
     assert len(tables[0].rows) == 3
 
 
@@ -93,7 +93,7 @@ def test_limbs_of_swimmers():
     assert stored["purification"]["mean"] > 0.85 > 0.8 > stored["nmf"]["mean"]
     apart = by_method(record for record in records if record["pictures"] == "independent")
     assert apart["purification"]["mean"] > apart["nmf"]["mean"] > 0.97
-    (pictures,) = exhibits("purification/swimmer", records, Pictures)
+    (pictures,) = artifacts("purification/swimmer", records, Pictures)
     assert [len(row) for row in pictures.images] == [8, 8, 8]
     assert pictures.images[0][0].shape == (22, 13)
 

@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 import pytest
-from reproduction.exhibits import Table
+from reproduction.artifacts import Table
 from reproduction.registry import find_experiment
 from reproduction.tlnmf.both_methods import drawn_frames, gcm_model, parameters
 from reproduction.tlnmf.figure_3 import TARGETS, captures
 from reproduction.tlnmf.figure_4 import arrival
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_divergence_falls_with_the_realizations_and_is_bounded(divergences):
 def test_the_quick_setting_decides_nothing_and_is_drawn(divergences):
     found = verdicts("tlnmf/figure-2", divergences)
     assert {verdict.met for verdict in found.values()} == {None}
-    table = exhibits("tlnmf/figure-2", divergences, Table)[0]
+    table = artifacts("tlnmf/figure-2", divergences, Table)[0]
     assert [row["S"] for row in table.rows] == [10, 100]
     assert table.rows[1]["tl"].printed == 2.232601
 

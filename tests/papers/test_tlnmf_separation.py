@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.exhibits import Table
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from reproduction.artifacts import Table
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 NAME = "tlnmf/separation"
 
@@ -16,7 +16,7 @@ def test_learnt_transforms_separate_two_near_notes_where_the_cosine_transform_do
     assert sdr["jd"] > 25
     assert 8 < sdr["dct"] < 20
     assert max(record["residual"] for record in records) < 1e-13
-    (table,) = exhibits(NAME, records, Table)
+    (table,) = artifacts(NAME, records, Table)
     assert [row["method"] for row in table.rows] == ["TL-NMF", "JD+NMF", "DCT IS-NMF"]
     assert [verdict.met for verdict in verdicts(NAME, records).values()] == [
         None,
@@ -74,4 +74,4 @@ def recording(method, unseen, seconds):
 )
 def test_verdicts(records, met):
     assert [verdict.met for verdict in verdicts(NAME, records).values()] == met
-    assert len(exhibits(NAME, records, Table)) == 2
+    assert len(artifacts(NAME, records, Table)) == 2

@@ -8,7 +8,7 @@ import math
 import pytest
 from reproduction.experiment import flat_records, setting_key
 from reproduction.grouping import grouped, mean_and_spread
-from reproduction.printed import PAPERS, printed_numbers
+from reproduction.published_values import PAPERS, published_values
 from reproduction.registry import TITLES, find_experiment
 
 from nonneg.exceptions import UnknownNameError
@@ -41,18 +41,18 @@ def test_mean_and_spread_by_hand():
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_printed_numbers_are_fresh_copies(paper):
-    first = printed_numbers(paper)
+    first = published_values(paper)
     first.clear()
-    assert "paper" in printed_numbers(paper)
+    assert "paper" in published_values(paper)
 
 
 def test_an_unknown_paper_is_named():
     with pytest.raises(UnknownNameError, match="cr1_nmf"):
-        printed_numbers("cr1-nmf")
+        published_values("cr1-nmf")
 
 
 def test_the_printed_running_times_are_those_of_the_paper():
-    table = printed_numbers("cr1_nmf")["table_1_running_times_s"]
+    table = published_values("cr1_nmf")["table_1_running_times_s"]
     assert table["mean"][-1] == [10000, 1.85, 85.92, 27.84, 17.39]
 
 

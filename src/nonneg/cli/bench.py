@@ -1,4 +1,4 @@
-"""`nonneg bench`: race against other libraries, from a checkout of the repository."""
+"""`nonneg bench`: race against other libraries, from a clone of the repository."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nonneg.cli import terminal
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    parser.add_argument("--dry-run", action="store_true", help="show the command without running it")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `make bench` where there is one, and say how to get there otherwise."""
+    """Run `make bench` in a clone; elsewhere say how to get one."""
     make = shutil.which("make")
     if make is None or not (Path("benchmarks").is_dir() and Path("Makefile").is_file()):
         terminal.say(
             "The benchmarks are in the repository, not in the installed package. "
-            "In a checkout of it, run: make bench"
+            "Clone the repository, change into its folder and run: nonneg bench"
         )
         return 0
     terminal.note("running: make bench")

@@ -13,7 +13,7 @@ from nonneg.cli import terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the experiments where there is a clone."""
+    """Declare the options of the experiments if there is a clone."""
     command = _command()
     if command is not None:
         command.add_arguments(parser)
@@ -30,14 +30,14 @@ def run(options: argparse.Namespace) -> int:
         return int(command.run(options))
     terminal.say(
         "The experiments of the papers are in the repository, not in the installed package. "
-        "In a clone of it, run: nonneg reproduce"
+        "Clone the repository, change into its folder and run: nonneg reproduce"
     )
     return 0
 
 
 def _command() -> Any:
-    """Return the module behind the command, from the clone one is in or the one nonneg is installed from."""
-    for root in (Path.cwd(), Path(nonneg.__file__).parents[2]):
+    """Return the module behind the command, from the clone around the working directory or nonneg's own."""
+    for root in (Path.cwd(), *Path.cwd().parents, Path(nonneg.__file__).parents[2]):
         if (root / "reproduction" / "command.py").is_file() and (root / "pyproject.toml").is_file():
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))

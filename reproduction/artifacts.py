@@ -93,4 +93,4 @@ class Pictures:
     column_labels: Sequence[str] = ()
 
 
-Exhibit: TypeAlias = Paragraph | Verdict | Table | Figure | Pictures
+Artifact: TypeAlias = Paragraph | Verdict | Table | Figure | Pictures

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
-from reproduction.cr1.four_starts import INITS, Samples, make_start, seeded
+from reproduction.cr1.algorithm_runs import Fit, Initializer, best_multiple, has_settled, run_from
+from reproduction.cr1.initializations import INITS, Samples, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, load_set, weighted, without_empty_columns
-from reproduction.cr1.runs_from_starts import Fit, Initializer, best_multiple, has_settled, run_from
 
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import UnknownNameError

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reproduction.artifacts import Measured, Table, Verdict
+from reproduction.cr1.algorithm_runs import ALGORITHMS
 from reproduction.cr1.clustering_methods import MEASURES, METHODS
-from reproduction.cr1.four_starts import DETERMINISTIC, INITS
+from reproduction.cr1.initializations import DETERMINISTIC, INITS
 from reproduction.cr1.real_sets import QUICK
-from reproduction.cr1.runs_from_starts import ALGORITHMS
-from reproduction.exhibits import Measured, Table, Verdict
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 

@@ -17,7 +17,7 @@ def _text(paper: str) -> str:
     return resources.files("reproduction").joinpath("published", f"{paper}.json").read_text("utf-8")
 
 
-def printed_numbers(paper: str) -> dict[str, Any]:
+def published_values(paper: str) -> dict[str, Any]:
     """Return what a paper prints."""
     if paper not in PAPERS:
         raise UnknownNameError.of("paper", paper, PAPERS)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.artifacts import Figure, Pictures, Table
 from reproduction.cr1.figure_6 import packed, unpacked
-from reproduction.cr1.four_starts import INITS
-from reproduction.cr1.start_times import TIMED_STARTS, shift
+from reproduction.cr1.init_times import TIMED_STARTS, shift
+from reproduction.cr1.initializations import INITS
 from reproduction.cr1.table_5 import first_time
-from reproduction.exhibits import Figure, Pictures, Table
-from tests.papers.quick_runs import exhibits, quick_records, verdicts
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 
 def test_every_start_is_timed_and_the_ratios_are_those_of_the_means():
     records = quick_records("cr1/table-3")
     assert [record["start"] for record in records] == list(TIMED_STARTS)
     assert all(len(record["start seconds"]) == 2 for record in records)
-    ours, theirs = exhibits("cr1/table-3", records, Table)
+    ours, theirs = artifacts("cr1/table-3", records, Table)
     row = ours.rows[0]
     assert row["spkm ratio"] == pytest.approx(row["spkm"].value / row["cr1-nmf"].value)
     assert [theirs.rows[0][start] for start in TIMED_STARTS] == [3.30, 6.68, 9.45]
@@ -45,14 +45,14 @@ def test_a_shift_is_the_whole_iterations_that_a_start_takes():
         record | {"iteration seconds": {"mult": 0.1, "hals": 0.5}}
         for record in timed("coil20", (0.25, 0.65, 1.05))
     ]
-    shifts, _, printed = exhibits("cr1/table-4", records, Table)
+    shifts, _, printed = artifacts("cr1/table-4", records, Table)
     assert [row["coil20"] for row in shifts.rows] == [2, 6, 10, 0, 1, 2]
     assert [row["CK"] for row in printed.rows] == [3, 6, 8, 2, 5, 7]
 
 
 def test_shifts_of_the_quick_setting_follow_from_its_times():
     records = quick_records("cr1/table-4")
-    shifts, times, _ = exhibits("cr1/table-4", records, Table)
+    shifts, times, _ = artifacts("cr1/table-4", records, Table)
     expected = [
         int(times.rows[0][start] / times.rows[0][algorithm])
         for algorithm in ("mult", "hals")
@@ -70,7 +70,7 @@ def test_the_time_of_a_start_counts_until_an_error_is_reached():
 def test_errors_to_reach_come_from_the_best_run():
     records = quick_records("cr1/table-5")
     best = min(error for record in records for error in record["errors"])
-    ours, theirs, early = exhibits("cr1/table-5", records, Table)
+    ours, theirs, early = artifacts("cr1/table-5", records, Table)
     levels, *rows = ours.rows
     assert levels["0"] == pytest.approx(1.05 * best)
     assert levels["2"] == pytest.approx(1.01 * best)
@@ -89,7 +89,7 @@ def test_error_curves_fall_and_have_three_panels_a_set():
     for record in records:
         assert len(record["errors"]) == 12
         assert np.all(np.diff(record["errors"]) <= 2e-6)
-    (figure,) = exhibits("cr1/figure-4", records, Figure)
+    (figure,) = artifacts("cr1/figure-4", records, Figure)
     assert [panel.title.split(": ")[1] for panel in figure.panels] == ["mult", "nnlsb", "hals"]
     nnlsb = figure.panels[1]
     assert all(series.x[0] == 1 for series in nnlsb.series)
@@ -108,9 +108,9 @@ def test_curves_are_shifted_by_their_start():
         }
         for start, seconds in zip(INITS, (0.0, 0.35, 0.1, 5.0), strict=True)
     ]
-    (figure,) = exhibits("cr1/figure-4", records, Figure)
+    (figure,) = artifacts("cr1/figure-4", records, Figure)
     assert [series.x[0] if series.x else None for series in figure.panels[0].series] == [1, 4, 2, None]
-    early, late = exhibits("cr1/figure-4", records, Table)
+    early, late = artifacts("cr1/figure-4", records, Table)
     assert (early.rows[0]["n_iter"], early.rows[0]["spkm"]) == (2, 0.5)
     assert early.rows[0]["cr1-nmf"] is None
     row = late.rows[0]
@@ -125,7 +125,7 @@ def test_basis_pictures_are_those_of_the_people():
     assert [record["start"] for record in records] == list(INITS)
     assert all(0 < record["cosine"] <= 1 for record in records)
     assert records[1]["n_nearest"] == 4
-    (pictures,) = exhibits("cr1/figure-6", records, Pictures)
+    (pictures,) = artifacts("cr1/figure-6", records, Pictures)
     assert [len(row) for row in pictures.images] == [3, 3, 3, 3]
     assert all(image.shape == (8, 8) and image.max() == 1.0 for row in pictures.images for image in row)
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduction.cr1.four_starts import INITS, Samples, make_start, seeded
+from reproduction.cr1.algorithm_runs import run_from
+from reproduction.cr1.initializations import INITS, Samples, make_start, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
-from reproduction.cr1.runs_from_starts import run_from
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 

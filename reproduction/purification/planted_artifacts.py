@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.exhibits import Curves, Series, Table
+from reproduction.artifacts import Curves, Series, Table
 from reproduction.purification.planted_runs import middle, worst
 
 Groups = dict[tuple[Any, ...], list[dict[str, Any]]]

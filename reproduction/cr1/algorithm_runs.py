@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.progress import Progress
-from reproduction.cr1.four_starts import Initializer, Samples
+from reproduction.cr1.initializations import Initializer, Samples
 from reproduction.cr1.plain_algorithms import relative_error, run_plain
 
 ALGORITHMS = ("mult", "nnlsb", "hals")
