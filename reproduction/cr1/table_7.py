@@ -72,11 +72,11 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     if setting["panel"] == "table":
         return run_clusterings(setting)
     if setting["panel"] == "preparation":
-        return _preparation(setting)
-    return _first_points(setting)
+        return _run_preparation(setting)
+    return _run_first_points(setting)
 
 
-def _preparation(setting: Setting) -> list[dict[str, Any]]:
+def _run_preparation(setting: Setting) -> list[dict[str, Any]]:
     """Score the deterministic rows under a weighting of the words."""
     found = datasets.load_cluto(setting["set"])
     samples = Samples.of(WEIGHTINGS[setting["weighting"]](found.X))
@@ -90,7 +90,7 @@ def _preparation(setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def _first_points(setting: Setting) -> list[dict[str, Any]]:
+def _run_first_points(setting: Setting) -> list[dict[str, Any]]:
     """Score cr1-nmf from fixed first points, in the place of random ones."""
     real = load_set(setting["set"])
     samples = Samples.of(real.X)
