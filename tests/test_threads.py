@@ -44,9 +44,9 @@ def test_the_number_is_forgotten_after_an_error():
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 100])
-@pytest.mark.parametrize("grain", [1, 3, 128])
+@pytest.mark.parametrize("chunk_size", [1, 3, 128])
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_ranges_cover_all_rows_once_in_order_and_begin_at_the_grain(n_rows, chunk_size, n_jobs):
+def test_ranges_cover_all_rows_once_in_order_and_begin_at_chunks(n_rows, chunk_size, n_jobs):
     with threads(n_jobs):
         ranges = parallel_for(lambda start, stop: (start, stop), n_rows, chunk_size=chunk_size)
     assert len(ranges) <= n_jobs
@@ -104,10 +104,10 @@ def test_a_forked_child_makes_a_pool_of_its_own():
 import os, sys
 from nonneg._threads import parallel_for, threads
 with threads(2):
-    assert len(parallel_for(lambda a, b: a, 10, grain=1)) == 2
+    assert len(parallel_for(lambda a, b: a, 10, chunk_size=1)) == 2
     child = os.fork()
     if child == 0:
-        good = len(parallel_for(lambda a, b: a, 10, grain=1)) == 2
+        good = len(parallel_for(lambda a, b: a, 10, chunk_size=1)) == 2
         os._exit(0 if good else 1)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

@@ -31,7 +31,7 @@ def model():
 
 
 def test_nodes_that_are_tied_are_drawn_near_one_another():
-    blocks = sp.block_diag([np.ones((6, 6)), np.ones((6, 6))], format="lil")
+    blocks = sp.block_diag([sp.coo_array(np.ones((6, 6)))] * 2, format="lil")
     blocks[0, 6] = blocks[6, 0] = 1.0
     shares = np.repeat(np.eye(2), 6, axis=0)
     places = placed_nodes(sp.csr_array(blocks), shares)

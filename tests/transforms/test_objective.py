@@ -95,7 +95,7 @@ def test_updates_of_the_factors_are_those_of_the_solver() -> None:
         as_data_matrix(V), W, H.T, penalties=Penalties(), max_iter=5, tol=0, offset=EPS0, extrapolate=False
     )
     activations, components = update_factors(V[None], W[None], H[None], EPS0, 5)
-    assert np.allclose(activations[0] @ components[0], run.state.W @ run.state.B.T, rtol=1e-11)
+    assert np.allclose(activations[0] @ components[0], run.state.W @ run.state.Ht.T, rtol=1e-11)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.7])

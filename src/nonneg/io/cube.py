@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._scipy import read_matrices
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
 from nonneg.io.envi import header_of, read_envi
@@ -285,6 +286,6 @@ def _matlab_arrays(path: Path) -> dict[str, Any]:
             }
     return {
         name: value
-        for name, value in io.loadmat(path).items()
+        for name, value in read_matrices(io.loadmat, path).items()
         if isinstance(value, np.ndarray) and value.dtype.kind in "buif"
     }

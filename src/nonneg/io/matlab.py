@@ -7,6 +7,7 @@ from typing import Any
 
 from scipy import io, sparse
 
+from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.io.hdf5 import is_group, opened
 from nonneg.io.table import Contents, ReadOptions
@@ -33,7 +34,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
         if kind in _NUMERIC or options.variable is not None
     }
     chosen = choose_variable(shapes, options.variable, str(path))
-    return Contents(io.loadmat(path, variable_names=[chosen])[chosen])
+    return Contents(read_matrices(io.loadmat, path, variable_names=[chosen])[chosen])
 
 
 def is_version_73(path: Path) -> bool:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from scipy import io, sparse
 
+from nonneg._scipy import read_matrices
 from nonneg.io.table import Contents, ReadOptions
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read the matrix."""
-    matrix = io.mmread(path)
+    matrix = read_matrices(io.mmread, path)
     return Contents(sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scipy import io, sparse
 
+from nonneg._scipy import read_matrices
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import unique_names
 from nonneg.io.table import Contents, ReadOptions
@@ -17,7 +18,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
     matrix = _find(path, "matrix.mtx")
     features = _lines(_find(path, "features.tsv", "genes.tsv"))
     barcodes = [cells[0] for cells in _lines(_find(path, "barcodes.tsv"))]
-    counts = sparse.csr_array(io.mmread(matrix).T)
+    counts = sparse.csr_array(read_matrices(io.mmread, matrix).T)
     if counts.shape != (len(barcodes), len(features)):
         raise FileFormatError(
             f"{matrix} holds {counts.shape[1]} features and {counts.shape[0]} barcodes, but {len(features)} "

@@ -57,7 +57,9 @@ def test_simplex_recovery_agrees_inside_the_simplex():
 
 def test_geonmf_finds_communities_that_do_not_meet():
     blocks = [np.ones((8, 8)), np.ones((6, 6)), np.ones((7, 7))]
-    model = MixedMembership(3, "geonmf", self_loops="keep", random_state=0).fit(sp.block_diag(blocks))
+    model = MixedMembership(3, "geonmf", self_loops="keep", random_state=0).fit(
+        sp.block_diag([sp.coo_array(block) for block in blocks])
+    )
     assert sorted(np.bincount(model.labels_)) == [6, 7, 8]
     np.testing.assert_allclose(model.memberships_.max(axis=1), 1.0, atol=1e-9)
     assert model.facts_["condition"] < 2
@@ -132,7 +134,7 @@ def test_isolated_nodes_have_no_membership_and_are_counted():
 def test_nodes_of_other_components_get_what_was_asked_for():
     A, _, _ = expected_graph(20)
     pair = np.array([[0.0, 1e-3], [1e-3, 0.0]])
-    graph = sp.block_diag([A, pair], format="csr")
+    graph = sp.block_diag([sp.coo_array(A), pair], format="csr")
     answers = {
         rule: MixedMembership(3, "spa", self_loops="keep", unreached=rule).fit(graph)
         for rule in ("auto", "mean", "uniform", "zero", "nan")
@@ -217,7 +219,7 @@ def test_parameters_are_those_of_scikit_learn():
 
 
 def test_equal_nodes_make_no_noise_in_geonmf_and_spoc_takes_no_options():
-    cliques = sp.csr_array(sp.block_diag([np.ones((n, n)) - np.eye(n) for n in (6, 5, 4, 2)]))
+    cliques = sp.csr_array(sp.block_diag([sp.coo_array(np.ones((n, n)) - np.eye(n)) for n in (6, 5, 4, 2)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = MixedMembership(3, "geonmf", random_state=0).fit(cliques)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._scipy import read_matrices
 from nonneg.datasets.content import narrowed, sparse_arrays
 from nonneg.datasets.conversion.matlab import Made, Wanted
 from nonneg.exceptions import FileFormatError
@@ -43,7 +44,7 @@ def bbc(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     """Make the BBC articles."""
     from scipy import io
 
-    counts: Any = io.mmread(paths["bbc.mtx"])
+    counts: Any = read_matrices(io.mmread, paths["bbc.mtx"])
     classes = np.loadtxt(paths["bbc.classes"], dtype=np.int64, comments="%", ndmin=2)
     terms = paths["bbc.terms"].read_text(encoding="utf-8").split()
     if counts.shape != (len(terms), len(classes)):

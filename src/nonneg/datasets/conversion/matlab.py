@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._optional import import_optional
+from nonneg._scipy import read_matrices
 from nonneg.datasets.content import Known, narrowed
 from nonneg.datasets.conversion.located import located, located_sparse
 from nonneg.exceptions import FileFormatError
@@ -26,7 +27,7 @@ def variables_of(path: Path) -> dict[str, Any]:
     if head.startswith((b"MATLAB 7.3", b"\x89HDF")) or head[512:516] == b"\x89HDF":
         return _hdf5_variables(path, matlab=not head.startswith(b"\x89HDF"))
     try:
-        return _flattened(io.loadmat(path))
+        return _flattened(read_matrices(io.loadmat, path))
     except Exception as error:  # the reader raises whatever it stumbles over; all mean a damaged file
         raise FileFormatError(
             f"{path.name} could not be read as a MATLAB file: {error}. Fetch it again."
@@ -78,7 +79,7 @@ def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     arrays = {name: located(variables, known[name], name) for name in ("Y", "A", "M")}
     n_names = known["names"].shape[0]
     for path in paths.values():
-        for value in io.loadmat(path).values():
+        for value in read_matrices(io.loadmat, path).values():
             if isinstance(value, np.ndarray) and value.dtype == object and value.size == n_names:
                 texts = [str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()]
                 arrays["names"] = np.array(texts)

@@ -22,7 +22,7 @@ from benchmarks.race import Bar, RaceClaim, Settings, run_claim
 from benchmarks.records import latest
 from benchmarks.tables import markdown, number, race_table, verdict
 
-NAME = "cone_start"
+NAME = "cone_init"
 TITLE = "The start from cones beside other starts, and to the loss of scikit-learn `cd` after 100 passes"
 PASSES = 10
 LAND, GOAL = 2.5, 3.0
