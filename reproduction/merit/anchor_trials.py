@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.datasets import SeparableData, middle_points, separable_dirichlet
 from nonneg.metrics.angles import mean_removed_spectral_angle
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
@@ -90,7 +90,7 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
 def quality(points: SeparableData, anchors: IntArray) -> dict[str, Any]:
     """Measure found anchors as the paper does."""
     found = points.X[anchors]
-    weights = to_numpy(anchor_weights(as_data_matrix(points.X), found, sum_to_one=True))
+    weights = to_float64(anchor_weights(as_data_matrix(points.X), found, sum_to_one=True))
     return {
         "success": int(success_rate([(points.anchors, anchors)])),
         "found": round(anchors_found(points.anchors, anchors), 4),

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
 from nonneg.data import singular_values as values_module
 from nonneg.data import spectral as spectral_module
@@ -18,7 +19,6 @@ from nonneg.data.spectral import (
     numerical_noise,
     singular_value_bounds,
     svd_floor,
-    to_numpy,
     truncated_svd,
 )
 from nonneg.exceptions import InvalidParameterError
@@ -224,7 +224,7 @@ def test_lanczos_restarts_reach_the_same_answer(rng):
 
 
 def test_to_numpy_takes_every_namespace(xp):
-    found = to_numpy(xp.asarray([[1.0, 2.0]], dtype=xp.float32))
+    found = to_float64(xp.asarray([[1.0, 2.0]], dtype=xp.float32))
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [[1.0, 2.0]])

@@ -10,7 +10,7 @@ import pytest
 from tests.transforms.cases import composite_frames
 
 from nonneg import TransformNMF, joint_diagonalize, learn_transform
-from nonneg.data.spectral import to_numpy
+from nonneg._arrays import to_float64
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.initialization import first_state
@@ -43,8 +43,8 @@ def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None
     assert type(found.transform) is type(placed)
     assert found.objective == pytest.approx(expected.objective, rel=1e-8)
     for name in ("transform", "W", "H", "variances"):
-        assert np.allclose(to_numpy(getattr(found, name)), getattr(expected, name), atol=1e-6), name
-    assert np.allclose(to_numpy(placed), Y)
+        assert np.allclose(to_float64(getattr(found, name)), getattr(expected, name), atol=1e-6), name
+    assert np.allclose(to_float64(placed), Y)
     assert found.certificate["decomposition"].holds
 
 
@@ -53,7 +53,7 @@ def test_joint_diagonalization_of_placed_matrices(place: Any) -> None:
     sigma = np.einsum("sni,snj->nij", Y, Y) + np.eye(6)
     expected = joint_diagonalize(sigma, random_state=0, max_iter=15, tol=0)
     found = joint_diagonalize(place(sigma), random_state=0, max_iter=15, tol=0)
-    assert np.allclose(to_numpy(found.transform), expected.transform, atol=1e-7)
+    assert np.allclose(to_float64(found.transform), expected.transform, atol=1e-7)
 
 
 @pytest.mark.parametrize("method", ["tl", "jd"])

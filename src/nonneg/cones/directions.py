@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import numpy_view, to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels import cones
 from nonneg.kernels.cones.array_api import own_columns
-from nonneg.kernels.host_views import is_host_tensor, shared
 
 _POSITIVE_PART = 0.01  # of the start, so that it is orthogonal to no nonnegative vector
 _CHECKS = 4  # how often products are computed afresh at a found answer that does not pass
@@ -42,7 +41,7 @@ def leading_directions(
 ) -> ClusterDirections:
     """Return the leading directions of all clusters."""
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
-    vectors = _unit(_unit(to_numpy(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
+    vectors = _unit(_unit(to_float64(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
     search = _Search(vectors)
     all_clusters = np.ones(len(vectors), dtype=bool)
     products, images = _apply(data, labels, vectors, all_clusters)
@@ -155,7 +154,7 @@ def _apply(
     data: DataMatrix, labels: SampleArray, vectors: FloatArray, active: Any
 ) -> tuple[SampleArray, FloatArray]:
     (products,), (sums,) = data.map_reduce_rows(_own_products, labels, vectors=vectors, active=active)
-    return products, to_numpy(sums)
+    return products, to_float64(sums)
 
 
 def _own_products(
@@ -166,12 +165,8 @@ def _own_products(
         own = own_columns(labels, block.times(block.place(vectors.T)), len(vectors))
         return (block.xp.sum(own, axis=1, keepdims=True),), (block.transposed_times(own).T,)
     kind = rows.dtype if isinstance(rows, np.ndarray) else rows[2].dtype
-    weights = None if block.weights is None else _host(block.weights)
+    weights = None if block.weights is None else numpy_view(block.weights)
     products, sums = cones.own_products(
-        rows, _host(labels)[:, 0], vectors.astype(kind, copy=False), weights, active
+        rows, numpy_view(labels)[:, 0], vectors.astype(kind, copy=False), weights, active
     )
     return (block.place(products[:, None]),), (sums,)
-
-
-def _host(array: Array) -> Any:
-    return shared(array) if is_host_tensor(array) else array

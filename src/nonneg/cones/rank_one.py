@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
@@ -22,7 +23,6 @@ from nonneg.cones.geometry import SizeAngles, cluster_bound, expected_error, lar
 from nonneg.cones.geometry.bounds import corrected_size_angles
 from nonneg.data.checks import checked_data
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.cones.array_api import own_columns
 
@@ -69,7 +69,7 @@ class ConeResult:
                 "Call cone_rank_one with bounds=True."
             )
         with threads(None):
-            return size_angles(self.data, self._labels, len(self.centroid_indices), start=to_numpy(self.H))
+            return size_angles(self.data, self._labels, len(self.centroid_indices), start=to_float64(self.H))
 
     @property
     def basis(self) -> FloatArray:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from nonneg._arrays import is_dask
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
-__all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix", "is_dask"]
-
-
-def is_dask(X: Any) -> bool:
-    """Tell whether X is a dask array, without importing dask."""
-    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
+__all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix"]
 
 
 def as_data_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> DataMatrix:

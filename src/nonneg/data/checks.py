@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from array_api_compat import array_namespace, is_array_api_obj
 
+from nonneg._arrays import dense_tensor, is_dask, numpy_dtype
 from nonneg._typing import Array
-from nonneg.data import DataMatrix, as_data_matrix, is_dask
+from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import MissingAt
 from nonneg.exceptions import (
@@ -84,13 +85,7 @@ def _checked_form(X: Any, who: str) -> Any:
             raise ShapeError(
                 "Expected X as a table of numbers, got rows that do not have the same length."
             ) from error
-    if is_torch_array(X):
-        if "strided" not in str(X.layout):
-            raise DataTypeError(
-                f"Expected a dense tensor, got one with layout {X.layout}. Use X.to_dense(), or a SciPy "
-                "sparse matrix."
-            )
-        X = X.detach()
+    X = dense_tensor(X)
     if is_dask(X) and any(np.isnan(side) for side in X.shape):
         # On a copy: dask writes the sizes into the array it is asked of.
         X = X.copy().compute_chunk_sizes()
@@ -225,7 +220,7 @@ def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str, 
 
 
 def _check_size(data: DataMatrix, high: float, who: str) -> None:
-    limits = np.finfo(np.float32 if "32" in str(data.dtype) else np.float64)
+    limits = np.finfo(numpy_dtype(data.dtype))
     square = high * high
     if high > 0 and not limits.tiny <= square <= limits.max / (data.shape[0] * data.shape[1]):
         i, j, value = locate(data, lambda xp, block: block == high)

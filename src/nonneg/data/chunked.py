@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_numpy
 from nonneg._threads import serial
 from nonneg._typing import Array, SampleArray
 from nonneg.data.local import local_matrix
@@ -159,7 +160,7 @@ class ChunkedMatrix(DataMatrix):
 
     def place(self, array: Any) -> Array:
         """Bring an array to the namespace and dtype of the chunks."""
-        return self.xp.asarray(np.ascontiguousarray(array), dtype=self.dtype)
+        return self.xp.asarray(np.ascontiguousarray(to_numpy(array)), dtype=self.dtype)
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, brought to this process."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import numpy_view, to_device, to_numpy
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, block_rows, exact_sum
 from nonneg.data.observed import Observed
-from nonneg.kernels.host_views import is_host_tensor, shared
 
 
 class DenseMatrix(LocalMatrix):
@@ -112,10 +112,8 @@ class DenseMatrix(LocalMatrix):
     def place(self, array: Any) -> Array:
         """Bring an array to the namespace, dtype and device of the data."""
         if self.kind == "dense":
-            return np.ascontiguousarray(array, dtype=self.dtype)
-        if isinstance(array, np.ndarray):
-            array = np.ascontiguousarray(array)
-        return self.xp.asarray(array, dtype=self.dtype, device=self.array.device)
+            return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
+        return to_device(array, self.array, self.dtype)
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""
@@ -124,7 +122,7 @@ class DenseMatrix(LocalMatrix):
 
     def raw_rows(self) -> Any:
         """Return the entries as compiled kernels read them."""
-        rows = shared(self.array) if is_host_tensor(self.array) else self.array
+        rows = numpy_view(self.array)
         return rows if isinstance(rows, np.ndarray) and rows.flags.c_contiguous else None
 
     def dense_rows(self, start: int, stop: int) -> Array:

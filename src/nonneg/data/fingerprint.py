@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 
 
 def fingerprint(data: DataMatrix, *lefts: SampleArray) -> str:
@@ -23,7 +23,7 @@ def _digest(block: LocalMatrix, *lefts: Array) -> tuple[tuple[()], tuple[list[st
     found = hashlib.sha256(f"{block.shape} {block.dtype}".encode())
 
     def add(array: Any) -> None:
-        found.update(np.ascontiguousarray(to_numpy(array)).tobytes())
+        found.update(np.ascontiguousarray(to_float64(array)).tobytes())
 
     csr = getattr(block, "csr", None)
     if csr is not None:

@@ -10,19 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_cupy_array, is_torch_array, to_device
 
+from nonneg._arrays import to_float64
 from nonneg._threads import parallel_for
-from nonneg._typing import Array
 from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
-
-
-def to_numpy(array: Array) -> Float64Array:
-    """Return a small array of any namespace as a NumPy array of float64."""
-    if not isinstance(array, np.ndarray) and (is_torch_array(array) or is_cupy_array(array)):
-        array = to_device(array, "cpu")
-    return np.asarray(array, dtype=np.float64)
 
 
 def precision(data: DataMatrix) -> float:
@@ -33,7 +25,7 @@ def precision(data: DataMatrix) -> float:
 def gram_matrix(data: DataMatrix) -> Float64Array:
     """Return X' diag(weights) X."""
     _, (gram,) = data.map_reduce_rows(_block_gram, n_out=0)
-    gram = to_numpy(gram)
+    gram = to_float64(gram)
     return 0.5 * (gram + gram.T)
 
 
@@ -62,7 +54,7 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
     """Return X' diag(weights) X V."""
     _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, right=data.place(V))
-    return to_numpy(product)
+    return to_float64(product)
 
 
 def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
@@ -74,7 +66,7 @@ def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Floa
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
     _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, right=data.place(V))
-    gram = to_numpy(gram)
+    gram = to_float64(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
     small = np.flatnonzero(squares < np.sqrt(precision(data)) * squares.max(initial=0.0))

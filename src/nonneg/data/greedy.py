@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 
 BlockScore: TypeAlias = Callable[..., tuple[Any, ...]]
 Candidate: TypeAlias = tuple[float, int, int, Any, float]
@@ -176,9 +176,9 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
     xp = block.xp
     best = xp.max(scores)
     near = xp.nonzero(scores >= best - share * xp.abs(best))[0]
-    places = to_numpy(near).astype(np.int64)
-    by_score = to_numpy(xp.take(scores, near))
-    by_second = to_numpy(xp.take(second, near))
+    places = to_float64(near).astype(np.int64)
+    by_score = to_float64(xp.take(scores, near))
+    by_second = to_float64(xp.take(second, near))
     order = np.lexsort((places, -by_second, -by_score))
     order = order[by_second[order] == np.maximum.accumulate(by_second[order])]
     # A larger second score is a level of its own, below all places of the level before.

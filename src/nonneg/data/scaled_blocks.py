@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import computed
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.views import ScaledMatrix
@@ -74,7 +75,7 @@ class ScaledBlocks(DataMatrix):
         """Return the given rows, scaled."""
         index = np.asarray(rows, dtype=np.int64)
         scale = self.row_scale[index]
-        return self.base.take_rows(rows) * (scale.compute() if hasattr(scale, "compute") else scale)
+        return self.base.take_rows(rows) * computed(scale)
 
 
 def _on_scaled(

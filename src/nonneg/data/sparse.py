@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, exact_sum
 from nonneg.data.observed import Observed
@@ -76,7 +77,7 @@ class SparseMatrix(LocalMatrix):
 
     def place(self, array: Any) -> Array:
         """Bring an array to the dtype of the data."""
-        return np.ascontiguousarray(array, dtype=self.dtype)
+        return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""

@@ -16,7 +16,6 @@ import numpy as np
 from nonneg._random import Seed, generator
 from nonneg._typing import SampleArray
 from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small
-from nonneg.data.gram_operator import to_numpy as to_numpy
 from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import settled_error
-from nonneg.data import DataMatrix, LocalMatrix, is_dask
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data, refuse_unread_forms
-from nonneg.data.spectral import to_numpy
 from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import DataTypeError, FileFormatError, ShapeError
+from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.losses.penalties import Penalties
 
 
@@ -62,9 +62,9 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, St
                 f"Expected coefficients of shape (n_samples, {self.components_.shape[0]}), one column a "
                 f"component, got {tuple(X.shape)}. Pass what transform returns."
             )
-        if is_foreign(X) and not is_dask(X):
-            return X @ beside(self.components_, X)
-        return X @ on_host(self.components_)
+        if is_non_numpy(X) and not is_dask(X):
+            return X @ to_device(self.components_, X, X.dtype)
+        return X @ to_numpy(self.components_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return how well the model explains data: minus the mean deviance of an entry from W H.
@@ -116,11 +116,6 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, St
             raise FileFormatError(f"{path}: holds arrays that {type(self).__name__} does not have.")
 
 
-def is_foreign(X: Any) -> bool:
-    """Tell whether X is held by something that scikit-learn's validation would bring home."""
-    return is_dask(X) or (is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic))
-
-
 def input_data(
     estimator: FactorizingEstimator,
     X: Any,
@@ -134,8 +129,8 @@ def input_data(
     """Check the input as scikit-learn does, and wrap it."""
     name = type(estimator).__name__
     refuse_unread_forms(X, name)
-    if is_foreign(X):
-        X = _plain_tensor(X)
+    if is_non_numpy(X):
+        X = dense_tensor(X)
         if len(X.shape) == 2:
             _check_n_features(estimator, int(X.shape[1]), reset=reset)
     else:
@@ -160,17 +155,6 @@ def input_data(
     )
 
 
-def _plain_tensor(X: Any) -> Any:
-    if not is_torch_array(X):
-        return X
-    if "strided" not in str(X.layout):
-        raise DataTypeError(
-            f"Expected a dense tensor, got one with layout {X.layout}. Use X.to_dense(), or a SciPy sparse "
-            "matrix."
-        )
-    return X.detach()
-
-
 def _check_n_features(estimator: Any, n_features: int, *, reset: bool) -> None:
     if reset:
         estimator.n_features_in_ = n_features
@@ -180,27 +164,6 @@ def _check_n_features(estimator: Any, n_features: int, *, reset: bool) -> None:
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-
-
-def on_host(array: Any) -> Any:
-    """Return a small array as a NumPy array of its own precision."""
-    if isinstance(array, np.ndarray):
-        return array
-    return to_numpy(array).astype(np.float32 if "32" in str(array.dtype) else np.float64)
-
-
-def beside(array: Any, X: Any) -> Any:
-    """Return a small array in the namespace, on the device and in the precision of another."""
-    xp = array_namespace(X)
-    if type(array) is not type(X):
-        array = on_host(array)
-    return xp.asarray(array, dtype=X.dtype, device=X.device)
-
-
-def placed(data: DataMatrix, array: Any) -> Array:
-    """Return a small array where the data are."""
-    local = data.kind == "array" and type(array) is type(getattr(data, "array", None))
-    return data.place(array if local else on_host(array))
 
 
 def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tuple[tuple[()], tuple[float]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
+from nonneg._arrays import to_float64, to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
@@ -18,8 +19,7 @@ from nonneg.cones.streaming import SKETCH_ROWS, ConeStream, take_in
 from nonneg.cones.streaming_certificate import stream_statements
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.local import local_matrix
-from nonneg.data.spectral import to_numpy
-from nonneg.estimators._base import FactorizingEstimator, input_data, on_host
+from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.stored import check_arrays
 from nonneg.rank_selection import estimate_rank
 
@@ -29,8 +29,8 @@ def memory_of_a_fit(
 ) -> ConeStream:
     """Return what `partial_fit` goes on from after a fit: the past is remembered by one row a cone."""
     k = len(result.centroid_indices)
-    counts, squared_norms = (to_numpy(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
-    rows, radii = to_numpy(centroids), np.full(k, np.pi / 2)
+    counts, squared_norms = (to_float64(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
+    rows, radii = to_float64(centroids), np.full(k, np.pi / 2)
     if basis is not None:
         # A cone about another axis that holds the same samples is a cone about the centroid too.
         apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, basis, strict=True)]
@@ -39,7 +39,7 @@ def memory_of_a_fit(
         rows,
         np.asarray(result.centroid_indices, dtype=np.intp),
         radii,
-        (np.sqrt(result.squared_singular_values)[:, None] * to_numpy(result.H))[:, None, :],
+        (np.sqrt(result.squared_singular_values)[:, None] * to_float64(result.H))[:, None, :],
         squared_norms,
         counts.astype(np.intp),
         n_found=k,
@@ -129,7 +129,7 @@ class OnlineConeEstimator(FactorizingEstimator):
 
     def _fitted_arrays(self) -> dict[str, Any]:
         arrays = {
-            name: np.asarray(on_host(value) if name == "centroids_" else value)
+            name: np.asarray(to_numpy(value) if name == "centroids_" else value)
             for name in ("labels_", "centroids_", "centroid_indices_", "basis_", "size_angles_")
             if (value := getattr(self, name, None)) is not None
         }
@@ -171,6 +171,6 @@ def _host_blocks(data: DataMatrix) -> Iterator[LocalMatrix]:
     blocks: Any = [data] if isinstance(data, LocalMatrix) else data.local_blocks()  # type: ignore[attr-defined]
     for block in blocks:
         if block.kind == "array":
-            weights = None if block.weights is None else on_host(block.weights)
-            block = local_matrix(on_host(block.array), weights=weights)
+            weights = None if block.weights is None else to_numpy(block.weights)
+            block = local_matrix(to_numpy(block.array), weights=weights)
         yield block

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 from sklearn.utils.validation import validate_data
 
+from nonneg._arrays import is_dask, is_non_numpy
 from nonneg._typing import Array
-from nonneg.data import as_data_matrix, is_dask
-from nonneg.estimators._base import FactorizingEstimator, is_foreign
+from nonneg.data import as_data_matrix
+from nonneg.estimators._base import FactorizingEstimator
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -32,7 +33,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
         raise DataTypeError(
             f"{who} needs all frames at once: expected an array, got a dask array. Compute it."
         )
-    if not is_foreign(X):
+    if not is_non_numpy(X):
         if number_of_axes(X) >= 3:
             X = _whole_array(X)
         else:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators._base import input_data, placed, reconstruction_error
+from nonneg.estimators._base import input_data, reconstruction_error
 from nonneg.estimators.online import OnlineEstimator, OnlineState
 from nonneg.estimators.preparation import (
     beta_loss_of,
@@ -369,7 +369,7 @@ class NMF(OnlineEstimator):
         with threads(self.n_jobs):
             W, _ = encode(
                 data,
-                placed(data, self.components_.T),
+                data.place(self.components_.T),
                 beta=beta,
                 penalties=penalties_of(self, data),
                 max_iter=self.transform_max_iter,

@@ -18,7 +18,7 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.estimators._base import FactorizingEstimator, input_data, placed
+from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
@@ -186,7 +186,7 @@ class OnlineEstimator(FactorizingEstimator):
                 k = checked_rank(k, data.shape, type(self).__name__)
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
-                Ht = placed(data, self.components_.T)
+                Ht = data.place(self.components_.T)
             Ht, self._online = online_step(
                 data,
                 Ht,
@@ -210,5 +210,5 @@ class OnlineEstimator(FactorizingEstimator):
         if state.numerator is None:
             return state
         # A later batch may be held by something else than the one before.
-        numerator, denominator = placed(data, state.numerator), placed(data, state.denominator)
+        numerator, denominator = data.place(state.numerator), data.place(state.denominator)
         return replace(state, numerator=numerator, denominator=denominator)

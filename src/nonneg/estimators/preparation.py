@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, svd_floor_statement
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import placed
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.initializers.from_anchors import start_from_anchors
 from nonneg.initializers.registry import INITS
@@ -136,6 +135,6 @@ def floor_statement(model: Any, data: DataMatrix) -> Statement:
     if beta_loss_of(model) != 2.0:
         sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
         return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
-    Ht = placed(data, model.components_.T)
+    Ht = data.place(model.components_.T)
     W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(model, data))
     return svd_floor_statement(data, W, Ht)

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.purification.decode import weight_scales
 from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
@@ -64,9 +64,9 @@ def features_to_start(data: DataMatrix, n: int, init: Any, rng: Seed) -> FloatAr
     if init == "anchors":
         features = _from_anchors(spread_rows(data, START_ENTRIES // data.shape[1]), n)
     elif init == "cone":
-        features = to_numpy(cone_rank_one(_positive(data), n).H)
+        features = to_float64(cone_rank_one(_positive(data), n).H)
     else:
-        features = to_numpy(factorize(_positive(data), n, max_iter=NMF_PASSES, rng=rng).H)
+        features = to_float64(factorize(_positive(data), n, max_iter=NMF_PASSES, rng=rng).H)
     return _in_units(spread_rows(data), np.array(features, dtype=np.float64), init)
 
 

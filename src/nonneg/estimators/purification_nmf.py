@@ -17,7 +17,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
-from nonneg.estimators._base import input_data, placed
+from nonneg.estimators._base import input_data
 from nonneg.estimators.purification_initialization import features_to_start, number_of_features
 from nonneg.estimators.purification_online import OnlinePurification, PurificationStream
 from nonneg.iteration import Progress
@@ -272,7 +272,7 @@ class PurificationNMF(OnlinePurification):
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
         with threads(self.n_jobs):
-            error = relative_frobenius_error(data, result.W, placed(data, result.features).T)
+            error = relative_frobenius_error(data, result.W, data.place(result.features).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
         # `partial_fit` goes on from here.
         self.__dict__.pop("n_steps_", None)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_numpy
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators._base import on_host
 from nonneg.exceptions import FileFormatError
 from nonneg.iteration import History
 from nonneg.rank_selection import RankResult
@@ -28,13 +28,13 @@ def factor_parts(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         header["certificate"] = model.certificate_.as_dict()
     if hasattr(model, "rank_estimate_"):
         header["rank_estimate"] = model.rank_estimate_.as_dict()
-    arrays = {"components_": on_host(model.components_)}
+    arrays = {"components_": to_numpy(model.components_)}
     if (online := getattr(model, "_online", None)) is not None:
         header["online"] = {"n_samples": online.n_samples, "decay": online.decay}
         if online.numerator is not None:
             arrays["numerator"], arrays["denominator"] = (
-                on_host(online.numerator),
-                on_host(online.denominator),
+                to_numpy(online.numerator),
+                to_numpy(online.denominator),
             )
     return header, arrays | {f"fitted.{name}": array for name, array in model._fitted_arrays().items()}
 

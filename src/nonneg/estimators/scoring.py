@@ -9,13 +9,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arrays import to_float64
 from nonneg._threads import threads
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import squared_residual
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
-from nonneg.data.spectral import to_numpy
-from nonneg.estimators._base import FactorizingEstimator, input_data, placed
+from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.frame_input import input_frames, variances
 from nonneg.losses.beta import objective
 from nonneg.solvers.registry import beta_of
@@ -33,13 +33,13 @@ def mean_deviance(data: DataMatrix, W: SampleArray, Ht: Array, beta: float) -> f
 def reconstruction_score(estimator: Any, X: Any, sample_weight: Any) -> float:
     """Return minus the mean deviance of data from what a model makes of them."""
     W = estimator.transform(X)
-    if hasattr(W, "to_numpy"):
+    if hasattr(W, "to_float64"):
         # The user asked for data frames (`set_output`).
         W = W.to_numpy()
     # What entries may be, `transform` has looked at.
     data = input_data(estimator, X, reset=False, sample_weight=sample_weight, signed=True)
     with threads(estimator.n_jobs):
-        Ht = placed(data, estimator.components_.T)
+        Ht = data.place(estimator.components_.T)
         return -mean_deviance(data, W, Ht, beta_of(getattr(estimator, "beta_loss", "frobenius")))
 
 
@@ -85,6 +85,6 @@ class FrameScore(FactorizingEstimator):
             # The frames' own variances, whatever neighbours the activations were averaged over.
             V = variances(Y, self._beside(self.transform_, Y)) + self.eps0_
             xp = array_namespace(model)
-            rows = to_numpy(xp.mean(V / model + xp.log(model), axis=1)).astype(np.float64)
+            rows = to_float64(xp.mean(V / model + xp.log(model), axis=1)).astype(np.float64)
         who = type(self).__name__
         return -checked_data(rows[:, None], sample_weight=sample_weight, signed=True, who=who).mean()

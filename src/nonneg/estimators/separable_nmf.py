@@ -18,7 +18,7 @@ from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import FactorizingEstimator, input_data, placed
+from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.anchor_arrays import anchor_arrays, restore_anchor_arrays
 from nonneg.iteration import Progress
 from nonneg.separable.registry import find_method, method_name
@@ -271,7 +271,7 @@ class SeparableNMF(FactorizingEstimator):
             components = data.take_rows(result.anchors)
             together = rows_sum_to_one(data) if self.sum_to_one == "auto" else bool(self.sum_to_one)
             W = anchor_weights(data, components, sum_to_one=together)
-            error = relative_frobenius_error(data, W, placed(data, components).T)
+            error = relative_frobenius_error(data, W, data.place(components).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
         self.components_ = (
             np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components

@@ -14,10 +14,10 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arrays import is_non_numpy, to_device, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.estimators._base import beside, is_foreign, on_host
 from nonneg.estimators.frame_input import averaged_frames, encoded, input_frames, number_of_axes, variances
 from nonneg.estimators.scoring import FrameScore
 from nonneg.exceptions import FileFormatError, ShapeError
@@ -274,7 +274,7 @@ class TransformNMF(FrameScore):
         if self.init != "jd" or self.method == "jd":
             return None if self.init == "jd" else self.init
         found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, random_state=self.random_state)
-        return np.repeat(on_host(found.transform)[None], self.n_starts, axis=0)
+        return np.repeat(to_numpy(found.transform)[None], self.n_starts, axis=0)
 
     def _each_frame(self, rows: Array, n_frames: int) -> Array:
         """Give the activations of a block to its frames."""
@@ -354,7 +354,7 @@ class TransformNMF(FrameScore):
             Frames.
         """
         check_is_fitted(self)
-        if not is_foreign(coefficients):
+        if not is_non_numpy(coefficients):
             coefficients = np.asarray(coefficients)
         if len(coefficients.shape) < 1 or coefficients.shape[-1] != self.n_features_in_:
             raise ShapeError(
@@ -364,12 +364,12 @@ class TransformNMF(FrameScore):
         return coefficients @ self._beside(self.transform_, coefficients)
 
     def _beside(self, array: Array, X: Array) -> Array:
-        return beside(array, X) if is_foreign(X) else on_host(array)
+        return to_device(array, X, X.dtype) if is_non_numpy(X) else to_numpy(array)
 
     def _fitted_arrays(self) -> dict[str, Any]:
         return {
-            "transform": on_host(self.transform_),
-            "activations": on_host(self.activations_),
+            "transform": to_numpy(self.transform_),
+            "activations": to_numpy(self.activations_),
             "eps0": np.asarray(self.eps0_, dtype=np.float64),
         }
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 
 
 def start_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
     """Return the factors of which the components are data points."""
-    Ht = data.place(to_numpy(data.take_rows(anchors)).T)
+    Ht = data.place(to_float64(data.take_rows(anchors)).T)
     (W,), _ = data.map_reduce_rows(_weights, right=Ht)
     return W, Ht
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import (
     DataTypeError,
     InvalidParameterError,
@@ -44,7 +44,7 @@ def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
     """Return a given factor as a NumPy array of float64, or say what is wrong with it."""
     array = array if is_array_api_obj(array) else np.asarray(array)
     _check_form(array, shape, name)
-    values = np.array(to_numpy(array))
+    values = np.array(to_float64(array))
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise NonFiniteDataError(

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import leading_vectors, to_numpy
+from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 
@@ -35,7 +36,7 @@ def nndsvd_init(
     rng = generator(rng)
     V = leading_vectors(data, k, tol=_TOL)
     (projected,), sums = data.map_reduce_rows(_project, right=data.place(V))
-    left_halves = np.sqrt(np.stack([to_numpy(part) for part in sums]))
+    left_halves = np.sqrt(np.stack([to_float64(part) for part in sums]))
     columns = _Columns(V, left_halves)
     mean = data.mean()
     typical = math.sqrt(math.sqrt(data.squared_norm() / max(data.total_weight() * data.shape[1], 1.0)))

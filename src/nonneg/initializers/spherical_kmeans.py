@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.initializers.encoding import fit_rows
 
 _FILL = 0.01  # of a centre's mean entry, in the place of its zeros
@@ -46,7 +46,7 @@ def spherical_kmeans(
     """Return the centres of k clusters of the rows' directions."""
     rng = generator(rng)
     (inverse_norms,), (mean_row,) = data.map_reduce_rows(_inverse_norms)
-    mean = to_numpy(mean_row)
+    mean = to_float64(mean_row)
     # Without the part along the mean, which all rows share, the projections would nearly all be largest at
     # one place.
     centres = np.asarray(first) if first is not None else rng.standard_normal((data.shape[1], k))
@@ -55,7 +55,7 @@ def spherical_kmeans(
     score = -np.inf
     for n_pass in range(max_passes):
         _, sums = data.map_reduce_rows(_assign, inverse_norms, n_out=0, centres=data.place(centres))
-        moved, cosines, weights = (to_numpy(part) for part in sums)
+        moved, cosines, weights = (to_float64(part) for part in sums)
         centres = _moved_centres(moved, cosines, weights, rng)
         new = float(cosines.sum() / max(weights.sum(), 1.0))
         # The first value compares with projections, not with centres.

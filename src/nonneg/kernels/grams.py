@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import numpy_view
 from nonneg.kernels.sparse_products import sampled_product
 
 
@@ -110,3 +111,10 @@ def quadratic_form(factor: Any, gram: Gram) -> float:
     else:
         values = factor[:, None, :] @ gram.matrices @ factor[:, :, None]
     return float(xp.sum(values, dtype=xp.float64))
+
+
+def numpy_gram(gram: Gram) -> Gram:
+    """Return Gram matrices in NumPy that share the memory of CPU tensors."""
+    if isinstance(gram, SharedGram):
+        return SharedGram(numpy_view(gram.matrix))
+    return DenseGrams(numpy_view(gram.dense().matrices))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.simplex import simplex_pivoting
 from nonneg.leastsquares.projections import onto_simplex
 
@@ -27,7 +27,7 @@ def simplex_least_squares(gram: Array, cross: Array, *, start: Array | None = No
     k = cross.shape[1]
     if k == 1:
         return cross * 0.0 + 1.0
-    system = xp.asarray(_definite(to_numpy(gram)), dtype=xp.float64, device=cross.device)
+    system = xp.asarray(_definite(to_float64(gram)), dtype=xp.float64, device=cross.device)
     solution, unsolved = simplex_pivoting(system, cross, start=start)
     if bool(xp.any(unsolved)):
         rows = xp.nonzero(unsolved)[0]

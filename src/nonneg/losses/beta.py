@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_float32
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
@@ -46,7 +47,7 @@ class BetaLoss:
     @classmethod
     def of(cls, data: DataMatrix, beta: float, offset: float = 0.0) -> BetaLoss:
         """Return the divergence with the floor that fits the data."""
-        single = "32" in str(data.dtype)
+        single = is_float32(data.dtype)
         eps = float(np.finfo(np.float32 if single else np.float64).eps)
         scale = data.mean()
         return cls(float(beta), eps * eps * (scale if scale > 0 else 1.0), offset)

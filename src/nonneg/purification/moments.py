@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.threshold_decode import decoded_sums
 from nonneg.kernels.threshold_decode.array_api import decode_block
 from nonneg.purification.decode import Decoder
@@ -100,7 +100,7 @@ def _block_moments(
     gram = left.T @ weighted
     # The product weighs with the block's own weights, which are in `weighted` already.
     cross = block.transposed_times(_unweighted(block, weighted)).T
-    arrays = [to_numpy(array).astype(np.float64) for array in (gram, cross, *facts)]
+    arrays = [to_float64(array).astype(np.float64) for array in (gram, cross, *facts)]
     return (), (_centred(reference, *arrays),)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import is_number
+from nonneg._arrays import is_float32
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedError
 
@@ -121,7 +122,7 @@ def checked_flag(name: str, value: Any) -> bool:
 def checked_tolerance(tol: Any, dtype: Any) -> float:
     """Return the tolerance, by default one that the precision of the data can meet."""
     if tol is None:
-        return 1e-5 if "32" in str(dtype) else 1e-10
+        return 1e-5 if is_float32(dtype) else 1e-10
     if not is_number(tol) or not tol >= 0:
         raise InvalidParameterError(f"tol must be None or a number not below 0, got {tol!r}.")
     return float(tol)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data.fingerprint import fingerprint
@@ -282,7 +283,7 @@ def _result(
     if isinstance(samples, WholeSet):
         W, placed = decoded(samples.data, decoder), samples.data.place(features)
     else:
-        placed = features.astype(np.float32 if "32" in str(samples.dtype) else np.float64)
+        placed = features.astype(numpy_dtype(samples.dtype))
     return PurificationResult(
         placed,
         W,

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 
+from nonneg._arrays import is_dask, to_float64
 from nonneg._typing import FloatArray
-from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix, is_dask
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments, moments_of
@@ -188,11 +188,11 @@ def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
         chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))
     else:
         # As if every row were there as often as its weight says.
-        ends = np.cumsum(to_numpy(data.weights).astype(np.float64))
+        ends = np.cumsum(to_float64(data.weights).astype(np.float64))
         n_places = max(1, min(most, round(data.counted_rows())))
         places = (np.arange(n_places) + 0.5) * (ends[-1] / n_places)
         chosen = np.minimum(np.searchsorted(ends, places, side="right"), n_rows - 1)
-    return to_numpy(data.take_rows(chosen)).astype(np.float64)
+    return to_float64(data.take_rows(chosen)).astype(np.float64)
 
 
 def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import is_non_numpy, to_numpy
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError, UnknownNameError
@@ -91,8 +92,8 @@ def start_quality(samples: FloatArray, features: FloatArray) -> StartQuality:
 
 def checked_features(features: Any, n_columns: int) -> FloatArray:
     """Return features to start from as a float64 array, or say what is wrong with them."""
-    if hasattr(features, "detach"):
-        features = features.detach().cpu().numpy()
+    if is_non_numpy(features):
+        features = to_numpy(features)
     if sp.issparse(features):
         features = features.toarray()
     try:

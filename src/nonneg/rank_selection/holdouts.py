@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.sparse import SparseMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.data.views import transposed
 from nonneg.exceptions import InvalidDataError
 from nonneg.losses.penalties import Penalties
@@ -68,7 +68,7 @@ class HeldOutEntries:
         seen = without(data, self.rows, self.columns)
         fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
         for _, W, Ht in fits:
-            left, right = to_numpy(W), to_numpy(Ht)
+            left, right = to_float64(W), to_float64(Ht)
             # No entry can be predicted to be larger than all that were seen.
             missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
             yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), Ht
@@ -153,7 +153,7 @@ def _observed_places(data: LocalMatrix, count: int, rng: np.random.Generator) ->
         return rng.choice(n_entries, count, replace=False)
     seen = np.concatenate(
         [
-            np.flatnonzero(to_numpy(data.observed.dense_rows(start, stop))) + start * data.shape[1]
+            np.flatnonzero(to_float64(data.observed.dense_rows(start, stop))) + start * data.shape[1]
             for start, stop in data.row_blocks(1 << 20)
         ]
     )
@@ -199,7 +199,7 @@ def _entries(data: LocalMatrix, rows: IntArray, columns: IntArray) -> FloatArray
         return array[rows, columns].astype(np.float64)
     flat = data.xp.reshape(array, (-1,))
     index = data.xp.asarray(rows * data.shape[1] + columns, device=array.device)
-    return to_numpy(data.xp.take(flat, index, axis=0))
+    return to_float64(data.xp.take(flat, index, axis=0))
 
 
 def _products(left: FloatArray, right: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.initializers.registry import INITS
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -64,9 +64,9 @@ def _squared_residuals(data: LocalMatrix, W: Array, Ht: Array) -> Any:
     # ||x - Ht w||^2 from products; entries that are missing count as if the model were 0 there, which is
     # good enough for odds.
     cross = data.times(Ht)
-    squares = to_numpy(data.squared_row_norms())
-    inner = to_numpy(data.xp.sum(cross * W, axis=1))
-    model = to_numpy(data.xp.sum((W @ (Ht.T @ Ht)) * W, axis=1))
+    squares = to_float64(data.squared_row_norms())
+    inner = to_float64(data.xp.sum(cross * W, axis=1))
+    model = to_float64(data.xp.sum((W @ (Ht.T @ Ht)) * W, axis=1))
     found = squares - 2 * inner + model
     # Rounding of the differences is no residual.
     return np.where(found > 1e-10 * (squares + model), found, 0.0)

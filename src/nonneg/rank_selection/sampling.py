@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import computed
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
@@ -41,7 +42,7 @@ def _local(data: DataMatrix, rows: IntArray | None) -> LocalMatrix:
     if base is not None:
         part = _local(base, rows)
         scale: Any = data.row_scale if rows is None else data.row_scale[rows]  # type: ignore[attr-defined]
-        scale = scale.compute() if hasattr(scale, "compute") else scale
+        scale = computed(scale)
         return _written_out(part, scale)
     if not isinstance(data, LocalMatrix):
         array: Any = data.array  # type: ignore[attr-defined]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonneg._arguments import is_count
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.registry import INITS
 from nonneg.iteration.progress import StepCounter
@@ -113,7 +113,7 @@ def _measures(
 def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generator) -> Restart:
     W, Ht = INITS["random"](data, k, rng=rng)
     run = hals(data, W, Ht, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
-    W, Ht = to_numpy(run.state.W), to_numpy(run.state.Ht)
+    W, Ht = to_float64(run.state.W), to_float64(run.state.Ht)
     # The scale of a component is arbitrary: what counts is the size of its part of the point.
     shares = W[points] * np.linalg.norm(Ht, axis=0)
     return Restart(np.argmax(shares, axis=1), Ht.T, float(run.history.loss[-1]))

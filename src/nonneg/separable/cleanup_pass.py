@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import Candidate, best_candidate, block_candidates
-from nonneg.data.spectral import to_numpy
 from nonneg.separable.greedy import settled
 from nonneg.separable.spa import squared_row_norms
 
@@ -39,7 +39,7 @@ class SecondRound:
         anchors = xp.stack(rows, axis=0)
         shifted = anchors[1:, :] - anchors[0, :][None, :]
         basis, upper = xp.linalg.qr(shifted.T)
-        normals, offsets = _normals(to_numpy(upper).T)
+        normals, offsets = _normals(to_float64(upper).T)
         return {
             "first": first,
             "anchors": anchors,

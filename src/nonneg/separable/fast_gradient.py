@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from nonneg._arrays import is_float32, numpy_dtype, to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
 from nonneg.iteration.progress import reporter
@@ -134,7 +134,7 @@ def fast_gradient(
 
     shown = reporter("fast-gradient", verbose)
     run = iterate(step, step.start(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown)
-    coefficients = to_numpy(run.state.coefficients)
+    coefficients = to_float64(run.state.coefficients)
     diagonal = np.diagonal(coefficients).copy()
     if not diagonal.any():
         raise InvalidParameterError(
@@ -145,7 +145,7 @@ def fast_gradient(
     return SelectionResult(
         anchors=anchors,
         method="fast-gradient",
-        coefficients=sp.csc_array(coefficients.astype(_host_dtype(data), copy=False)),
+        coefficients=sp.csc_array(coefficients.astype(numpy_dtype(data.dtype), copy=False)),
         history=run.history,
         row_maxima=diagonal,
         scores=diagonal[anchors],
@@ -160,7 +160,7 @@ def fast_gradient(
 
 def _check_memory(data: DataMatrix, limit: float) -> None:
     n = data.shape[0]
-    size = 4 if "32" in str(data.dtype) else 8
+    size = 4 if is_float32(data.dtype) else 8
     needed = float(SQUARE_ARRAYS) * n * n * size
     if needed > limit:
         raise UnsupportedInputError(
@@ -168,10 +168,6 @@ def _check_memory(data: DataMatrix, limit: float) -> None:
             f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
             "linear in the points, merge near-duplicates first, or raise memory_limit."
         )
-
-
-def _host_dtype(data: DataMatrix) -> Any:
-    return np.float32 if "32" in str(data.dtype) else np.float64
 
 
 def _compressed(data: DataMatrix) -> tuple[Array, Array]:
@@ -185,7 +181,7 @@ def _compressed(data: DataMatrix) -> tuple[Array, Array]:
         parts.append(rows if data.shape[1] <= data.shape[0] else data.times(rows.T).T)
     whole, weights = xp.concat(parts, axis=0), xp.concat(norms, axis=0)
     if data.shape[1] > data.shape[0]:
-        values, vectors = np.linalg.eigh(to_numpy(whole))
+        values, vectors = np.linalg.eigh(to_float64(whole))
         kept = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
         low = vectors[:, kept] * np.sqrt(np.clip(values[kept], 0.0, None))
         whole = xp.asarray(low, dtype=weights.dtype, device=weights.device)
@@ -207,7 +203,7 @@ def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -
     gram = rows @ rows.T
     cross = data.times(data.place(rows.T))
     fitted = nonnegative_least_squares(SharedGram(gram), cross)
-    F, G, Z = to_numpy(fitted), to_numpy(gram), to_numpy(cross)
+    F, G, Z = to_float64(fitted), to_float64(gram), to_float64(cross)
     whole = data.squared_norm()
     error = max(whole - 2.0 * float(np.sum(F * Z)) + float(np.sum((F @ G) * F)), 0.0)
     return (error + 1e-3 * whole) / float(spread[anchors].sum())

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
-from nonneg.kernels.column_residuals.array_api import to_numpy
 from nonneg.separable.merit.initialization import checked_anchors, checked_coefficients
 from nonneg.separable.preprocessing import Prepared
 from nonneg.separable.registry import METHODS, find_method

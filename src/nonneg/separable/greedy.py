@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import numpy_dtype, to_float64
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule, GreedySelection, greedy_selection
-from nonneg.data.spectral import to_numpy
 from nonneg.iteration import History, StopReason
 from nonneg.separable.result import SelectionResult
 
 
 def relative_floor(data: DataMatrix) -> float:
     """Return the share of the largest squared norm below which a squared residual is rounding."""
-    eps = float(np.finfo(np.float32 if "32" in str(data.dtype) else np.float64).eps)
+    eps = float(np.finfo(numpy_dtype(data.dtype)).eps)
     return (64.0 * eps) ** 2
 
 
@@ -101,7 +101,7 @@ def settled(
     squares = []
     for start in range(0, n_places, step):
         some = places[start : min(start + step, n_places)]
-        rows = xp.astype(block.take_rows(to_numpy(some).astype(np.int64)), xp.float64)
+        rows = xp.astype(block.take_rows(to_float64(some).astype(np.int64)), xp.float64)
         squares.append(squares_of(rows, some))
     turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
     return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)

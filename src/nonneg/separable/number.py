@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.data.spectral import to_numpy
 
 
 def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArray, FloatArray]:
@@ -29,7 +29,7 @@ def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:
     found: list[int] = []
     for start in range(0, len(rows), n_wanted):
         part = rows[start : start + n_wanted]
-        points = np.ascontiguousarray(to_numpy(data.take_rows(part)))
+        points = np.ascontiguousarray(to_float64(data.take_rows(part)))
         for row, point in zip(part, points, strict=True):
             if len(found) < n_wanted and point.tobytes() not in seen:
                 seen.add(point.tobytes())

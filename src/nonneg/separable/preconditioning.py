@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg.data import DataMatrix
-from nonneg.data.spectral import to_numpy, truncated_svd
+from nonneg.data.spectral import truncated_svd
 from nonneg.exceptions import InvalidDataError, UnknownNameError
 from nonneg.separable.ellipsoid import smallest_ellipsoid
 from nonneg.separable.preprocessing import gathered
@@ -46,7 +47,7 @@ def preconditioned_spa(
         change = np.diag(svd.s[0] / svd.s)
     elif preconditioner == "spa":
         first = spa(points, k, tie_tol=tie_tol)
-        _, s, turned = np.linalg.svd(to_numpy(points.take_rows(first.anchors)))
+        _, s, turned = np.linalg.svd(to_float64(points.take_rows(first.anchors)))
         change = turned.T * (s[0] / s)
     else:
         values, turned = np.linalg.eigh(smallest_ellipsoid(gathered(points)))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.row_norms import normalized_rows
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.separable.near_duplicates import representatives
 from nonneg.separable.reduction import principal_directions, projected
@@ -111,7 +111,7 @@ def gathered(data: DataMatrix) -> Any:
 
 
 def _dense_block(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_numpy(block.dense_rows(0, block.shape[0]))],)
+    return (), ([to_float64(block.dense_rows(0, block.shape[0]))],)
 
 
 def _squares(data: DataMatrix) -> Any:
@@ -120,7 +120,7 @@ def _squares(data: DataMatrix) -> Any:
 
 
 def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_numpy(squared_row_norms(block))],)
+    return (), ([to_float64(squared_row_norms(block))],)
 
 
 def _rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.spectral import leading_vectors, to_numpy
+from nonneg.data.spectral import leading_vectors
 
 
 def mean_row(data: DataMatrix) -> Any:
     """Return the mean of the data points."""
     _, (total,) = data.map_reduce_rows(_sum_rows, n_out=0)
-    return to_numpy(total)[:, 0] / data.shape[0]
+    return to_float64(total)[:, 0] / data.shape[0]
 
 
 def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:

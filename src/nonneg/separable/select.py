@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import numpy_dtype, to_float64
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
-from nonneg.data.spectral import to_numpy
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError, UnsupportedError
 from nonneg.iteration import Progress
@@ -257,7 +257,7 @@ def _brought_home(points: Prepared, n_anchors: int | None, centered: bool) -> Pr
             f"The points would be gathered with {points.data.shape[1]} features each. Pass reduce=, the "
             "number of leading directions to keep (twice the number of anchors, say)."
         )
-    dtype = np.float32 if "32" in str(points.data.dtype) else np.float64
+    dtype = numpy_dtype(points.data.dtype)
     return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
 
 
@@ -271,7 +271,7 @@ def _check_found(found: SelectionResult, n_anchors: int | None, name: str) -> No
 
 
 def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
-    zero = anchors[~to_numpy(data.take_rows(anchors)).any(axis=1)]
+    zero = anchors[~to_float64(data.take_rows(anchors)).any(axis=1)]
     if len(zero):
         warnings.warn(
             f"Sample {zero[0]} was found as an anchor, and it is all zeros: among mixtures whose weights sum "

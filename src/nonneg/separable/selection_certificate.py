@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.separable.recovery_certificate import margin_statement
 from nonneg.separable.result import SelectionResult
 
@@ -22,7 +22,7 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
     elif found.best_left is not None and found.scores is not None and len(found.scores):
         more.append(left_statement(float(found.scores[0]), float(found.scores[-1]), found.best_left))
     if "conditioning" not in found.certificate:
-        more.append(span_statement(to_numpy(points.take_rows(found.anchors))))
+        more.append(span_statement(to_float64(points.take_rows(found.anchors))))
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found
 
 

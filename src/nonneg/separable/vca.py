@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.greedy import GreedyRule
-from nonneg.data.spectral import to_numpy
 from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
@@ -41,7 +41,7 @@ def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed
         return drawn / np.linalg.norm(drawn)
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
-        picked.append(to_numpy(row))
+        picked.append(to_float64(row))
         last = n_picks >= min(points.shape[1], k)
         return {"along": np.zeros(points.shape[1]) if last else direction()}
 

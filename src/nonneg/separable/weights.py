@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
@@ -16,7 +16,7 @@ SUM_TOL = 1e-6
 
 def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> SampleArray:
     """Return the weights W >= 0 that bring W H closest to the data."""
-    host = to_numpy(components)
+    host = to_float64(components)
     if not sum_to_one:
         (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.place(host.T))
         return weights
@@ -50,6 +50,6 @@ def rows_sum_to_one(data: DataMatrix) -> bool:
 
 def _worst_sum(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
     xp = block.xp
-    ones = block.place(to_numpy(block.take_rows([0]))).T * 0.0 + 1.0
+    ones = block.place(to_float64(block.take_rows([0]))).T * 0.0 + 1.0
     sums = xp.astype(block.times(ones), xp.float64)
     return (), ([float(xp.max(xp.abs(sums - 1.0)))],)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule, best_candidate
 from nonneg.data.sparse import SparseMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import UnknownNameError
 from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row
@@ -145,7 +145,7 @@ class _Hunt:
         indices = sorted(self.pool)
         xp = array_namespace(self.rays)
         left = residuals(xp.stack([self.pool[i] for i in indices], axis=0), self.rays, self.gram)
-        squares = to_numpy(xp.sum(left * left, axis=1))
+        squares = to_float64(xp.sum(left * left, axis=1))
         order = np.argsort(-squares, kind="stable")
         self.pool = {indices[i]: self.pool[indices[i]] for i in order[: self._room()]}
         tied = order[: int(np.sum(squares >= (1.0 - TIED) * squares[order[0]]))]

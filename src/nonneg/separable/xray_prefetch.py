@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.data.greedy import Candidate, block_candidates
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.greedy import settled
@@ -157,7 +157,7 @@ def _hardest(xp: Any, left: Array, weights: Array, along: Array, search: Search)
 
     def expected(left: Array, weights: Array, along: Array) -> Any:
         shared = xp.clip(along - xp.astype(weights, xp.float64) @ search.slopes, min=0.0)
-        return to_numpy(left - shared**2 / square)
+        return to_float64(left - shared**2 / square)
 
     # No more can be left than is left now, so that those of a sample rule out most of the others.
     stride = max(1, left.shape[0] // SAMPLE)
@@ -166,4 +166,4 @@ def _hardest(xp: Any, left: Array, weights: Array, along: Array, search: Search)
     rows = xp.nonzero(left >= float(np.partition(some, len(some) - count)[len(some) - count]))[0]
     some = expected(*(xp.take(array, rows, axis=0) for array in (left, weights, along)))
     best = np.argpartition(some, len(some) - count)[len(some) - count :]
-    return np.sort(to_numpy(rows)[best]).tolist()
+    return np.sort(to_float64(rows)[best]).tolist()

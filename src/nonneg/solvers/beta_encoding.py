@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
+from nonneg._arrays import is_float32
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
@@ -44,7 +45,7 @@ def encode_beta(
     offset: float = 0.0,
 ) -> SampleArray:
     """Minimise the penalised divergence of every row over W >= 0, with Ht fixed."""
-    single = "32" in str(data.dtype)
+    single = is_float32(data.dtype)
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta, offset)
     lefts = () if start is None else (start,)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import is_float32
 from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History
@@ -43,7 +44,7 @@ def certified(
     batch = transform[None, ...]
     X = transformed_frames(data, batch)
     V = variances(X, data)
-    single = "32" in str(transform.dtype)
+    single = is_float32(transform.dtype)
     statements = [orthogonality_statement(float(orthogonality_error(transform)), single=single)]
     objective: VarianceObjective
     inverse = None
@@ -154,7 +155,7 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
 
 def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
     """Say what was lost by factoring the covariances to their rank."""
-    single = "32" in str(data.virtual.dtype)
+    single = is_float32(data.virtual.dtype)
     threshold = 1e-4 if single else 1e-12
     lost = float(data.dropped.sum())
     bound = lost / eps0 if eps0 > 0 else (0.0 if lost == 0 else math.inf)

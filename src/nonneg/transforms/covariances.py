@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
+from nonneg._arrays import is_dask, is_float32, numpy_dtype, to_float64
 from nonneg._typing import Array, FloatArray
-from nonneg.data import is_dask
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -166,7 +165,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     if scale == 0:
         raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
     _check_unit(math.sqrt(scale), str(given.dtype), "The root of the largest covariance")
-    single = "32" in str(given.dtype)
+    single = is_float32(given.dtype)
     allowed = (1e-4 if single else 1e-9) * scale
     apart = xp.max(xp.reshape(xp.abs(given - symmetric), (N, -1)), axis=1)
     if float(xp.max(apart)) > allowed:
@@ -190,7 +189,7 @@ def check_eps0(data: FrameCovariances, eps0: float) -> None:
     """Refuse an objective that is not bounded from below."""
     if eps0 > 0:
         return
-    squares = to_numpy(array_namespace(data.virtual).sum(data.virtual * data.virtual, axis=2))
+    squares = to_float64(array_namespace(data.virtual).sum(data.virtual * data.virtual, axis=2))
     ranks = (squares > 0).sum(axis=0)
     if ranks.min() < data.frame_length:
         worst = int(np.argmin(ranks))
@@ -231,7 +230,7 @@ def _from_spectra(
 
 def _kept(values: Array) -> Array:
     xp = array_namespace(values)
-    share = NEGLIGIBLE_SINGLE if "32" in str(values.dtype) else NEGLIGIBLE
+    share = NEGLIGIBLE_SINGLE if is_float32(values.dtype) else NEGLIGIBLE
     top = xp.max(values, axis=1, keepdims=True)
     return values > share * values.shape[1] * xp.where(top > 0, top, xp.ones_like(top))
 
@@ -251,7 +250,7 @@ def _assembled(
     top = xp.max(diagonal, axis=1)
     difference = xp.max(xp.abs(xp.sum(virtual * virtual, axis=0) - diagonal), axis=1)
     error = float(xp.max(difference / xp.where(top > 0, top, xp.ones_like(top))))
-    return FrameCovariances(virtual, to_numpy(dropped).astype(np.float64), error, n_realizations)
+    return FrameCovariances(virtual, to_float64(dropped).astype(np.float64), error, n_realizations)
 
 
 def _checked(Y: Any, name: str) -> Array:
@@ -289,10 +288,10 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     finite = xp.isfinite(Y)
     if bool(xp.all(finite)):
         return
-    where = np.argwhere(to_numpy(finite) == 0)[0]
+    where = np.argwhere(to_float64(finite) == 0)[0]
     place = ", ".join(f"{name} {i}" for name, i in zip(axes, where, strict=True))
     raise NonFiniteDataError(
-        f"Expected finite numbers, got {float(to_numpy(Y)[tuple(where)])} at {place}. Repair or leave out "
+        f"Expected finite numbers, got {float(to_float64(Y)[tuple(where)])} at {place}. Repair or leave out "
         f"the {'frame' if 'frame' in axes else axes[0]}."
     )
 
@@ -310,7 +309,7 @@ def _check_silence(xp: Any, Y: Array) -> None:
 
 def _check_unit(size: float, dtype: str, what: str) -> None:
     """Refuse powers whose squares are no numbers any more: variances are divided by squares of variances."""
-    limits = np.finfo(np.float32 if "32" in dtype else np.float64)
+    limits = np.finfo(numpy_dtype(dtype))
     if not float(limits.tiny) <= size * size <= math.sqrt(float(limits.max)):
         verb, remedy = ("overflow", "Divide") if size > 1 else ("vanish", "Multiply")
         raise InvalidDataError(

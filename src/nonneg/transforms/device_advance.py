@@ -16,8 +16,8 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
-from nonneg.data.spectral import to_numpy
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.state import RENEWAL
 from nonneg.transforms.transform_learning import Measures
@@ -156,7 +156,7 @@ class _Recorded:
 
 def _at_home(state: Any, measures: Measures) -> tuple[Any, Values]:
     """Bring measures home."""
-    return state, {name: to_numpy(values) for name, values in measures.items()}
+    return state, {name: to_float64(values) for name, values in measures.items()}
 
 
 def _filled(rows: IntArray, batch: int) -> IntArray:

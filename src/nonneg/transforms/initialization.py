@@ -8,9 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed, spawn
 from nonneg._typing import FloatArray
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
@@ -125,7 +125,7 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
 
 
 def _batched(array: Any, shape: tuple[int, int], what: str) -> FloatArray:
-    given = np.array(to_numpy(array), dtype=np.float64)
+    given = np.array(to_float64(array), dtype=np.float64)
     if given.ndim == 2:
         given = given[None]
     if given.ndim != 3 or given.shape[1:] != shape:

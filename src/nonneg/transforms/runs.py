@@ -13,8 +13,8 @@ import numpy as np
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from nonneg._arrays import to_float64
 from nonneg._typing import BoolArray, FloatArray
-from nonneg.data.spectral import to_numpy
 from nonneg.iteration import Checkpoint, History, Progress, Run, iterate
 from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
@@ -83,7 +83,7 @@ class BatchStep:
         columns = {
             name: values
             if isinstance(values, np.ndarray) and values.dtype == np.float64
-            else to_numpy(values)
+            else to_float64(values)
             for name, values in found.items()
         }
         self._stuck = self.rotations_only and not bool(np.any(columns["step"]))

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.word_correlation import WordCorrelation
 from nonneg.data import as_data_matrix
-from nonneg.data.spectral import leading_vectors, to_numpy
+from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.separable.registry import find_method, method_name
@@ -49,7 +50,7 @@ def find_anchor_words(
     # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
     name = "merit" if method == "merit(0)" else method_name(method)
     if name == "merit":
-        settings = merit_settings(to_numpy(points), n_topics, options, as_published=as_published)
+        settings = merit_settings(to_float64(points), n_topics, options, as_published=as_published)
         if method == "merit(0)":
             settings["lam"] = 0.0
     else:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.sparse_products import sparse_times
 
 ROUNDING = 4e-15
@@ -36,7 +36,7 @@ class FarthestPoints:
 def cluster_means(data: DataMatrix, labels: SampleArray, k: int) -> FloatArray:
     """Return the sums of the unit points of each cluster."""
     _, (sums,) = data.map_reduce_rows(_sums_of_units, labels, n_out=0, k=k)
-    return to_numpy(sums).T
+    return to_float64(sums).T
 
 
 def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[()], tuple[Array]]:
@@ -73,17 +73,17 @@ def farthest_points(
 def _farthest_of_block(
     block: LocalMatrix, labels: Array, *, axes: FloatArray, wanted: Any, n_points: int
 ) -> tuple[tuple[()], tuple[list[Any], FloatArray, FloatArray]]:
-    own = to_numpy(labels)[:, 0].astype(np.intp)
+    own = to_float64(labels)[:, 0].astype(np.intp)
     valid = own >= 0
     if block.weights is not None:
-        valid &= to_numpy(block.weights) > 0
+        valid &= to_float64(block.weights) > 0
     index = np.flatnonzero(valid)
     index = index[np.asarray(wanted)[own[index]]]
     own = own[index]
     chords, lengths = _squared_chords(block, index, own, axes)
     nonzero = lengths > 0
     index, own, chords, lengths = index[nonzero], own[nonzero], chords[nonzero], lengths[nonzero]
-    weights = lengths if block.weights is None else lengths * to_numpy(block.weights)[index]
+    weights = lengths if block.weights is None else lengths * to_float64(block.weights)[index]
     k = len(axes)
     counts = np.bincount(own, minlength=k).astype(np.float64)
     outside = np.bincount(own, weights * (chords * (1.0 - chords / 4.0)), minlength=k)
@@ -139,7 +139,7 @@ def _differences(xp: Any, rows: Array, axes: Array, own: IntArray) -> tuple[Floa
     squares = xp.sum(rows * rows, axis=1)
     norms = xp.sqrt(xp.where(squares > 0, squares, xp.ones_like(squares)))
     far = rows / norms[:, None] - xp.take(axes, xp.asarray(own, device=rows.device), axis=0)
-    return to_numpy(xp.sum(far * far, axis=1)), to_numpy(squares)
+    return to_float64(xp.sum(far * far, axis=1)), to_float64(squares)
 
 
 def _sparse_chords(

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.cones.geometry.farthest import cluster_means, farthest_points
 from nonneg.cones.geometry.hull import ClusterHull
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
 DEFAULT_TOL = 1e-9
@@ -108,7 +108,9 @@ def size_angles(
     if start is None:
         means = cluster_means(data, placed, k)
     else:
-        means = np.asarray(to_numpy(start) if not isinstance(start, np.ndarray) else start, dtype=np.float64)
+        means = np.asarray(
+            to_float64(start) if not isinstance(start, np.ndarray) else start, dtype=np.float64
+        )
         if means.shape != (k, data.shape[1]):
             raise ShapeError(f"Expected axes of shape {(k, data.shape[1])} to begin with, got {means.shape}.")
     n_passes = int(start is None)
@@ -164,7 +166,9 @@ def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: 
         size += len(rows[c]) * data.shape[1]
         if size >= _JOINING_ENTRIES // 4 or position == len(clusters) - 1:
             wanted = np.concatenate([rows[b] for b in batch])
-            points: Array = to_numpy(data.take_rows(wanted)) if len(wanted) else np.zeros((0, data.shape[1]))
+            points: Array = (
+                to_float64(data.take_rows(wanted)) if len(wanted) else np.zeros((0, data.shape[1]))
+            )
             edges = np.cumsum([0] + [len(rows[b]) for b in batch])
             for b, first, last in zip(batch, edges[:-1], edges[1:], strict=True):
                 hulls[b].add(rows[b], points[first:last])

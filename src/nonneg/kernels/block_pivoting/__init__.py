@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
 from nonneg.kernels.block_pivoting import array_api
-from nonneg.kernels.grams import Gram, ListedGrams, SharedGram
-from nonneg.kernels.host_views import is_host_tensor, shared, shared_gram, tensor
+from nonneg.kernels.grams import Gram, ListedGrams, SharedGram, numpy_gram
 
 # Below this many entries of all systems together a batched LAPACK solve is quicker than loading the
 # compiled kernel from its cache, let alone compiling it.
@@ -41,9 +41,11 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
     ----------
     .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 1.
     """
-    if is_host_tensor(factor):
-        rows, flags = block_pivoting(shared(factor), shared_gram(gram), shared(cross), max_pivots=max_pivots)
-        return tensor(rows), tensor(flags)
+    if is_cpu_tensor(factor):
+        rows, flags = block_pivoting(
+            numpy_view(factor), numpy_gram(gram), numpy_view(cross), max_pivots=max_pivots
+        )
+        return tensor_view(rows), tensor_view(flags)
     n_rows, k = factor.shape
     max_pivots = 20 + 5 * k if max_pivots is None else max_pivots
     numpy_rows = isinstance(factor, np.ndarray)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import numpy_view
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.column_residuals import array_api as portable
-from nonneg.kernels.host_views import is_host_tensor, shared
 from nonneg.kernels.self_dictionary import Dictionary
 from nonneg.kernels.sparse_columns import SparseColumns
 
@@ -167,7 +167,7 @@ def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
 
 
 def _on_host(residual: Array) -> FloatArray:
-    return np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
+    return np.ascontiguousarray(numpy_view(residual))
 
 
 def _dense_parts(points: Any, start: int, stop: int) -> Iterator[slice]:

@@ -7,40 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_device, to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from nonneg.kernels.sparse_columns import SparseColumns
 
 
-def _placed(points: Array, array: Any) -> Array:
-    xp = array_namespace(points)
-    return xp.asarray(np.ascontiguousarray(array), device=points.device)
-
-
 def _rows(points: Array, index: Any) -> Array:
     xp = array_namespace(points)
     if isinstance(index, np.ndarray):
-        index = _placed(points, index.astype(np.int64, copy=False))
+        index = to_device(index.astype(np.int64, copy=False), points)
     return xp.astype(xp.take(points, index, axis=0), xp.float64)
-
-
-def to_numpy(array: Any) -> Any:
-    """Bring an array home.
-
-    Parameters
-    ----------
-    array : array
-        Of any namespace.
-
-    Returns
-    -------
-    numpy.ndarray
-        Its entries.
-    """
-    if hasattr(array, "cpu"):
-        return array.cpu().numpy()
-    return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
 def column_products(points: Array, residual: Array, chosen: Any) -> tuple[Array, Array]:
@@ -64,7 +42,7 @@ def advance_residuals(
     xp = array_namespace(points)
     own = xp.astype(points, xp.float64)
     share = [
-        _placed(points, np.asarray(value, dtype=np.float64))[:, None] if np.ndim(value) else float(value)
+        to_device(np.asarray(value, dtype=np.float64), points)[:, None] if np.ndim(value) else float(value)
         for value in (keep, gain, cut)
     ]
     out = share[0] * residual + share[1] * (_rows(points, entering) - own)
@@ -88,5 +66,5 @@ def residuals_of(points: Array, columns: SparseColumns) -> Array:
         used = columns.counts > place
         share = np.where(used, columns.weights[:, place], 0) / (columns.total or 1.0)
         rows = np.where(used, columns.rows[:, place], 0)
-        out = out + _placed(points, share)[:, None] * _rows(points, rows)
+        out = out + to_device(share, points)[:, None] * _rows(points, rows)
     return out

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
-from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 
 # A cluster is summed in pieces of at least so many rows, and in at most so many pieces beside one a cluster.
 PIECE_ROWS, PIECES = 64, 64
@@ -30,10 +30,10 @@ def compare_rows(
     # upper bound is below a gain that was reached need not be looked at. Each row meets each centroid at most
     # once, whatever the number of calls; which ones are put off depends on the number of threads, the winner
     # does not.
-    if is_host_tensor(nearest):
-        given = [shared(array) for array in (inverse_norms, centroids, nearest, seen)]
-        found = compare_rows(rows, *given, rates=None if rates is None else shared(rates), shift=shift)
-        return tensor(found[0]), tensor(found[1])
+    if is_cpu_tensor(nearest):
+        given = [numpy_view(array) for array in (inverse_norms, centroids, nearest, seen)]
+        found = compare_rows(rows, *given, rates=None if rates is None else numpy_view(rates), shift=shift)
+        return tensor_view(found[0]), tensor_view(found[1])
     from nonneg.kernels.cones.numba import farthest_block
 
     nearest, seen = nearest.copy(), seen.copy()

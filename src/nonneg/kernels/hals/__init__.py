@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
-from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SharedGram
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SharedGram, numpy_gram
 from nonneg.kernels.hals import array_api
-from nonneg.kernels.host_views import is_host_tensor, shared, shared_gram, tensor
 
 
 def hals_passes(
@@ -55,10 +55,10 @@ def hals_passes(
     .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
     .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes a product).
     """
-    if is_host_tensor(factor):
+    if is_cpu_tensor(factor):
         options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
-        rows, violation = hals_passes(shared(factor), shared_gram(gram), shared(cross), **options)
-        return tensor(rows), violation
+        rows, violation = hals_passes(numpy_view(factor), numpy_gram(gram), numpy_view(cross), **options)
+        return tensor_view(rows), violation
     n_rows, k = factor.shape
     turns = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
     if not isinstance(factor, np.ndarray):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import is_cuda_tensor, numpy_view
 from nonneg._blas import single_threaded_products
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.kernels.host_views import is_device_tensor, is_host_tensor, shared
 from nonneg.kernels.self_dictionary import array_api as portable
 from nonneg.kernels.self_dictionary.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
 
@@ -134,8 +134,7 @@ def dictionary_of(points: Any) -> Dictionary:
     Dictionary
         Ready for `best_atoms`.
     """
-    if is_host_tensor(points):
-        points = shared(points)
+    points = numpy_view(points)
     if sp.issparse(points):
         points = sp.csr_array(points)
         centre = np.asarray(points.sum(axis=0), dtype=np.float64).reshape(-1) / points.shape[0]
@@ -174,7 +173,7 @@ def fused_at(residual: Array) -> bool:
     bool
         True on a GPU that `kernels.triton_scan` serves.
     """
-    if not is_device_tensor(residual):
+    if not is_cuda_tensor(residual):
         return False
     from nonneg.kernels.self_dictionary import triton as triton_scan
 
@@ -222,7 +221,7 @@ def best_atoms(
             return tensor_scan.best_atoms_of_host(dictionary, residual, slope, columns)
         return portable.best_atoms(dictionary, residual, slope, columns)
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
-    residual = np.ascontiguousarray(shared(residual) if is_host_tensor(residual) else residual)
+    residual = np.ascontiguousarray(numpy_view(residual))
     scan = _HostScan(dictionary, residual, slope)
     groups = dictionary.groups if len(wanted) > FEWEST_POINTS else None
     if groups is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace, is_cupy_namespace, is_numpy_namespace, is_torch_namespace
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.kernels.column_residuals.array_api import to_numpy
 
 if TYPE_CHECKING:
     from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope

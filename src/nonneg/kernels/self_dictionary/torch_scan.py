@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nonneg._arrays import is_cuda_tensor
 from nonneg._typing import Array, IntArray
-from nonneg.kernels.host_views import is_device_tensor
 from nonneg.kernels.self_dictionary import triton as triton_scan
 from nonneg.kernels.self_dictionary.array_api import ENTRIES, lowest_scores
 from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
@@ -80,7 +80,7 @@ class TensorScan:
         slope = self.slope if wanted is None else self.slope.of_columns(wanted)
         points, point_error, longest = self.rounded.in_type(kind, self.base)
         columns, column_error, lengths, sizes = self.scaled_columns(rows, kind)
-        scan = triton_scan.lowest_scores if is_device_tensor(points) else lowest_scores
+        scan = triton_scan.lowest_scores if is_cuda_tensor(points) else lowest_scores
         found = scan(points, columns)
         # What the products and their sum add to the roundings of the factors: exact products of half
         # precision, three TF32 products that miss some of the last bits; tensor cores cut off instead of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
-from nonneg.kernels.host_views import is_host_tensor, shared, tensor
 from nonneg.kernels.simplex import array_api as portable_simplex
 
 # Below this many entries of all systems together a batched solve is quicker than loading the kernel.
@@ -47,10 +47,12 @@ def simplex_pivoting(
     ----------
     .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 1, here with one equality.
     """
-    if is_host_tensor(cross):
-        begun = None if start is None else shared(start)
-        rows, flags = simplex_pivoting(shared(gram), shared(cross), start=begun, max_pivots=max_pivots)
-        return tensor(rows), tensor(flags)
+    if is_cpu_tensor(cross):
+        begun = None if start is None else numpy_view(start)
+        rows, flags = simplex_pivoting(
+            numpy_view(gram), numpy_view(cross), start=begun, max_pivots=max_pivots
+        )
+        return tensor_view(rows), tensor_view(flags)
     n_rows, k = cross.shape
     max_pivots = 20 + 5 * k if max_pivots is None else max_pivots
     if not isinstance(cross, np.ndarray) or n_rows * k * k <= SMALL_SIMPLEX:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import Array
-from nonneg.kernels.column_residuals.array_api import to_numpy
 from nonneg.kernels.sparse_columns import GROWTH, UNDERFLOW, SparseColumns
 
 # Values up to 1 are cut after so many bits, and what is left after as many again: sums of 2^26 values fit.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_count, is_count, is_number
+from nonneg._arrays import numpy_dtype, to_numpy
 from nonneg._typing import IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
@@ -21,7 +22,6 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError, Unsupport
 from nonneg.iteration import Checkpoint, FirstOf, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.column_residuals import residuals_of
-from nonneg.kernels.column_residuals.array_api import to_numpy
 from nonneg.kernels.self_dictionary import fused_at
 from nonneg.kernels.sparse_columns import scaled_columns
 from nonneg.separable.merit.certificate import merit_statements
@@ -246,7 +246,7 @@ def merit(
     return SelectionResult(
         anchors=anchors,
         method="merit",
-        coefficients=state.columns.as_csc(np.float32 if "32" in str(data.dtype) else np.float64),
+        coefficients=state.columns.as_csc(numpy_dtype(data.dtype)),
         gap=state.gap,
         history=run.history,
         certificate=Certificate(tuple(statements)),

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Statement
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.kernels.sparse_columns import SparseColumns
 from nonneg.separable.merit.duality_gap import duality_gap_statement
 from nonneg.separable.merit.initialization import StartCondition, start_condition
@@ -43,7 +43,7 @@ def merit_statements(
     recovery: bool | None = None,
 ) -> list[Statement]:
     """Return the statements about an answer."""
-    W = to_numpy(data.take_rows(anchors)).astype(np.float64)
+    W = to_float64(data.take_rows(anchors)).astype(np.float64)
     kappa = hull_distance(W)
     longest = float(np.linalg.norm(W, axis=1).max())
     share, n_outside = _support(state, anchors)
@@ -79,7 +79,7 @@ def model_facts(
     mixtures = anchor_weights(data, W, sum_to_one=True)
     _, (norms,) = data.map_reduce_rows(_noise, mixtures, n_out=0, right=data.place(W))
     squares = np.concatenate(norms)
-    H = to_numpy(mixtures).astype(np.float64)
+    H = to_float64(mixtures).astype(np.float64)
     others = np.ones(len(H), dtype=bool)
     others[anchors] = False
     error = state.columns.as_csc().T.tocsr() @ H - H
@@ -110,7 +110,7 @@ def _noise(block: LocalMatrix, mixtures: Array, *, right: Array) -> tuple[tuple[
     for start, stop in block.row_blocks(1 << 20):
         rows = xp.astype(block.dense_rows(start, stop), xp.float64)
         rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
-        parts.append(to_numpy(xp.sum(rows * rows, axis=1)))
+        parts.append(to_float64(xp.sum(rows * rows, axis=1)))
     return (), (parts,)
 
 

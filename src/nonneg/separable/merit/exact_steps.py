@@ -15,10 +15,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.optimize import brentq
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.loop import Stalled
 from nonneg.kernels.column_residuals import advance_residuals, entry_products
-from nonneg.kernels.column_residuals.array_api import to_numpy
 from nonneg.separable.merit.frank_wolfe_steps import Move, advance, open_loop
 from nonneg.separable.merit.row_sparsity import RowSparsity, SparsityAlong
 from nonneg.separable.merit.self_dictionary import FrankWolfeIterate, SelfDictionary

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.data.spectral import to_numpy
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.kernels.sparse_columns import SparseColumns, columns_of, no_entries
 from nonneg.separable.weights import anchor_weights
@@ -59,8 +59,8 @@ def from_anchors(data: DataMatrix, anchors: IntArray) -> WarmStart:
     # Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
     # error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
     # differ from there on.
-    corners = to_numpy(data.take_rows(anchors))
-    mixtures = to_numpy(_home(anchor_weights(data, corners, sum_to_one=True)))
+    corners = to_float64(data.take_rows(anchors))
+    mixtures = to_float64(anchor_weights(data, corners, sum_to_one=True))
     mixtures = mixtures.astype(np.float64) / mixtures.sum(axis=1, keepdims=True, dtype=np.float64)
     # The anchors last: of two equal ones each is itself.
     for rows, which in (_equal_points(data, mixtures, corners), (anchors, np.arange(len(corners)))):
@@ -80,12 +80,8 @@ def _equal_points(data: DataMatrix, mixtures: FloatArray, corners: FloatArray) -
     step = max(1, ENTRIES // corners.shape[1])
     for start in range(0, len(near), step):
         part = slice(start, start + step)
-        equal[part] = (to_numpy(data.take_rows(near[part])) == corners[which[part]]).all(axis=1)
+        equal[part] = (to_float64(data.take_rows(near[part])) == corners[which[part]]).all(axis=1)
     return near[equal], which[equal]
-
-
-def _home(array: Any) -> Any:
-    return array.compute() if hasattr(array, "compute") else array
 
 
 def checked_anchors(init: Any, n_points: int) -> IntArray:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.matrix import exact_sum
-from nonneg.data.spectral import to_numpy
 from nonneg.separable.spa import spa
 from nonneg.separable.weights import anchor_weights
 
@@ -43,7 +43,7 @@ def balanced_weight(
     k = guessed_number(data) if n_anchors is None else n_anchors
     if anchors is None:
         anchors = spa(data, min(2 * k, *data.shape) if n_anchors is None else k).anchors
-    points = to_numpy(data.take_rows(anchors))
+    points = to_float64(data.take_rows(anchors))
     n = data.shape[0]
     share = 1.0
     if n > MOST_POINTS:

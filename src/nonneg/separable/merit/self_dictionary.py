@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.kernels.column_residuals import column_products, residuals_of
-from nonneg.kernels.column_residuals.array_api import to_numpy
 from nonneg.kernels.self_dictionary import Dictionary, best_atoms, dictionary_of
 from nonneg.kernels.sparse_columns import SparseColumns, row_facts, value_at
 from nonneg.kernels.sparse_columns.torch import placed_array, placed_columns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.spectral import to_numpy
 from nonneg.separable.number import distinct_rows
 from nonneg.separable.weights import anchor_weights
 
@@ -42,16 +42,16 @@ def untied_rows(
 
 
 def _apart(data: DataMatrix, group: IntArray, found: IntArray, n_wanted: int) -> IntArray:
-    points = to_numpy(data.take_rows(group)).astype(np.float64)
+    points = to_float64(data.take_rows(group)).astype(np.float64)
     held = as_data_matrix(points)
-    corners = to_numpy(data.take_rows(found)).astype(np.float64)
+    corners = to_float64(data.take_rows(found)).astype(np.float64)
     # Of none the mixtures are nowhere: as in successive projections the longest point comes first.
     distances = np.linalg.norm(points, axis=1)
     longest = max(distances.max(), np.linalg.norm(corners, axis=1).max(initial=0.0))
     taken: list[int] = []
     for _ in range(n_wanted):
         if len(corners):
-            weights = to_numpy(anchor_weights(held, corners, sum_to_one=True))
+            weights = to_float64(anchor_weights(held, corners, sum_to_one=True))
             distances = np.linalg.norm(points - weights @ corners, axis=1)
         largest = float(distances.max())
         if largest <= NO_DISTANCE * longest:

@@ -1,0 +1,94 @@
+"""Arrays of any container (NumPy, PyTorch, CuPy, Dask): what they are, and conversion between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from array_api_compat import device as device_of
+
+from nonneg._typing import Array
+from nonneg.exceptions import DataTypeError
+
+
+def is_dask(array: Any) -> bool:
+    """Tell whether an array is a Dask array, without importing Dask."""
+    return type(array).__module__.partition(".")[0] == "dask" and hasattr(array, "to_delayed")
+
+
+def is_cpu_tensor(array: Any) -> bool:
+    """Tell whether an array is a PyTorch tensor in host memory, without importing PyTorch."""
+    return type(array).__module__ == "torch" and array.device.type == "cpu"
+
+
+def is_cuda_tensor(array: Any) -> bool:
+    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch."""
+    return type(array).__module__ == "torch" and array.device.type == "cuda"
+
+
+def is_non_numpy(array: Any) -> bool:
+    """Tell whether an array is a Dask array or one of another namespace than NumPy's."""
+    return is_dask(array) or (is_array_api_obj(array) and not isinstance(array, np.ndarray | np.generic))
+
+
+def is_float32(dtype: Any) -> bool:
+    """Tell whether a dtype of any namespace is float32."""
+    return "float32" in str(dtype)
+
+
+def numpy_dtype(dtype: Any) -> Any:
+    """Return NumPy's float32 or float64 for a floating dtype of any namespace."""
+    return np.float32 if is_float32(dtype) else np.float64
+
+
+def computed(array: Any) -> Any:
+    """Return the entries of a Dask array in this process; other arrays are returned as they are."""
+    return array.compute() if is_dask(array) else array
+
+
+def to_numpy(array: Any, dtype: Any = None) -> Any:
+    """Return an array of any container as a NumPy array; nothing is copied where that can be avoided."""
+    array = computed(array)
+    if not isinstance(array, np.ndarray):
+        if hasattr(array, "detach"):  # PyTorch
+            array = array.detach().cpu()
+        elif type(array).__module__.partition(".")[0] == "cupy":
+            array = array.get()
+    return np.asarray(array, dtype=dtype)
+
+
+def to_float64(array: Any) -> Any:
+    """Return an array of any container as a NumPy array of float64."""
+    return to_numpy(array, np.float64)
+
+
+def to_device(array: Any, like: Array, dtype: Any = None) -> Array:
+    """Return an array in the namespace and on the device of another one; its dtype stays unless given."""
+    if type(array) is not type(like):
+        array = np.asarray(to_numpy(array), order="C")
+    return array_namespace(like).asarray(array, dtype=dtype, device=device_of(like))
+
+
+def numpy_view(array: Any) -> Any:
+    """Return a NumPy array that shares the memory of a CPU tensor; other arrays are returned as they are."""
+    return array.detach().numpy() if is_cpu_tensor(array) else array
+
+
+def tensor_view(array: Any) -> Any:
+    """Return a CPU tensor that shares the memory of a NumPy array."""
+    import torch
+
+    return torch.from_numpy(array)
+
+
+def dense_tensor(array: Any) -> Any:
+    """Return a PyTorch tensor without its gradient, a sparse one refused; other arrays as they are."""
+    if not is_torch_array(array):
+        return array
+    if "strided" not in str(array.layout):
+        raise DataTypeError(
+            f"Expected a dense tensor, got one with layout {array.layout}. Use X.to_dense(), or a SciPy "
+            "sparse matrix."
+        )
+    return array.detach()

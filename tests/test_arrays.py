@@ -1,0 +1,94 @@
+"""Conversion between arrays of different containers."""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from nonneg._arrays import (
+    computed,
+    dense_tensor,
+    is_cpu_tensor,
+    is_dask,
+    is_float32,
+    is_non_numpy,
+    numpy_dtype,
+    numpy_view,
+    tensor_view,
+    to_device,
+    to_float64,
+    to_numpy,
+)
+from nonneg.exceptions import DataTypeError
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def _strict(array):
+    return array_api_strict.asarray(array)
+
+
+def _dask(array):
+    return pytest.importorskip("dask.array").from_array(array, chunks=(1, 3))
+
+
+def _torch(array):
+    return pytest.importorskip("torch").tensor(array, requires_grad=array.dtype.kind == "f")
+
+
+@pytest.mark.parametrize(
+    "convert", [np.asarray, _strict, _dask, pytest.param(_torch, marks=pytest.mark.torch)]
+)
+def test_every_container_becomes_numpy_and_keeps_its_dtype(convert):
+    found = to_numpy(convert(X))
+    assert type(found) is np.ndarray
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, X)
+    assert to_float64(convert(X)).dtype == np.float64
+
+
+def test_dask_arrays_are_recognized_and_computed():
+    assert is_dask(_dask(X))
+    assert not is_dask(X)
+    assert computed(X) is X
+    np.testing.assert_array_equal(computed(_dask(X)), X)
+
+
+def test_arrays_of_other_namespaces_are_told_from_numpy():
+    assert is_non_numpy(_strict(X))
+    assert is_non_numpy(_dask(X))
+    assert not is_non_numpy(X)
+    assert not is_non_numpy(X.tolist())
+
+
+def test_dtypes_of_any_namespace():
+    assert is_float32(array_api_strict.float32)
+    assert numpy_dtype(array_api_strict.float64) is np.float64
+    assert numpy_dtype(X.dtype) is np.float32
+
+
+def test_to_device_follows_the_other_array():
+    found = to_device(np.arange(3), _strict(X))
+    assert type(found) is type(_strict(X))
+    assert found.dtype == array_api_strict.int64
+    assert to_device(_strict(np.arange(3)), X, np.float32).dtype == np.float32
+    assert to_device(X, X) is X
+
+
+@pytest.mark.torch
+def test_views_share_the_memory_of_cpu_tensors():
+    tensor = _torch(X)
+    assert is_cpu_tensor(tensor)
+    assert np.shares_memory(numpy_view(tensor), tensor.detach().numpy())
+    assert np.shares_memory(tensor_view(X).numpy(), X)
+    assert numpy_view(X) is X
+
+
+@pytest.mark.torch
+def test_sparse_tensors_are_refused():
+    tensor = _torch(X)
+    assert not dense_tensor(tensor).requires_grad
+    assert dense_tensor(X) is X
+    with pytest.raises(DataTypeError, match="dense tensor"):
+        dense_tensor(tensor.detach().to_sparse())
