@@ -149,15 +149,15 @@ def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path)
     ("name", "change", "said"),
     [
         ("separation", {"groups_": np.array([0, 7])}, "without gaps"),
-        ("separation", {"window": np.zeros(32)}, "weight zero"),
-        ("separation", {"hop": 0}, "hop"),
+        ("separation", {"framing_.window": np.zeros(32)}, "weight zero"),
+        ("separation", {"framing_": {"class": "Framing", "frame_length": 32, "hop": 0}}, "hop"),
         ("unmixing", {"endmembers_": -np.ones((3, 12))}, "nonnegative endmembers"),
         ("unmixing", {"pure_pixels_": np.full((3, 2), 9)}, "beyond the 6"),
         ("unmixing", {"mask_": np.ones((6, 7))}, "expected mask_"),
-        ("communities", {"edge_columns": None}, "edge_columns is missing"),
+        ("communities", {"graph_.adjacency.indices": None}, "graph_.adjacency.indices is missing"),
         ("communities", {"pure_nodes_": np.array([0, 60])}, "beyond the 60"),
-        ("communities", {"edge_starts": np.arange(61)[::-1]}, "do not fit together"),
-        ("communities", {"facts": 3}, "damaged"),
+        ("communities", {"graph_.adjacency.indptr": np.arange(61)[::-1]}, "do not fit together"),
+        ("communities", {"facts_": 3}, "damaged"),
     ],
 )
 def test_a_changed_file_is_refused(name, change, said, request, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -159,10 +161,10 @@ def test_a_fitted_model_is_saved_with_its_certificate(data, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("inverse", np.ones((2, 2)), "expected inverse of shape"),
-        ("rule", np.array(7), "no rule of decoding 7"),
-        ("state_supports", np.full((8, 8), 99), "supports of the pseudo-inverse"),
-        ("other", np.ones(3), "expected other of shape None"),
+        ("_decoder.inverse", np.ones((2, 2)), "expected _decoder.inverse of shape"),
+        ("_decoder", {"class": "Decoder", "rule": "7"}, "no decoding rule '7'"),
+        ("_stream.state.supports", np.full((8, 8), 99), "_stream.state.supports go beyond"),
+        ("other", np.ones(3), r"does not have: \['other'\]"),
     ],
 )
 def test_a_damaged_model_is_refused(data, tmp_path, name, value, said):
@@ -170,7 +172,10 @@ def test_a_damaged_model_is_refused(data, tmp_path, name, value, said):
     PurificationNMF(8, max_iter=2).fit(data.X).save(path)
     with np.load(path) as stored:
         arrays = dict(stored)
-    np.savez(path, **arrays | {f"fitted.{name}": value})
+    header = json.loads(bytes(arrays["header"]).decode())
+    (header if name in header else arrays)[name] = value
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(path, **arrays)
     with pytest.raises(FileFormatError, match=said):
         load(path)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -109,17 +111,25 @@ def test_saved_models_come_back(method, data, tmp_path):
     assert again.duality_gap_ == model.duality_gap_
 
 
+def _header(arrays, **changes):
+    header = json.loads(bytes(arrays["header"]).decode()) | changes
+    return np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+
+
 def test_a_damaged_model_is_refused(data, tmp_path):
     path = tmp_path / "model.npz"
     SeparableNMF(5, method="fast-gradient", random_state=0).fit(data.X).save(path)
     with np.load(path) as stored:
         arrays = dict(stored)
     for change, said in [
-        ({"fitted.anchor_indices": np.array([-1, 1, 2, 3, 4])}, "indices of anchors"),
-        ({"fitted.sum_to_one": np.array([3])}, "whether weights sum to one"),
-        ({"fitted.coefficient_rows": arrays["fitted.coefficient_rows"] + 1000}, "coefficients do not fit"),
+        ({"anchor_indices_": np.array([-1, 1, 2, 3, 4])}, "nonnegative anchor_indices_"),
+        ({"header": _header(arrays, sum_to_one_=3)}, "True or False for sum_to_one_"),
         (
-            {"fitted.coefficient_starts": arrays["fitted.coefficient_starts"][::-1].copy()},
+            {"coefficients_.indices": arrays["coefficients_.indices"] + 1000},
+            "indices go beyond",
+        ),
+        (
+            {"coefficients_.indptr": arrays["coefficients_.indptr"][::-1].copy()},
             "do not fit together",
         ),
     ]:

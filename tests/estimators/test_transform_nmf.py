@@ -167,7 +167,7 @@ def test_saved_and_read_again(model, data, tmp_path):
     assert again.certificate_ == model.certificate_
     with np.load(path) as stored:
         arrays = {name: stored[name] for name in stored.files}
-    arrays["fitted.transform"] = arrays["fitted.transform"] * 2
+    arrays["transform_"] = arrays["transform_"] * 2
     np.savez(path, **arrays)
     with pytest.raises(FileFormatError, match="expected an orthogonal transform of 8 atoms"):
         nonneg.load(path)

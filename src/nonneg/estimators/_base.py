@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,21 +13,36 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._typing import Array, SampleArray
+from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import settled_error
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data, refuse_unread_forms
-from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import FileFormatError, ShapeError
+from nonneg.estimators.saving import SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
+from nonneg.exceptions import ShapeError
+from nonneg.iteration import History
 from nonneg.losses.penalties import Penalties
+from nonneg.rank_selection import RankResult
 
 
-class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
+class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """An estimator whose `components_` are the rows of H in X ~ W H."""
 
     components_: Array
     missing: str
-    # Whether components may have negative entries, as data points of signed data do.
-    signed_components = False
+    # What a batch leaves behind or a method does not have is optional.
+    _stored: ClassVar[Fields] = {
+        "n_components_": Value(int),
+        "n_features_in_": Value(int),
+        "n_iter_": Value(int, optional=True),
+        "n_steps_": Value(int, optional=True),
+        "reconstruction_err_": Value(float, optional=True),
+        "history_": Record(History, optional=True),
+        "certificate_": Record(Certificate.from_dict, optional=True),
+        "rank_estimate_": Record(RankResult.from_dict, optional=True),
+        "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
+        "feature_names_in_": Names("n_features_in_", optional=True),
+    }
 
     @property
     def _n_features_out(self) -> int:
@@ -95,25 +110,6 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, St
         from nonneg.estimators.scoring import reconstruction_score
 
         return reconstruction_score(self, X, sample_weight)
-
-    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        from nonneg.estimators.saved_factors import factor_parts
-
-        return factor_parts(self)
-
-    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-        from nonneg.estimators.saved_factors import restore_factors
-
-        restore_factors(self, header, arrays, path)
-
-    def _fitted_arrays(self) -> dict[str, Any]:
-        """Return what a saved model holds beside the components: NumPy arrays by name."""
-        return {}
-
-    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
-        """Set what `_fitted_arrays` gave, after checking it: the file may come from anywhere."""
-        if arrays:
-            raise FileFormatError(f"{path}: holds arrays that {type(self).__name__} does not have.")
 
 
 def input_data(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -20,7 +20,8 @@ from nonneg.cones.streaming_certificate import stream_statements
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.local import local_matrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.stored import check_arrays
+from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
+from nonneg.exceptions import FileFormatError
 from nonneg.rank_selection import estimate_rank
 
 
@@ -59,6 +60,29 @@ class OnlineConeEstimator(FactorizingEstimator):
     size_angles_: FloatArray
     certificate_: Certificate
     _stream: ConeStream
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "labels_": StoredArray("n_samples", kind="i"),
+        "centroids_": StoredArray("n_components_", "n_features_in_"),
+        "centroid_indices_": StoredArray("n_components_", kind="i"),
+        "basis_": StoredArray("n_components_", "n_features_in_", optional=True),
+        "size_angles_": StoredArray("n_components_", optional=True),
+        "_stream": Part(
+            {
+                ConeStream: {
+                    "centroids": StoredArray("n_components_", "n_features_in_"),
+                    "numbers": StoredArray("n_components_", kind="i"),
+                    "radii": StoredArray("n_components_"),
+                    "sketches": StoredArray("n_components_", "rows of a sketch", "n_features_in_"),
+                    "squared_norms": StoredArray("n_components_"),
+                    "counts": StoredArray("n_components_", kind="i"),
+                    "n_found": Value(int),
+                    "widest_join": Value(float),
+                    "n_seen": Value(int),
+                }
+            }
+        ),
+    }
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
@@ -127,43 +151,9 @@ class OnlineConeEstimator(FactorizingEstimator):
         )
         self.certificate_ = Certificate(tuple(statements))
 
-    def _fitted_arrays(self) -> dict[str, Any]:
-        arrays = {
-            name: np.asarray(to_numpy(value) if name == "centroids_" else value)
-            for name in ("labels_", "centroids_", "centroid_indices_", "basis_", "size_angles_")
-            if (value := getattr(self, name, None)) is not None
-        }
-        arrays |= {f"stream_{name}": value for name, value in vars(self._stream).items()}
-        return {name: np.asarray(value) for name, value in arrays.items()}
-
-    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
-        k, n_features = self.components_.shape
-        shapes = {
-            "labels_": (len(arrays["labels_"]),),
-            "centroids_": (k, n_features),
-            "centroid_indices_": (k,),
-            "basis_": (k, n_features),
-            "size_angles_": (k,),
-            "stream_centroids": (k, n_features),
-            "stream_numbers": (k,),
-            "stream_radii": (k,),
-            "stream_sketches": (k, min(arrays["stream_sketches"].shape[1], SKETCH_ROWS), n_features),
-            "stream_squared_norms": (k,),
-            "stream_counts": (k,),
-            "stream_n_found": (),
-            "stream_widest_join": (),
-            "stream_n_seen": (),
-        }
-        kinds = dict.fromkeys(shapes, "if")
-        kinds |= dict.fromkeys(("labels_", "centroid_indices_", "stream_numbers", "stream_counts"), "i")
-        check_arrays(arrays, shapes, kinds, path)
-        for name, array in arrays.items():
-            if not name.startswith("stream_"):
-                setattr(self, name, array)
-        memory = {name[7:]: array for name, array in arrays.items() if name.startswith("stream_")}
-        for name in ("n_found", "n_seen"):
-            memory[name] = int(memory[name])
-        self._stream = ConeStream(**memory | {"widest_join": float(memory["widest_join"])})
+    def _complete_loaded(self) -> None:
+        if self._stream.sketches.shape[1] > SKETCH_ROWS:
+            raise FileFormatError(f"a cone is sketched by more than {SKETCH_ROWS} rows.")
 
 
 def _host_blocks(data: DataMatrix) -> Iterator[LocalMatrix]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -20,6 +20,8 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
+from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
+from nonneg.exceptions import FileFormatError
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import BetaLoss
@@ -150,6 +152,21 @@ class OnlineEstimator(FactorizingEstimator):
     fresh_restarts: bool
     fresh_restarts_max_iter: int
     _online: OnlineState
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "_online": Part(
+            {
+                OnlineState: {
+                    "numerator": StoredArray("n_features_in_", "n_components_", optional=True),
+                    # (n_components, n_components) for least squares, the shape of the numerator otherwise.
+                    "denominator": StoredArray("rows of the denominator", "n_components_", optional=True),
+                    "n_samples": Value(float),
+                    "decay": Value(float, optional=True),
+                }
+            },
+            optional=True,
+        ),
+    }
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
@@ -212,3 +229,11 @@ class OnlineEstimator(FactorizingEstimator):
         # A later batch may be held by something else than the one before.
         numerator, denominator = data.place(state.numerator), data.place(state.denominator)
         return replace(state, numerator=numerator, denominator=denominator)
+
+    def _complete_loaded(self) -> None:
+        past = getattr(self, "_online", None)
+        if past is None or past.numerator is None:
+            return
+        k, n_features = self.components_.shape
+        if past.denominator is None or past.denominator.shape not in ((k, k), (n_features, k)):
+            raise FileFormatError("the sums of past batches do not fit the components.")

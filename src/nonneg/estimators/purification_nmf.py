@@ -130,7 +130,6 @@ class PurificationNMF(OnlinePurification):
     """
 
     missing = "error"
-    signed_components = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, AUTO],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import _fit_context
 
 from nonneg._random import Seed
@@ -13,13 +12,13 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.purification_initialization import features_to_start, number_of_features
-from nonneg.estimators.stored import check_arrays
+from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
 from nonneg.iteration.loop import Stalled
 from nonneg.purification.decode import Decoder
 from nonneg.purification.iteration import updated_features
 from nonneg.purification.moments import Moments, moments_of
-from nonneg.purification.options import Options, completed_options
+from nonneg.purification.options import DECODES, Options, completed_options
 from nonneg.purification.pseudo_inverse import pseudo_inverse
 from nonneg.purification.samples import spread_rows
 from nonneg.purification.state import PurificationState, effective_threshold, final_decoder, first_state
@@ -35,6 +34,42 @@ class PurificationStream:
     state: PurificationState  # features, threshold and noise
     past: Moments | None = None  # decayed moments of the batches that made the features
     pending: Moments | None = None  # moments of samples that have not yet made an update
+
+
+_PER_COMPONENT = StoredArray("n_components_")
+_FEATURES = StoredArray("n_components_", "n_features_in_")
+_MOMENTS = Part(
+    {
+        Moments: {
+            "total": Value(float),
+            "mean_weights": _PER_COMPONENT,
+            "mean_sample": StoredArray("n_features_in_"),
+            "gram": StoredArray("n_components_", "n_components_"),
+            "cross": _FEATURES,
+            "negative_counts": _PER_COMPONENT,
+            "negative_squares": _PER_COMPONENT,
+            "active": _PER_COMPONENT,
+        }
+    },
+    optional=True,
+)
+_STATE = Part(
+    {
+        PurificationState: {
+            "features": _FEATURES,
+            "threshold": _PER_COMPONENT,
+            "noise": _PER_COMPONENT,
+            "units": _PER_COMPONENT,
+            "reference": _PER_COMPONENT,
+            "eta": Value(float),
+            "change": Value(float),
+            "supports": StoredArray(
+                "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
+            ),
+            "iteration": Value(int),
+        }
+    }
+)
 
 
 class OnlinePurification(FactorizingEstimator):
@@ -55,6 +90,13 @@ class OnlinePurification(FactorizingEstimator):
     n_jobs: int | None
     _stream: PurificationStream
     _decoder: Decoder
+    # Features may have negative entries.
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
+        "_decoder": Part({Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": Value(str)}}),
+        "_stream": Part({PurificationStream: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
+    }
 
     def _options(self, n: int) -> Options:
         return completed_options(
@@ -150,54 +192,6 @@ class OnlinePurification(FactorizingEstimator):
         self.n_components_ = len(state.features)
         self._decoder = final_decoder(state, options, self._method)
 
-    def _fitted_arrays(self) -> dict[str, Any]:
-        arrays: dict[str, Any] = {
-            "inverse": self._decoder.inverse,
-            "threshold": self._decoder.threshold,
-            "rule": np.array(["unshifted", "shifted", "linear"].index(self._decoder.rule)),
-        }
-        for name, value in vars(self._stream.state).items():
-            if value is not None:
-                arrays[f"state_{name}"] = np.asarray(value)
-        for part in ("past", "pending"):
-            moments = getattr(self._stream, part)
-            if moments is not None:
-                arrays |= {f"{part}_{name}": np.asarray(value) for name, value in vars(moments).items()}
-        return arrays
-
-    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
-        n, m = self.components_.shape
-        vector, square, wide, number = (n,), (n, n), (n, m), ()
-        moments: dict[str, tuple[int, ...]] = {item.name: vector for item in fields(Moments)}
-        moments |= {"total": number, "mean_sample": (m,), "gram": square, "cross": wide}
-        state = {"features": wide, "threshold": vector, "noise": vector, "units": vector, "reference": vector}
-        state |= {"eta": number, "change": number, "iteration": number, "supports": square}
-        shapes = {"inverse": wide, "threshold": vector, "rule": number}
-        shapes |= {f"state_{name}": shape for name, shape in state.items()}
-        shapes |= {f"{part}_{name}": shape for part in ("past", "pending") for name, shape in moments.items()}
-        check_arrays(arrays, shapes, dict.fromkeys(("rule", "state_iteration", "state_supports"), "i"), path)
-        rules = ("unshifted", "shifted", "linear")
-        if not 0 <= int(arrays["rule"]) < len(rules):
-            raise FileFormatError(f"{path}: there is no rule of decoding {int(arrays['rule'])}.")
-        if (
-            "state_supports" in arrays
-            and not ((arrays["state_supports"] >= 0) & (arrays["state_supports"] < m)).all()
-        ):
-            raise FileFormatError(f"{path}: the supports of the pseudo-inverse do not fit the components.")
-        self._decoder = Decoder(arrays["inverse"], arrays["threshold"], rules[int(arrays["rule"])])
-        parts = {part: _moments(arrays, part) for part in ("past", "pending")}
-        self._stream = PurificationStream(_state(arrays), parts["past"], parts["pending"])
-
-
-def _moments(arrays: dict[str, Any], part: str) -> Moments | None:
-    if f"{part}_total" not in arrays:
-        return None
-    values = {item.name: arrays[f"{part}_{item.name}"] for item in fields(Moments)}
-    return Moments(**values | {"total": float(values["total"])})
-
-
-def _state(arrays: dict[str, Any]) -> PurificationState:
-    given = {name[6:]: array for name, array in arrays.items() if name.startswith("state_")}
-    for name in ("eta", "change"):
-        given[name] = float(given[name])
-    return PurificationState(**given | {"iteration": int(given["iteration"])})
+    def _complete_loaded(self) -> None:
+        if self._decoder.rule not in DECODES[1:]:
+            raise FileFormatError(f"there is no decoding rule {self._decoder.rule!r}.")

@@ -1,4 +1,4 @@
-"""Saved models: one file of arrays and JSON. Nothing in it can run code."""
+"""Saved models: one file of arrays and JSON that cannot run code. Every class declares what it stores."""
 
 from __future__ import annotations
 
@@ -8,59 +8,105 @@ import os
 import tempfile
 import warnings
 import zipfile
+from abc import ABC
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
+from sklearn.utils.validation import check_is_fitted
 
 from nonneg._version import __version__
-from nonneg.estimators.stored import names_array
+from nonneg.estimators.stored_fields import (
+    Content,
+    Field,
+    Fields,
+    NotPlainError,
+    from_plain,
+    pack_fields,
+    to_plain,
+    unpack_fields,
+)
 from nonneg.exceptions import (
     FileFormatError,
+    InvalidParameterError,
     NonnegError,
     NonnegWarning,
     OutputError,
     UnsafeFileError,
 )
 
-FORMAT, FORMAT_VERSION = "nonneg-model", 2
+FORMAT, FORMAT_VERSION = "nonneg-model", 3
 # Parameters that belong to a process or a machine rather than to the model.
 NOT_STORED = ("callback", "checkpoint")
-# Arrays that were given as parameters, beside those that a fit found.
+# Arrays that were passed as parameters are stored under this prefix, beside those that a fit found.
 PARAM = "param."
+
 
 Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator."""
-    header, arrays = packed(model)
-    stored = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
-    _write(Path(path), stored)
-    if header["notes"]:
-        warnings.warn(" ".join(header["notes"]), NonnegWarning, stacklevel=3)
+class SavableEstimator(BaseEstimator, ABC):
+    """A scikit-learn estimator with our errors, whose fit can be saved; `_stored` declares what is."""
 
+    _stored: ClassVar[Fields] = {}
 
-def packed(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all that a file holds of an estimator."""
-    params: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
-    notes = []
-    for name, value in model.get_params(deep=False).items():
-        array = _given_array(value)
+    def _validate_params(self) -> None:
+        # scikit-learn's words, in an error that is also one of ours.
         try:
-            if name in NOT_STORED and value is not None:
-                raise _NotPlain
-            if array is None:
-                params[name] = _to_plain(value)
-            else:
-                arrays[PARAM + name] = array
-        except _NotPlain:
-            notes.append(f"{name} was not stored: a saved model holds names and numbers only.")
-    parts, found = model._saved_parts()
-    header = {
+            super()._validate_params()
+        except RejectedParameterError as error:
+            raise InvalidParameterError(str(error)) from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model to a file of arrays and JSON, without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; `nonneg.load` reads it. An existing file is replaced once the new one is complete.
+
+        Notes
+        -----
+        Everything a fit found is kept, including history and certificate. `result_`, which repeats it and
+        adds details of the run, is not.
+        """
+        check_is_fitted(self)
+        content = Content()
+        pack_model(self, content)
+        header = np.frombuffer(json.dumps(content.values).encode(), dtype=np.uint8)
+        _write(Path(path), content.arrays | {"header": header})
+        if content.values["notes"]:
+            warnings.warn(" ".join(content.values["notes"]), NonnegWarning, stacklevel=2)
+
+    def _complete_loaded(self) -> None:
+        """Check what shapes and dtypes do not tell, and set attributes that follow from stored ones."""
+
+
+class Model(Field):
+    """Another estimator that can be saved."""
+
+    def __init__(self, kind: type[SavableEstimator]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        pack_model(value, content.inner(name))
+
+    def read(self, name: str, content: Content) -> Any:
+        inner = content.inner(name)
+        inner.sizes = {}
+        return unpack_model(inner, {self.kind.__name__: lambda: self.kind})
+
+
+def pack_model(model: Any, content: Content) -> None:
+    """Store an estimator: its class, its parameters and the fields that its class declares."""
+    params: dict[str, Any] = {}
+    notes: list[str] = []
+    content.values |= {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "nonneg_version": __version__,
@@ -68,45 +114,61 @@ def packed(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "params": params,
         "notes": notes,
     }
-    return header | parts, arrays | found
+    for name, value in model.get_params(deep=False).items():
+        array = _array_parameter(value)
+        try:
+            if name in NOT_STORED and value is not None:
+                raise NotPlainError
+            if array is None:
+                params[name] = to_plain(value)
+            else:
+                content.put(PARAM + name, array)
+        except NotPlainError:
+            notes.append(f"{name} was not stored: a saved model holds names and numbers only.")
+    pack_fields(model, model._stored, content)
 
 
-class _NotPlain(Exception):
-    """A value that JSON cannot hold."""
+def unpack_model(content: Content, classes: Classes) -> Any:
+    """Return the estimator that `pack_model` stored."""
+    header = content.values
+    if header["format"] != FORMAT:
+        raise FileFormatError(f"not a saved model: its format is {header['format']!r}.")
+    if header["format_version"] != FORMAT_VERSION:
+        newer = header["format_version"] > FORMAT_VERSION
+        raise FileFormatError(
+            f"written by {'a newer' if newer else 'an older'} nonneg ({header['nonneg_version']}; this is "
+            f"{__version__}). {'Upgrade nonneg to read it.' if newer else 'Fit and save the model again.'}"
+        )
+    name = header["class"]
+    if name not in classes:
+        raise FileFormatError(
+            f"the file holds a model of class {name!r}, which nonneg {__version__} does not have. It has "
+            f"{sorted(classes)}."
+        )
+    kind = classes[name]()
+    params = {key: from_plain(value) for key, value in header["params"].items()}
+    start = content.prefix + PARAM
+    for key in [key for key in content.arrays if key.startswith(start)]:
+        params[key.removeprefix(start)] = content.arrays.pop(key)
+    if unknown := sorted(set(params) - set(kind._get_param_names())):
+        raise FileFormatError(f"the file sets parameters that {name} does not have: {unknown}.")
+    model = kind(**params)
+    if hasattr(model, "_parameter_constraints"):
+        model._validate_params()
+    content.sizes |= {key: value for key, value in params.items() if type(value) is int}
+    for key, value in unpack_fields(kind._stored, content).items():
+        setattr(model, key, value)
+    if not content.prefix and content.arrays:
+        raise FileFormatError(f"the file holds arrays that {name} does not have: {sorted(content.arrays)}.")
+    model._complete_loaded()
+    return model
 
 
-def _given_array(value: Any) -> Any:
+def _array_parameter(value: Any) -> Any:
     if not isinstance(value, np.ndarray) or value.dtype.kind in "biufU":
         return value if isinstance(value, np.ndarray) else None
     words = value.dtype == object and all(isinstance(word, str) for word in value.ravel())
-    return names_array(value) if words and value.ndim == 1 else None
-
-
-def _to_plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # JSON knows lists alone; what else holds values says what it is.
-    if isinstance(value, list):
-        return [_to_plain(item) for item in value]
-    if isinstance(value, tuple):
-        return {"tuple": [_to_plain(item) for item in value]}
-    if isinstance(value, set | frozenset):
-        return {"set": sorted((_to_plain(item) for item in value), key=repr)}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: _to_plain(item) for key, item in value.items()}}
-    raise _NotPlain
-
-
-def _from_plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_plain(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "dict":
-        return {str(key): _from_plain(item) for key, item in content.items()}
-    return {"tuple": tuple, "set": frozenset}[kind](_from_plain(item) for item in content)
+    return value.astype(np.str_) if words and value.ndim == 1 else None
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
@@ -118,7 +180,7 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
             np.savez(stream, **arrays)
             stream.flush()
             os.fsync(stream.fileno())
-        # Temporary files are for the owner alone; a result may be read like any other file.
+        # Temporary files are private to their owner; a saved model may be read like any other file.
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
@@ -128,24 +190,24 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
             temporary.unlink(missing_ok=True)
         raise OutputError(
             f"The model could not be written to {path}: {error}. What was there before is still there. Free "
-            "some space or name another place."
+            "some space or choose another path."
         ) from error
 
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
-    """Read a model that `save_model` wrote."""
+    """Read a model that `save` wrote."""
     content = Path(path).read_bytes()
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise FileFormatError(
-            f"{path} is not a saved model, or it is truncated. Write it again with model.save(path)."
+            f"{path} is not a saved model, or it is truncated. Save it again with model.save(path)."
         )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
-        return unpacked(header, arrays, classes, path)
-    except NonnegError:
-        raise
+        return unpack_model(Content(header, arrays), classes)
+    except NonnegError as error:
+        raise FileFormatError(f"{path}: {error}") from error
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same
         if "allow_pickle" in str(error):
             raise UnsafeFileError(
@@ -153,44 +215,6 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
                 "saved with model.save(path), which writes none."
             ) from error
         raise FileFormatError(
-            f"{path} is not a saved model, or it is damaged ({type(error).__name__}: {error}). Write it "
+            f"{path} is not a saved model, or it is damaged ({type(error).__name__}: {error}). Save it "
             "again with model.save(path)."
         ) from error
-
-
-def unpacked(header: dict[str, Any], arrays: dict[str, Any], classes: Classes, path: Any) -> Any:
-    """Return the estimator that `packed` was given."""
-    if header["format"] != FORMAT:
-        raise FileFormatError(f"{path} is not a saved model: its format is {header['format']!r}.")
-    if header["format_version"] > FORMAT_VERSION:
-        raise FileFormatError(
-            f"{path} was written by a newer nonneg ({header['nonneg_version']}; this is {__version__}). "
-            "Upgrade nonneg to read it."
-        )
-    if header["class"] not in classes:
-        raise FileFormatError(
-            f"{path} holds a model of class {header['class']!r}, which nonneg {__version__} does not have. "
-            f"It has {sorted(classes)}."
-        )
-    kind = classes[header["class"]]()
-    params = {name: _from_plain(value) for name, value in header["params"].items()}
-    params |= {name.removeprefix(PARAM): arrays[name] for name in arrays if name.startswith(PARAM)}
-    if unknown := sorted(set(params) - set(kind._get_param_names())):
-        raise FileFormatError(f"{path} sets parameters that {header['class']} does not have: {unknown}.")
-    model = kind(**params)
-    found = {name: array for name, array in arrays.items() if not name.startswith(PARAM)}
-    try:
-        if hasattr(model, "_parameter_constraints"):
-            model._validate_params()
-        model._restore_parts(header, found, path)
-    except FileFormatError:
-        raise
-    except NonnegError as error:
-        raise FileFormatError(f"{path}: {error}") from error
-    return model
-
-
-def nested(arrays: Mapping[str, Any], within: str) -> dict[str, Any]:
-    """Return the arrays of an estimator, or of another part, that is within another one."""
-    start = within + "."
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -19,7 +19,7 @@ from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.anchor_arrays import anchor_arrays, restore_anchor_arrays
+from nonneg.estimators.stored_fields import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import find_method, method_name
 from nonneg.separable.select import select_anchors
@@ -129,7 +129,15 @@ class SeparableNMF(FactorizingEstimator):
     """
 
     missing = "error"
-    signed_components = True
+    # Points, and so components, may have negative entries.
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
+        "anchor_indices_": StoredArray("n_components_", kind="i", nonnegative=True),
+        "sum_to_one_": Value(bool),
+        "duality_gap_": Value(float, optional=True),
+        "coefficients_": Sparse("csc", "n_samples", optional=True),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, None],
@@ -304,9 +312,3 @@ class SeparableNMF(FactorizingEstimator):
         data: DataMatrix = input_data(self, X, reset=False, signed=self._takes_signed())
         with threads(self.n_jobs):
             return anchor_weights(data, self.components_, sum_to_one=self.sum_to_one_)
-
-    def _fitted_arrays(self) -> dict[str, Any]:
-        return anchor_arrays(self)
-
-    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
-        restore_anchor_arrays(self, arrays, path)

@@ -20,6 +20,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.estimators.frame_input import averaged_frames, encoded, input_frames, number_of_axes, variances
 from nonneg.estimators.scoring import FrameScore
+from nonneg.estimators.stored_fields import Fields, StoredArray, Value
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.iteration import Progress
 from nonneg.transforms import FrameCovariances, frame_covariances, joint_diagonalize, learn_transform
@@ -133,6 +134,12 @@ class TransformNMF(FrameScore):
 
     missing = "error"
 
+    _stored: ClassVar[Fields] = {
+        **FrameScore._stored,
+        "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
+        "activations_": StoredArray("n_frames", "n_components_", nonnegative=True),
+        "eps0_": Value(float),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": COUNT,
         "method": [StrOptions(set(METHODS))],
@@ -366,31 +373,9 @@ class TransformNMF(FrameScore):
     def _beside(self, array: Array, X: Array) -> Array:
         return to_device(array, X, X.dtype) if is_non_numpy(X) else to_numpy(array)
 
-    def _fitted_arrays(self) -> dict[str, Any]:
-        return {
-            "transform": to_numpy(self.transform_),
-            "activations": to_numpy(self.activations_),
-            "eps0": np.asarray(self.eps0_, dtype=np.float64),
-        }
-
-    def _restore_arrays(self, arrays: dict[str, Any], path: Any) -> None:
-        k, length = self.components_.shape
-        shapes = {"transform": (length, length), "activations": None, "eps0": ()}
-        good = set(arrays) == set(shapes) and all(
-            array.dtype in (np.float32, np.float64) and np.isfinite(array).all() for array in arrays.values()
-        )
-        good = good and all(
-            arrays[name].shape == shape for name, shape in shapes.items() if shape is not None
-        )
-        good = good and arrays["activations"].ndim == 2 and arrays["activations"].shape[1] == k
-        if good:
-            atoms = arrays["transform"].astype(np.float64)
-            away = np.abs(atoms @ atoms.T - np.eye(length)).max()
-            good = bool(away < 1e-3 and arrays["eps0"] >= 0 and (arrays["activations"] >= 0).all())
-        if not good:
+    def _complete_loaded(self) -> None:
+        atoms = to_numpy(self.transform_).astype(np.float64)
+        if np.abs(atoms @ atoms.T - np.eye(len(atoms))).max() > 1e-3 or self.eps0_ < 0:
             raise FileFormatError(
-                f"{path}: expected an orthogonal transform of {length} atoms, activations of {k} components "
-                "and a number eps0. The file is damaged."
+                f"expected an orthogonal transform of {len(atoms)} atoms and eps0 >= 0. The file is damaged."
             )
-        self.transform_, self.activations_ = arrays["transform"], arrays["activations"]
-        self.eps0_ = float(arrays["eps0"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from numbers import Real
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,10 +16,11 @@ from nonneg._typing import FloatArray
 from nonneg.applications.audio.frames import Framing, as_takes
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
-from nonneg.applications.audio.saved_separation import restore_separation, separation_parts
 from nonneg.estimators import TransformNMF
-from nonneg.estimators.stored import StoredEstimator
+from nonneg.estimators.saving import Model, SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
 from nonneg.exceptions import (
+    FileFormatError,
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
@@ -31,7 +32,7 @@ from nonneg.iteration import Progress
 TAKES = ("aligned", "consecutive")
 
 
-class SourceSeparation(StoredEstimator):
+class SourceSeparation(SavableEstimator):
     """Separate a recording into sources by NMF with a learnt transform.
 
     Parameters
@@ -86,6 +87,21 @@ class SourceSeparation(StoredEstimator):
     >>> bool(np.allclose(sources.sum(axis=0), low + high))
     True
     """
+
+    _stored: ClassVar[Fields] = {
+        "model_": Model(TransformNMF),
+        "framing_": Part(
+            {
+                Framing: {
+                    "frame_length": Value(int),
+                    "hop": Value(int, source="step"),
+                    "window": StoredArray("frame_length", source="weights"),
+                }
+            }
+        ),
+        "groups_": StoredArray("number of components", kind="i"),
+        "rate_": Value(int, optional=True),
+    }
 
     def __init__(
         self,
@@ -238,11 +254,14 @@ class SourceSeparation(StoredEstimator):
         power = self.model_.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
 
-    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return separation_parts(self)
-
-    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-        restore_separation(self, header, arrays, path)
+    def _complete_loaded(self) -> None:
+        n_components, length = self._checked_number(), self.framing_.frame_length
+        if self.model_.components_.shape != (n_components, length):
+            raise FileFormatError(
+                f"expected {n_components} components of {length} samples, got "
+                f"{self.model_.components_.shape}. The file is damaged."
+            )
+        self.groups_ = checked_groups(self.groups_, n_components)
 
     def _checked_number(self) -> int:
         n_components = self.n_sources if self.n_components is None else self.n_components

@@ -20,16 +20,17 @@ from nonneg.applications.communities.eigenvectors import SPECTRA, come_in_pairs,
 from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
 from nonneg.applications.communities.methods import CHOICES, SearchOptions, find_community_method
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
-from nonneg.applications.communities.saved_communities import community_parts, restore_communities
 from nonneg.applications.communities.spoc import connectivity
-from nonneg.estimators.stored import StoredEstimator
+from nonneg.certificates.certificate import Certificate
+from nonneg.estimators.saving import SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Names, Part, Record, Sparse, StoredArray, Value
 from nonneg.exceptions import NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class MixedMembership(StoredEstimator):
+class MixedMembership(SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
     Under the mixed membership stochastic blockmodel the rows of the leading eigenvectors of the adjacency
@@ -158,6 +159,29 @@ class MixedMembership(StoredEstimator):
         "verbose": ["verbose"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
+    }
+
+    _stored: ClassVar[Fields] = {
+        "n_iter_": Value(int),
+        "facts_": Value(dict),
+        "certificate_": Record(Certificate.from_dict),
+        "graph_": Part(
+            {
+                Graph: {
+                    "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
+                    "names": Names("n_nodes", container=tuple, optional=True),
+                    "n_self_loops": Value(int),
+                }
+            }
+        ),
+        "memberships_": StoredArray("n_nodes", "n_communities"),
+        "connectivity_": StoredArray("n_communities", "n_communities"),
+        "eigenvalues_": StoredArray("n_communities"),
+        "eigenvectors_": StoredArray("n_nodes", "n_communities"),
+        "pure_nodes_": StoredArray("n_communities", kind="i", below="n_nodes"),
+        "kept_nodes_": StoredArray("number of nodes kept", kind="i", below="n_nodes"),
+        "isolated_nodes_": StoredArray("number of isolated nodes", kind="i", below="n_nodes"),
+        "unreached_nodes_": StoredArray("number of unreached nodes", kind="i", below="n_nodes"),
     }
 
     def __init__(
@@ -302,6 +326,9 @@ class MixedMembership(StoredEstimator):
         largest = np.nan_to_num(self.memberships_, nan=-1.0)
         self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
 
+    def _complete_loaded(self) -> None:
+        self._keep(self.graph_, np.arange(self.graph_.n_nodes), self.memberships_, self.eigenvectors_)
+
     def _options(self, method: Any) -> SearchOptions:
         said: dict[str, Any] = {"lam": self.lam, "tol": self.tol, "max_iter": self.max_iter}
         said = {name: value for name, value in said.items() if value is not None}
@@ -326,12 +353,6 @@ class MixedMembership(StoredEstimator):
             rng=self.random_state,
             n_jobs=self.n_jobs,
         )
-
-    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return community_parts(self)
-
-    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-        restore_communities(self, header, arrays, path)
 
     def node_table(self) -> dict[str, Any]:
         """Return all that is known about every node, as columns.

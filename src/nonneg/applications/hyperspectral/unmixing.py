@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,10 +17,11 @@ from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.pixels import Block, ScenePixels
-from nonneg.applications.hyperspectral.saved_unmixing import restore_unmixing, unmixing_parts
 from nonneg.applications.hyperspectral.statements import scene_statements
-from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.certificates.certificate import Certificate
+from nonneg.estimators.saving import SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.io.cube import as_cube
 from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import find_method, method_name
@@ -34,7 +35,7 @@ def _is_whole(number: Any) -> bool:
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
-class Unmixing(StoredEstimator):
+class Unmixing(SavableEstimator):
     """Find the pure spectra of a scene and map them.
 
     Parameters
@@ -105,6 +106,21 @@ class Unmixing(StoredEstimator):
     >>> model.abundances_.shape
     (20, 30, 3)
     """
+
+    _stored: ClassVar[Fields] = {
+        "n_endmembers_": Value(int),
+        "n_features_in_": Value(int),
+        "relative_error_": Value(float),
+        "n_clipped_": Value(int),
+        "certificate_": Record(Certificate.from_dict),
+        "endmembers_": StoredArray("n_endmembers_", "number of bands kept", nonnegative=True),
+        "wavelengths_": StoredArray("number of bands kept", optional=True),
+        "bands_": StoredArray("n_features_in_", kind="b"),
+        "abundances_": StoredArray("n_rows", "n_columns", "n_endmembers_"),
+        "residuals_": StoredArray("n_rows", "n_columns"),
+        "mask_": StoredArray("n_rows", "n_columns", kind="b"),
+        "pure_pixels_": StoredArray("n_endmembers_", 2, kind="i", below=("n_rows", "n_columns")),
+    }
 
     def __init__(
         self,
@@ -285,11 +301,12 @@ class Unmixing(StoredEstimator):
         fitting = library.in_bands(self.bands_, self.wavelengths_)
         return match_library(self.endmembers_, fitting, wavelengths=self.wavelengths_)
 
-    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return unmixing_parts(self)
-
-    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-        restore_unmixing(self, header, arrays, path)
+    def _complete_loaded(self) -> None:
+        checked_constraint(self.constraint)
+        if self.bands_.sum() != self.endmembers_.shape[1]:
+            raise FileFormatError(
+                f"expected bands_ to keep {self.endmembers_.shape[1]} bands. The file is damaged."
+            )
 
     def _check_parameters(self) -> None:
         if self.reduce is not None and not find_method(method_name(self.method)).signed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.term_weights import term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one
+from nonneg.estimators.nmf import NMF
+from nonneg.estimators.saving import Model
+from nonneg.estimators.stored_fields import Part, StoredArray, Value
 from nonneg.exceptions import DataChangedWarning
 
 
@@ -30,16 +34,75 @@ class LeastSquaresEncoder:
 
 
 @dataclass(frozen=True)
-class ModelEncoder:
-    """What an estimator says of documents."""
+class NMFEncoder:
+    """The transform of an `NMF` that was fitted to counts."""
 
-    model: Any  # fitted to counts
+    model: Any  # fitted
     scale: FloatArray | None = None  # by which its weights are multiplied
 
     def __call__(self, counts: Any) -> FloatArray:
         """Return the weights of documents."""
         found = np.asarray(self.model.transform(counts))
         return found if self.scale is None else found * self.scale
+
+
+@dataclass(frozen=True)
+class AllocationEncoder:
+    """The transform of scikit-learn's `LatentDirichletAllocation`, by the attributes that it documents."""
+
+    params: Mapping[str, Any]
+    components: FloatArray
+    exp_dirichlet_component: FloatArray
+    doc_topic_prior: float
+    topic_word_prior: float
+    bound: float
+    n_batch_iter: int
+    n_iter: int
+
+    @classmethod
+    def of(cls, model: Any) -> AllocationEncoder:
+        """Take what a fitted allocation needs to encode documents."""
+        # A transform draws nothing.
+        params = {name: value for name, value in model.get_params().items() if name != "random_state"}
+        attributes = {
+            name: getattr(model, f"{name}_") for name in cls.__dataclass_fields__ if name != "params"
+        }
+        return cls(params, **attributes)
+
+    def __call__(self, counts: Any) -> FloatArray:
+        """Return the weights of documents."""
+        from sklearn.decomposition import LatentDirichletAllocation
+
+        model = LatentDirichletAllocation(**self.params)
+        for name in self.__dataclass_fields__:
+            if name != "params":
+                setattr(model, f"{name}_", getattr(self, name))
+        model.n_features_in_ = self.components.shape[1]
+        return np.asarray(model.transform(counts))
+
+
+_SCALE = StoredArray("n_topics", optional=True)
+_TOPICS = StoredArray("n_topics", "number of words used")
+ENCODER = Part(
+    {
+        LeastSquaresEncoder: {
+            "components": _TOPICS,
+            "inverse": StoredArray("number of words used", optional=True),
+        },
+        NMFEncoder: {"model": Model(NMF), "scale": _SCALE},
+        AllocationEncoder: {
+            "params": Value(dict),
+            "components": _TOPICS,
+            "exp_dirichlet_component": _TOPICS,
+            "doc_topic_prior": Value(float),
+            "topic_word_prior": Value(float),
+            "bound": Value(float),
+            "n_batch_iter": Value(int),
+            "n_iter": Value(int),
+        },
+    }
+)
+"""What a saved model holds of its encoder."""
 
 
 def shares_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:

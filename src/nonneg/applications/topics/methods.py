@@ -15,10 +15,11 @@ import numpy as np
 from nonneg._random import Seed
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
-from nonneg.applications.topics.memberships import LeastSquaresEncoder, ModelEncoder
+from nonneg.applications.topics.memberships import AllocationEncoder, LeastSquaresEncoder, NMFEncoder
 from nonneg.applications.topics.term_weights import balanced_documents, term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.certificates.certificate import Certificate
+from nonneg.estimators.nmf import NMF
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.separable.registry import METHODS, method_name
 
@@ -108,8 +109,6 @@ def _anchored(name: str) -> Callable[[Task], FoundTopics]:
 
 def least_squares(task: Task) -> FoundTopics:
     """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
-    from nonneg.estimators.nmf import NMF
-
     X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
     X = balanced_documents(X) if task.balance else X
     options = {"tol": 1e-6, "max_iter": 1000, **task.options}
@@ -134,8 +133,6 @@ def least_squares(task: Task) -> FoundTopics:
 
 def divergence(task: Task) -> FoundTopics:
     """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
-    from nonneg.estimators.nmf import NMF
-
     options = {"tol": 1e-5, "max_iter": 500, **task.options}
     _check_options(NMF, options, "n_jobs", "beta_loss")
     model = NMF(
@@ -148,7 +145,7 @@ def divergence(task: Task) -> FoundTopics:
         model.fit(task.counts[filled])
     sums = model.components_.sum(axis=1)
     components = rows_of_sum_one(model.components_)
-    encode = ModelEncoder(model, sums)
+    encode = NMFEncoder(model, sums)
     return FoundTopics(components, encode, None, model.n_iter_, model.certificate_, model)
 
 
@@ -173,7 +170,7 @@ def dirichlet(task: Task) -> FoundTopics:
         ) from error
     return FoundTopics(
         rows_of_sum_one(model.components_),
-        ModelEncoder(model),
+        AllocationEncoder.of(model),
         None,
         int(model.n_iter_),
         Certificate(),

@@ -16,23 +16,24 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.certify import topic_statements
-from nonneg.applications.topics.documents import spread_out, used_words
+from nonneg.applications.topics.documents import make_vectorizer, spread_out, used_words
 from nonneg.applications.topics.given_anchors import anchor_places
-from nonneg.applications.topics.memberships import shares_of, telling_documents
+from nonneg.applications.topics.memberships import ENCODER, NMFEncoder, shares_of, telling_documents
 from nonneg.applications.topics.methods import Task, run_method, topic_method
 from nonneg.applications.topics.reading import read_documents
-from nonneg.applications.topics.saved_topics import restore_topics, topic_parts
 from nonneg.applications.topics.term_weights import inverse_frequencies
 from nonneg.applications.topics.topic_recovery import rows_of_sum_one
-from nonneg.estimators.stored import StoredEstimator
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.certificates.certificate import Certificate
+from nonneg.estimators.saving import SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.metrics.topics import npmi_coherence, top_words, umass_coherence
 
 N_TOP_WORDS = 20
 MEASURES = {"umass": umass_coherence, "npmi": npmi_coherence}
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """Topics of documents: distributions over words, and how much of each is in every document.
 
     Parameters
@@ -127,6 +128,21 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstima
     [['bond', 'market', 'stock'], ['cat', 'dog', 'pet']]
     """
 
+    _stored: ClassVar[Fields] = {
+        "n_features_in_": Value(int),
+        "n_iter_": Value(int),
+        "_own_vectorizer": Value(bool),
+        "certificate_": Record(Certificate.from_dict),
+        "components_": StoredArray("n_topics", "n_features_in_"),
+        "topic_shares_": StoredArray("n_topics"),
+        "coherence_": StoredArray("n_topics"),
+        "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
+        "_inverse": StoredArray("number of words used"),
+        "anchor_indices_": StoredArray("n_topics", kind="i", below="n_features_in_", optional=True),
+        "vocabulary_": Names("n_features_in_", optional=True),
+        "feature_names_in_": Names("n_features_in_", optional=True),
+        "_encode": ENCODER,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_topics": [Interval(Integral, 1, None, closed="left")],
         # Names are looked up in the registries, which know the near ones.
@@ -373,11 +389,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstima
         counts = self._read(X, reset=False)[:, self.word_indices_]
         return MEASURES[measure](counts, top_words(self.components_[:, self.word_indices_], n_words))
 
-    def _saved_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return topic_parts(self)
+    @property
+    def _own_vectorizer(self) -> bool:
+        """Whether the words of texts are counted by a vectorizer that is not the user's."""
+        return self.vectorizer_ is not None and self.vectorizer is None
 
-    def _restore_parts(self, header: dict[str, Any], arrays: dict[str, Any], path: Any) -> None:
-        restore_topics(self, header, arrays, path)
+    @_own_vectorizer.setter
+    def _own_vectorizer(self, own: bool) -> None:
+        self.vectorizer_ = make_vectorizer(None, self.stop_words) if own else None
+
+    def _complete_loaded(self) -> None:
+        encoder = self._encode
+        if isinstance(encoder, NMFEncoder):
+            expected = (int(self.n_topics), len(self.word_indices_))
+            if encoder.model.components_.shape != expected:
+                raise FileFormatError("the encoder is for other words or topics. The file is damaged.")
+        if self.vectorizer_ is not None:
+            self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
+        self.topics_ = rows_of_sum_one(self.components_)
+        self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
 
     def _names(self, columns: IntArray) -> list[Any]:
         if self.vocabulary_ is None:
