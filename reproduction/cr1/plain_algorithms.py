@@ -57,15 +57,15 @@ def run_plain(
     if name == "mult":
         return iterate(
             partial(_multiplied, data, data.squared_norm()),
-            Factors(data.place_left(W), data.place(Ht)),
+            Factors(data.to_sample_array(W), data.to_device(Ht)),
             max_iter=max_iter,
             callback=callback,
         )
     solver, options = SOLVER_OPTIONS[name]
     return SOLVERS[solver].run(
         data,
-        data.place_left(W),
-        data.place(Ht),
+        data.to_sample_array(W),
+        data.to_device(Ht),
         penalties=Penalties(),
         beta=2.0,
         max_iter=max_iter,
@@ -81,7 +81,7 @@ def _multiplied(data: DataMatrix, squared_norm: float, factors: Factors) -> tupl
     # much again and is on its clock.
     gram = factors.Ht.T @ factors.Ht
     W = factors.W * (data.times(factors.Ht) / np.maximum(factors.W @ gram, TINY))
-    gram, cross = data.row_gram(W), data.transposed_times(W)
+    gram, cross = data.weighted_gram(W), data.transposed_times(W)
     Ht = factors.Ht * (cross / np.maximum(factors.Ht @ gram, TINY))
 
     def loss() -> float:

@@ -1,4 +1,4 @@
-"""The KKT residual: zero exactly at stationary points, without units, the same for every holder."""
+"""The KKT residual: zero exactly at stationary points, without units, the same for every container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nonneg.certificates import frobenius_stationarity, gram_residual, ratio_res
 from nonneg.certificates.stationarity import normalised
 from nonneg.data import as_data_matrix
 
-HOLDERS = {
+CONTAINERS = {
     "numpy": lambda X: X,
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -39,13 +39,13 @@ def problem(rng):
     return rng.gamma(1.0, size=(20, 9)), rng.gamma(1.0, size=(20, 3)), rng.gamma(1.0, size=(9, 3))
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_it_is_the_definition_for_every_holder(holder, problem, rng):
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_it_is_the_definition_for_every_container(container, problem, rng):
     X, W, Ht = problem
     weights = rng.random(20) + 0.5
-    data = as_data_matrix(HOLDERS[holder](X), weights=weights)
+    data = as_data_matrix(CONTAINERS[container](X), weights=weights)
     left, right = frobenius_stationarity(
-        data, data.place_left(W), data.place(Ht), l1=(0.3, 0.0), l2=(0.7, 0.0)
+        data, data.to_sample_array(W), data.to_device(Ht), l1=(0.3, 0.0), l2=(0.7, 0.0)
     )
     assert left == pytest.approx(direct(X, W, Ht, weights, 0.3, 0.7), rel=1e-12)
     root = np.sqrt(weights)[:, None]

@@ -11,7 +11,7 @@ from nonneg.certificates import svd_floor_statement
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import as_data_matrix
 
-HOLDERS = {
+CONTAINERS = {
     "numpy": lambda X: X,
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -26,11 +26,11 @@ def fit(low_rank):
     return low_rank, W, np.ascontiguousarray(model.components_.T)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_a_good_fit_is_close_to_the_floor(holder, fit):
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_good_fit_is_close_to_the_floor(container, fit):
     X, W, Ht = fit
-    data = as_data_matrix(HOLDERS[holder](X))
-    statement = svd_floor_statement(data, data.place_left(W), data.place(Ht))
+    data = as_data_matrix(CONTAINERS[container](X))
+    statement = svd_floor_statement(data, data.to_sample_array(W), data.to_device(Ht))
     values = np.linalg.svd(X, compute_uv=False)
     floor = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
     error = np.linalg.norm(X - W @ Ht.T) / np.linalg.norm(X)
@@ -60,10 +60,10 @@ def test_weights_count_in_both_numbers(fit, rng):
         assert first.quantities[name] == pytest.approx(second.quantities[name], rel=1e-9)
 
 
-@pytest.mark.parametrize("holder", ["numpy", "dask"])
-def test_missing_entries_make_it_not_verifiable(holder, fit, rng):
+@pytest.mark.parametrize("container", ["numpy", "dask"])
+def test_missing_entries_make_it_not_verifiable(container, fit, rng):
     X, W, Ht = fit
-    data = as_data_matrix(HOLDERS[holder](X), mask=rng.random(X.shape) < 0.9)
+    data = as_data_matrix(CONTAINERS[container](X), mask=rng.random(X.shape) < 0.9)
     statement = svd_floor_statement(data, W, Ht)
     assert statement.verdict == "not verifiable"
     assert statement.number is None

@@ -133,7 +133,7 @@ def test_errors(tmp_path, capsys, folder):
         ([tmp_path / "none.txt", one], {}, FileFormatError, "does not exist"),
         ([folder / "picture.png", one], {}, FileFormatError, "unknown kind"),
         ([tmp_path / "articles" / "money" / "empty", one], {}, FileFormatError, "does not exist"),
-        ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts bring their own words"),
+        ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts as_container their own words"),
         ([], {}, InvalidParameterError, "No files"),
     ]:
         with pytest.raises(error, match=message):

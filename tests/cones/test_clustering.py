@@ -1,4 +1,4 @@
-"""Greedy clustering of directions: the paper's Algorithm 1 on every holder, and odd data."""
+"""Greedy clustering of directions: the paper's Algorithm 1 on every container, and odd data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nonneg.cones.clustering import cone_clusters
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
-HOLDERS = {
+CONTAINERS = {
     "fortran": np.asfortranarray,
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -63,11 +63,11 @@ def test_the_first_point_is_the_farthest_from_the_mean_direction(rows):
     assert found.centroid_indices.tolist() == by_hand(rows, 8, int(found.centroid_indices[0]))[0]
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("options", [{}, {"rng": 3}, {"rng": 3, "seeding": "plus-plus"}, {"first": 9}])
-def test_every_holder_gives_the_same_clusters(holder, options, rows):
+def test_every_container_gives_the_same_clusters(container, options, rows):
     wanted = cone_clusters(as_data_matrix(rows), 14, **options)
-    found = cone_clusters(as_data_matrix(HOLDERS[holder](rows)), 14, **options)
+    found = cone_clusters(as_data_matrix(CONTAINERS[container](rows)), 14, **options)
     np.testing.assert_array_equal(found.centroid_indices, wanted.centroid_indices)
     np.testing.assert_array_equal(plain(found.labels), wanted.labels)
     np.testing.assert_allclose(plain(found.cosines), wanted.cosines, atol=1e-12)
@@ -89,10 +89,10 @@ def test_scales_of_rows_do_not_matter(rows, rng):
     np.testing.assert_array_equal(found.labels, wanted.labels)
 
 
-@pytest.mark.parametrize("holder", [None, *HOLDERS])
-def test_rows_of_zeros_belong_to_no_cluster(holder, rows):
+@pytest.mark.parametrize("container", [None, *CONTAINERS])
+def test_rows_of_zeros_belong_to_no_cluster(container, rows):
     rows[[0, 50, 99]] = 0.0
-    X = rows if holder is None else HOLDERS[holder](rows)
+    X = rows if container is None else CONTAINERS[container](rows)
     found = cone_clusters(as_data_matrix(X), 9)
     labels = plain(found.labels)[:, 0]
     assert (labels[[0, 50, 99]] == -1).all()

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nonneg.cones.directions import leading_directions
 from nonneg.data import as_data_matrix
 
-HOLDERS = {
+CONTAINERS = {
     "fortran": np.asfortranarray,
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -45,15 +45,15 @@ def by_svd(X, labels, weights=None):
     return np.array(directions), np.array(squares)
 
 
-@pytest.mark.parametrize("holder", [None, *HOLDERS])
+@pytest.mark.parametrize("container", [None, *CONTAINERS])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_directions_are_the_leading_singular_vectors(holder, weighted, clustered, rng):
+def test_directions_are_the_leading_singular_vectors(container, weighted, clustered, rng):
     X, labels = clustered
     weights = rng.random(90) if weighted else None
     directions, squares = by_svd(X, labels, weights)
-    data = as_data_matrix(X if holder is None else HOLDERS[holder](X), weights=weights)
-    left = data.map_reduce_rows(_labels, data.place_left(labels.astype(float)))[0][0]
-    found = leading_directions(data, left, data.place(np.abs(rng.standard_normal((K, 25)))))
+    data = as_data_matrix(X if container is None else CONTAINERS[container](X), weights=weights)
+    left = data.map_reduce_rows(_labels, data.to_sample_array(labels.astype(float)))[0][0]
+    found = leading_directions(data, left, data.to_device(np.abs(rng.standard_normal((K, 25)))))
     np.testing.assert_allclose(found.squared_values, squares, rtol=1e-11)
     np.testing.assert_allclose(found.directions, directions, atol=1e-8)
     assert (found.directions >= 0).all()
@@ -128,7 +128,7 @@ def test_a_pass_is_one_computation(clustered, monkeypatch):
     da = pytest.importorskip("dask.array")
     X, labels = clustered
     data = as_data_matrix(da.from_array(X, chunks=(30, -1)))
-    left = data.map_reduce_rows(_labels, data.place_left(labels.astype(float)))[0][0]
+    left = data.map_reduce_rows(_labels, data.to_sample_array(labels.astype(float)))[0][0]
     passes = []
     compute = dask.compute
     monkeypatch.setattr("dask.compute", lambda *args, **kwargs: passes.append(1) or compute(*args, **kwargs))

@@ -57,20 +57,20 @@ def test_the_checked_case_is_exact_beyond_the_vectors(checked):
         np.testing.assert_allclose(found.W[own, cluster], s[0] * np.abs(U[:, 0]), rtol=1e-11)
 
 
-@pytest.mark.parametrize("to_holder", [np.asarray, sp.csr_array, "torch", "dask"])
-def test_factors_on_every_holder(to_holder, cones):
-    if to_holder == "torch":
-        to_holder = pytest.importorskip("torch").asarray
-    elif to_holder == "dask":
+@pytest.mark.parametrize("to_container", [np.asarray, sp.csr_array, "torch", "dask"])
+def test_factors_on_every_container(to_container, cones):
+    if to_container == "torch":
+        to_container = pytest.importorskip("torch").asarray
+    elif to_container == "dask":
         dask_array = pytest.importorskip("dask.array")
 
-        def to_holder(X):
+        def to_container(X):
             return dask_array.from_array(X, chunks=(40, -1))
 
-    found = cone_rank_one(to_holder(cones.X), 6)
+    found = cone_rank_one(to_container(cones.X), 6)
     W, labels = (np.asarray(a.compute() if hasattr(a, "compute") else a) for a in (found.W, found.labels))
     H = np.asarray(found.H)
-    assert type(found.W).__module__.split(".")[0] == type(to_holder(cones.X)).__module__.split(".")[
+    assert type(found.W).__module__.split(".")[0] == type(to_container(cones.X)).__module__.split(".")[
         0
     ].replace("scipy", "numpy")
     np.testing.assert_allclose(np.linalg.norm(H, axis=1), 1.0)
@@ -98,22 +98,22 @@ def test_bounds_lie_above_the_error_in_every_draw():
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-8, 1e-6, 1e-3])
-@pytest.mark.parametrize("holder", ["dense", "float32", "sparse", "dask", "weighted"])
-def test_small_errors_have_all_their_digits(holder, noise):
+@pytest.mark.parametrize("container", ["dense", "float32", "sparse", "dask", "weighted"])
+def test_small_errors_have_all_their_digits(container, noise):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 3, size=90)
     directions = rng.random((3, 30)) * (rng.random((3, 30)) < 0.5)
     X = (rng.random((90, 1)) + 0.1) * directions[labels]
     X = np.abs(X * (1 + noise * rng.standard_normal(X.shape)))
     weights, given = None, X
-    if holder == "float32":
+    if container == "float32":
         given = X.astype(np.float32)
         X = given.astype(np.float64)
-    elif holder == "sparse":
+    elif container == "sparse":
         given = sp.csr_array(X)
-    elif holder == "dask":
+    elif container == "dask":
         given = pytest.importorskip("dask.array").from_array(X, chunks=(40, -1))
-    elif holder == "weighted":
+    elif container == "weighted":
         weights = rng.integers(1, 4, size=90)
         X = np.repeat(X, weights, axis=0)
     found = cone_rank_one(given, 3, sample_weight=weights)
@@ -121,7 +121,7 @@ def test_small_errors_have_all_their_digits(holder, noise):
     labels = labels if weights is None else np.repeat(labels, weights)
     left = [np.linalg.svd(X[labels == cone], compute_uv=False)[1:] for cone in range(3)]
     best = np.linalg.norm(np.concatenate(left)) / np.linalg.norm(X)
-    rounding = 1e-15 if holder != "float32" else 2e-7
+    rounding = 1e-15 if container != "float32" else 2e-7
     assert found.relative_error == pytest.approx(best, rel=1e-5, abs=rounding)
     assert found.relative_error <= found.bounds["cluster"] + rounding
     assert found.bounds["cluster"] <= found.bounds["largest-angle"] + rounding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import kind_of
+from tests.references.containers import container_of
 
 from nonneg import factorize
 from nonneg.solvers.registry import SOLVERS
@@ -35,7 +35,7 @@ def with_forms(cases, forms):
         for case in cases
         for form in forms
         for word in getattr(form, "values", (form,))
-        if SOLVERS[case.values[0]].takes(kind_of(word), case.values[1])
+        if SOLVERS[case.values[0]].takes(container_of(word), case.values[1])
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, run, start
+from tests.references.containers import TORCH, as_container, plain
 from tests.references.factorizations import plain_hals
-from tests.references.holders import TORCH, bring, plain
 from tests.references.objectives import objective
 
 from nonneg.exceptions import UnsupportedError
@@ -62,11 +62,11 @@ def test_a_full_mask_is_no_mask(name, beta):
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 @pytest.mark.parametrize("form", ["csr", "strict", TORCH, "dask-columns", "dask-sparse"])
 @pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
-def test_every_holder_agrees_with_dense(name, beta, form, mask):
+def test_every_container_agrees_with_dense(name, beta, form, mask):
     X = entries(beta)
     options = {"mask": mask, "sample_weight": np.arange(24) % 4 + 0.5, **start(), **PENALTIES}
     expected = run(X, name, beta, **options)
-    result = run(bring(X, form), name, beta, **options)
+    result = run(as_container(X, form), name, beta, **options)
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
 

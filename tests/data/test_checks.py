@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 
 from nonneg.data.checks import checked_data, locate
 from nonneg.exceptions import (
@@ -33,7 +33,7 @@ def spoiled(value, at=(4, 2)):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_negative_entry_is_named_with_a_remedy(form):
     with pytest.raises(NegativeDataError, match=r"entry \[4, 2\] is -1\.5.*(clip|maximum)"):
-        checked_data(bring(spoiled(-1.5), form))
+        checked_data(as_container(spoiled(-1.5), form))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -43,22 +43,22 @@ def test_a_negative_entry_is_named_with_a_remedy(form):
 )
 def test_an_entry_that_is_not_finite_is_named_with_a_remedy(form, value, words):
     with pytest.raises(NonFiniteDataError, match=rf"contains {words}") as caught:
-        checked_data(bring(spoiled(value), form))
+        checked_data(as_container(spoiled(value), form))
     assert "[4, 2]" in str(caught.value)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_zero_is_named_where_the_loss_is_infinite_there(form):
     with pytest.raises(ZeroDataError, match=r"entry \[4, 2\] is 0.*add small values"):
-        checked_data(bring(spoiled(0.0), form), positive=True)
-    checked_data(bring(GOOD, form), positive=True)
+        checked_data(as_container(spoiled(0.0), form), positive=True)
+    checked_data(as_container(GOOD, form), positive=True)
 
 
 @pytest.mark.parametrize("form", ["dense", "strict", "dask"])
 def test_a_zero_under_the_mask_is_no_zero(form):
     mask = np.ones(GOOD.shape, dtype=bool)
     mask[4, 2] = False
-    checked_data(bring(spoiled(0.0), form), mask=mask, positive=True)
+    checked_data(as_container(spoiled(0.0), form), mask=mask, positive=True)
 
 
 def test_signed_data_pass_where_they_are_allowed():

@@ -102,7 +102,7 @@ def test_a_pass_over_the_data_computes_each_chunk_once(X):
 
     array = da.from_array(X, chunks=(10, 8)).map_blocks(count, meta=np.empty((0, 0)))
     data = as_data_matrix(array)
-    left = data.place_left(np.ones((30, 2)))
+    left = data.to_sample_array(np.ones((30, 2)))
     read.clear()
     data.transposed_times(left)
     assert len(read) == 3
@@ -119,7 +119,7 @@ def test_given_left_factors_may_be_dask_arrays_of_other_chunks(X):
 def test_a_left_factor_in_other_chunks_is_refused(X):
     data = as_data_matrix(da.from_array(X, chunks=(7, 8)))
     with pytest.raises(ShapeError, match="row chunks"):
-        data.row_gram(da.ones((30, 2), chunks=(10, 2)))
+        data.weighted_gram(da.ones((30, 2), chunks=(10, 2)))
 
 
 def test_a_wrong_entry_is_named_by_its_place_in_the_whole(X):

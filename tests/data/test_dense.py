@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import plain
+from tests.references.containers import plain
 
 from nonneg import factorize
 from nonneg.data import as_data_matrix

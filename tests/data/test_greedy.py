@@ -1,4 +1,4 @@
-"""The greedy loop: one pick after another, the same on every holder, ties and ends as documented."""
+"""The greedy loop: one pick after another, the same on every container, ties and ends as documented."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nonneg.data import as_data_matrix
 from nonneg.data.greedy import GreedyRule, greedy_selection
 
-HOLDERS = {
+CONTAINERS = {
     "dense": np.asarray,
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -21,7 +21,7 @@ HOLDERS = {
 def begin(block):
     """Score rows by their sums; keep the distance to the picks, at first the largest."""
     xp = block.xp
-    scores = block.times(block.place(np.ones((block.shape[1], 1))))
+    scores = block.times(block.to_device(np.ones((block.shape[1], 1))))
     return (xp.full_like(scores, 1e6),), scores[:, 0]
 
 
@@ -57,9 +57,9 @@ def points(rng):
     return rng.gamma(2.0, size=(40, 3))
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_picks_are_those_of_the_definition_on_every_holder(holder, points):
-    data = as_data_matrix(HOLDERS[holder](points))
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_picks_are_those_of_the_definition_on_every_container(container, points):
+    data = as_data_matrix(CONTAINERS[container](points))
     found = greedy_selection(data, 6, RULE)
     wanted = by_hand(points, 6, int(np.argmax(points.sum(axis=1))))
     assert found.indices.tolist() == wanted
@@ -147,14 +147,14 @@ def test_a_pick_may_be_refined(points):
     assert found.indices[1] == (by_hand(points, 2, int(found.indices[0]))[1] + 1) % 40
 
 
-@pytest.mark.parametrize("holder", ["dense", "dask"])
-def test_arrays_may_be_handed_in_beside_the_rows(holder, points):
-    data = as_data_matrix(HOLDERS[holder](points))
+@pytest.mark.parametrize("container", ["dense", "dask"])
+def test_arrays_may_be_handed_in_beside_the_rows(container, points):
+    data = as_data_matrix(CONTAINERS[container](points))
     favour = np.zeros((3, 40, 1))
     favour[0, 11] = favour[1, 5] = favour[2, 29] = 1e9
 
     def beside(n_picks):
-        return (data.place_left(favour[n_picks]),)
+        return (data.to_sample_array(favour[n_picks]),)
 
     rule = GreedyRule(favoured, favoured_next, facts, n_kept=1, beside=beside)
     found = greedy_selection(data, 3, rule, finish=False)
@@ -185,12 +185,12 @@ def test_of_near_ties_that_are_equal_otherwise_the_lowest_index_wins():
     assert greedy_selection(as_data_matrix(X), 1, rule, finish=False).indices.tolist() == [0]
 
 
-@pytest.mark.parametrize("holder", ["dense", "dask"])
-def test_blocks_report_what_else_they_found(holder, points):
+@pytest.mark.parametrize("container", ["dense", "dask"])
+def test_blocks_report_what_else_they_found(container, points):
     heard = []
     rule = GreedyRule(begin_and_report, advance_and_report, facts, n_kept=1, listen=heard.append)
-    found = greedy_selection(as_data_matrix(HOLDERS[holder](points)), 3, rule)
-    sizes = [40] if holder == "dense" else [7, 7, 7, 7, 7, 5]
+    found = greedy_selection(as_data_matrix(CONTAINERS[container](points)), 3, rule)
+    sizes = [40] if container == "dense" else [7, 7, 7, 7, 7, 5]
     assert heard == [[("begin", size) for size in sizes]] + 3 * [[("advance", size) for size in sizes]]
     assert found.n_passes == 4
 
@@ -208,5 +208,5 @@ def advance_and_report(block, nearest, *, pick):
 def begin_with_rank(block):
     """As `begin`, with the index of the row kept as well."""
     kept, scores = begin(block)
-    rank = block.place(np.arange(block.shape[0], dtype=float)[:, None])
+    rank = block.to_device(np.arange(block.shape[0], dtype=float)[:, None])
     return (*kept, rank), scores

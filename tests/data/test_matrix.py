@@ -1,13 +1,13 @@
-"""The data operator: every method of every holder against the formula in plain NumPy."""
+"""The data operator: every method of every container against the formula in plain NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import DASK_FORMS, FORMS, bring, kind_of, plain
+from tests.references.containers import DASK_FORMS, FORMS, as_container, container_of, plain
 
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.matrix import block_rows
+from nonneg.data.matrix import rows_per_block
 
 SHAPE = (24, 11)
 WEIGHTS = np.random.default_rng(9).gamma(1.0, size=SHAPE[0])
@@ -37,39 +37,41 @@ def weights(request):
 
 
 @pytest.fixture(params=[False, True], ids=["complete", "masked"])
-def holder(request, form, weights, X, mask):
-    """A holder, the entries that it should see and their observed places."""
+def container(request, form, weights, X, mask):
+    """A container, the entries that it should see and their observed places."""
     if not request.param:
-        return as_data_matrix(bring(X, form), weights=weights), X, np.ones(SHAPE, dtype=bool)
+        return as_data_matrix(as_container(X, form), weights=weights), X, np.ones(SHAPE, dtype=bool)
     # What lies under the mask must not matter.
     spoiled = np.where(mask, X, np.nan)
-    data = as_data_matrix(bring(spoiled, form), weights=weights, mask=mask)
+    data = as_data_matrix(as_container(spoiled, form), weights=weights, mask=mask)
     return data, np.where(mask, X, 0.0), mask
 
 
-def test_it_says_what_it_holds(holder, form):
-    data, _, _ = holder
+def test_it_says_what_it_holds(container, form):
+    data, _, _ = container
     assert isinstance(data, DataMatrix)
     assert data.shape == SHAPE
-    assert data.kind == kind_of(form)
+    assert data.container == container_of(form)
     assert "float64" in str(data.dtype)
 
 
-def test_products_are_those_of_the_formula(holder, weights):
-    data, entries, _ = holder
+def test_products_are_those_of_the_formula(container, weights):
+    data, entries, _ = container
     rng = np.random.default_rng(5)
     right, left = rng.random((SHAPE[1], 3)), rng.random((SHAPE[0], 3))
     scale = np.ones(SHAPE[0]) if weights is None else weights
-    placed = data.place_left(left)
-    np.testing.assert_allclose(plain(data.times(data.place(right))), entries @ right, rtol=1e-12)
+    placed = data.to_sample_array(left)
+    np.testing.assert_allclose(plain(data.times(data.to_device(right))), entries @ right, rtol=1e-12)
     np.testing.assert_allclose(
         plain(data.transposed_times(placed)), entries.T @ (scale[:, None] * left), rtol=1e-12, atol=1e-13
     )
-    np.testing.assert_allclose(plain(data.row_gram(placed)), left.T @ (scale[:, None] * left), rtol=1e-12)
+    np.testing.assert_allclose(
+        plain(data.weighted_gram(placed)), left.T @ (scale[:, None] * left), rtol=1e-12
+    )
 
 
-def test_sums_are_those_of_the_formula(holder, weights):
-    data, entries, seen = holder
+def test_sums_are_those_of_the_formula(container, weights):
+    data, entries, seen = container
     scale = np.ones(SHAPE[0]) if weights is None else weights
     assert data.squared_norm() == pytest.approx(scale @ (entries**2).sum(axis=1), rel=1e-12)
     assert data.total() == pytest.approx(scale @ entries.sum(axis=1), rel=1e-12)
@@ -80,21 +82,24 @@ def test_sums_are_those_of_the_formula(holder, weights):
     assert data.extremes() == (entries.min(), entries.max())
 
 
-def test_a_row_pass_keeps_rows_and_sums_small_results(holder):
-    data, entries, _ = holder
+def test_a_row_pass_keeps_rows_and_sums_small_results(container):
+    data, entries, _ = container
     left = np.random.default_rng(6).random((SHAPE[0], 2))
 
     def function(block, rows, *, factor):
-        return (rows * factor, block.times(block.place(np.ones((SHAPE[1], 1))))), (block.shape[0], rows.sum())
+        return (rows * factor, block.times(block.to_device(np.ones((SHAPE[1], 1))))), (
+            block.shape[0],
+            rows.sum(),
+        )
 
-    if data.kind == "array":
+    if data.container == "array":
 
         def function(block, rows, *, factor):
-            ones = block.place(np.ones((SHAPE[1], 1)))
+            ones = block.to_device(np.ones((SHAPE[1], 1)))
             return (rows * factor, block.times(ones)), (block.shape[0], float(block.xp.sum(rows)))
 
     (doubled, sums), (n_rows, total) = data.map_reduce_rows(
-        function, data.place_left(left), n_out=2, factor=2.0
+        function, data.to_sample_array(left), n_out=2, factor=2.0
     )
     np.testing.assert_array_equal(plain(doubled), 2.0 * left)
     np.testing.assert_allclose(plain(sums)[:, 0], entries.sum(axis=1), rtol=1e-12)
@@ -102,15 +107,15 @@ def test_a_row_pass_keeps_rows_and_sums_small_results(holder):
     assert total == pytest.approx(left.sum())
 
 
-def test_rows_can_be_taken(holder):
-    data, entries, seen = holder
+def test_rows_can_be_taken(container):
+    data, entries, seen = container
     taken = plain(data.take_rows(np.array([5, 0, 23])))
     wanted = seen[[5, 0, 23]]
     np.testing.assert_array_equal(np.where(wanted, taken, 0), entries[[5, 0, 23]])
 
 
-def test_gram_matrices_of_local_blocks_see_weights_and_mask(holder, weights):
-    data, _, seen = holder
+def test_gram_matrices_of_local_blocks_see_weights_and_mask(container, weights):
+    data, _, seen = container
     rng = np.random.default_rng(7)
     right, left = rng.random((SHAPE[1], 3)), rng.random((SHAPE[0], 3))
     scale = np.ones(SHAPE[0]) if weights is None else weights
@@ -120,19 +125,19 @@ def test_gram_matrices_of_local_blocks_see_weights_and_mask(holder, weights):
         return np.broadcast_to(found, (count, 3, 3))
 
     def by_rows(block, rows, *, right):
-        found = matrices(block.left_gram(right), block.shape[0]).reshape(-1, 9)
-        return (block.xp.asarray(found.copy()),), (block.right_gram(rows),)
+        found = matrices(block.row_grams(right), block.shape[0]).reshape(-1, 9)
+        return (block.xp.asarray(found.copy()),), (block.column_grams(rows),)
 
     rows = np.array([right.T @ (right * row[:, None]) for row in seen])
     columns = np.array([left.T @ (left * (scale * column)[:, None]) for column in seen.T])
-    (found,), (gram,) = data.map_reduce_rows(by_rows, data.place_left(left), right=data.place(right))
+    (found,), (gram,) = data.map_reduce_rows(by_rows, data.to_sample_array(left), right=data.to_device(right))
     np.testing.assert_allclose(plain(found).reshape(-1, 3, 3), rows, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(matrices(gram, SHAPE[1]), columns, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in DASK_FORMS])
-def test_a_part_of_a_local_holder_has_its_rows_weights_and_mask(holder, weights):
-    data, entries, seen = holder
+def test_a_part_of_a_local_container_has_its_rows_weights_and_mask(container, weights):
+    data, entries, seen = container
     part = data.select(slice(4, 9))
     scale = np.ones(SHAPE[0]) if weights is None else weights
     assert part.shape == (5, SHAPE[1])
@@ -147,16 +152,16 @@ def test_inverse_norms_of_rows_are_zero_for_rows_of_zeros(form, X):
     entries = X.copy()
     entries[3] = 0.0
     norms = np.linalg.norm(entries, axis=1)
-    inverse = plain(as_data_matrix(bring(entries, form)).inverse_row_norms())
+    inverse = plain(as_data_matrix(as_container(entries, form)).inverse_row_norms())
     np.testing.assert_allclose(
         inverse[:, 0], np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     )
 
 
 def test_the_input_is_not_changed(form, X, mask):
-    brought = bring(X, form)
+    brought = as_container(X, form)
     data = as_data_matrix(brought, weights=WEIGHTS, mask=mask)
-    data.transposed_times(data.times(data.place(np.ones((SHAPE[1], 2)))))
+    data.transposed_times(data.times(data.to_device(np.ones((SHAPE[1], 2)))))
     data.squared_norm()
     np.testing.assert_array_equal(plain(brought), X)
 
@@ -165,9 +170,9 @@ def test_row_blocks_cover_all_rows_once(X):
     data = as_data_matrix(X)
     ranges = list(data.row_blocks(entries=3 * SHAPE[1]))
     assert ranges == [(start, start + 3) for start in range(0, 24, 3)]
-    assert block_rows(10**9) == 1
+    assert rows_per_block(10**9) == 1
 
 
-def test_a_holder_is_returned_as_it_is(X):
+def test_a_container_is_returned_as_it_is(X):
     data = as_data_matrix(X)
     assert as_data_matrix(data) is data

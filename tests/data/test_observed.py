@@ -1,11 +1,11 @@
-"""Masks in every form that a user may bring them in."""
+"""Masks in every form that a user may as_container them in."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import factorize
 from nonneg.data import as_data_matrix
@@ -34,12 +34,12 @@ def test_a_mask_of_any_dtype_and_format_means_the_same(X, mask, dtype, bring_mas
     assert data.total() == pytest.approx(X[mask].sum())
     right = np.random.default_rng(2).random((9, 2))
     expected = np.array([right.T @ (right * row[:, None]) for row in mask])
-    np.testing.assert_allclose(data.left_gram(right).dense().matrices, expected, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(data.row_grams(right).dense().matrices, expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_sparse_mask_is_taken_for_every_form_of_data(form, X, mask):
-    data = as_data_matrix(bring(X, form), mask=sp.csr_array(mask))
+    data = as_data_matrix(as_container(X, form), mask=sp.csr_array(mask))
     assert data.observed_weight() == mask.sum()
     assert data.total() == pytest.approx(X[mask].sum())
 
@@ -54,7 +54,7 @@ def test_explicit_false_entries_of_a_sparse_mask_are_missing(X):
 @pytest.mark.parametrize("form", FORMS)
 def test_nan_is_missing_where_asked(form, X, mask):
     holed = np.where(mask, X, np.nan)
-    data = checked_data(bring(holed, form), missing="mask")
+    data = checked_data(as_container(holed, form), missing="mask")
     assert data.observed_weight() == mask.sum()
     assert data.squared_norm() == pytest.approx((X[mask] ** 2).sum())
 
@@ -63,7 +63,7 @@ def test_nan_is_missing_where_asked(form, X, mask):
 def test_nan_beside_a_mask_is_missing_too_where_asked(form, X, mask):
     holed = X.copy()
     holed[0, 0], holed[7, 3] = np.nan, np.nan
-    data = checked_data(bring(holed, form), mask=mask, missing="mask")
+    data = checked_data(as_container(holed, form), mask=mask, missing="mask")
     seen = mask & np.isfinite(holed)
     assert data.observed_weight() == seen.sum()
     assert data.total() == pytest.approx(X[seen].sum())
@@ -71,7 +71,7 @@ def test_nan_beside_a_mask_is_missing_too_where_asked(form, X, mask):
 
 @pytest.mark.parametrize("form", ["dense", "csr", "strict", "dask"])
 def test_complete_data_have_no_mask_though_nan_may_be_missing(form, X):
-    result = factorize(bring(X, form), 2, missing="mask", solver="anls", max_iter=3)
+    result = factorize(as_container(X, form), 2, missing="mask", solver="anls", max_iter=3)
     np.testing.assert_allclose(plain(result.H), factorize(X, 2, solver="anls", max_iter=3).H, rtol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Sparse entries as users bring them: any format, duplicates, unsorted, explicit zeros."""
+"""Sparse entries as users as_container them: any format, duplicates, unsorted, explicit zeros."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_duplicates_are_added_and_the_input_stays_as_it_was(dtype):
     data = np.array([1, 2, 3, 4, 5], dtype=dtype)
     X = sp.csr_array((data, np.array([2, 0, 2, 1, 1]), np.array([0, 3, 5])), shape=(2, 3))
     before = parts(X)
-    holder = as_data_matrix(X)
-    np.testing.assert_array_equal(holder.dense_rows(0, 2), [[2, 0, 4], [0, 9, 0]])
-    assert holder.squared_norm() == 4 + 16 + 81
+    container = as_data_matrix(X)
+    np.testing.assert_array_equal(container.dense_rows(0, 2), [[2, 0, 4], [0, 9, 0]])
+    assert container.squared_norm() == 4 + 16 + 81
     for array, copy in zip((X.data, X.indices, X.indptr), before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -109,5 +109,5 @@ def test_nan_stored_twice_is_missing_once():
     X = sp.csr_array((values, indices, np.array([0, 4, 5])), shape=(2, 3))
     data = checked_data(X, missing="mask")
     assert data.observed_weight() == 5
-    gram = data.left_gram(np.eye(3)).dense().matrices
+    gram = data.row_grams(np.eye(3)).dense().matrices
     np.testing.assert_allclose(gram[0], np.diag([1.0, 0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Singular values and vectors from products alone, against NumPy's, in every holder; the floor is one."""
+"""Singular values and vectors from products alone, against NumPy's, in every container; the floor is one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def strict_array(X):
     return pytest.importorskip("array_api_strict").asarray(X)
 
 
-HOLDERS = {
+CONTAINERS = {
     "numpy": lambda X: X,
     "csr": sp.csr_array,
     "csc": sp.csc_array,
@@ -63,13 +63,13 @@ def matrix(rng):
     return rng.gamma(0.5, size=(50, 30))
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("route", ["gram", "lanczos"])
-def test_triplets_match_numpy(holder, route, matrix, request):
+def test_triplets_match_numpy(container, route, matrix, request):
     if route == "lanczos":
         request.getfixturevalue("lanczos")
     k = 5
-    U, s, V = truncated_svd(as_data_matrix(HOLDERS[holder](matrix)), k)
+    U, s, V = truncated_svd(as_data_matrix(CONTAINERS[container](matrix)), k)
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     np.testing.assert_allclose(s, values[:k], rtol=1e-12)
     signs = np.sign(np.sum(right[:k].T * V, axis=0))
@@ -164,9 +164,9 @@ def test_bounds_enclose_the_singular_values(seed, k, decay):
     assert np.all(bounds.upper**2 - bounds.lower**2 <= 1e-11 * true[0] ** 2)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_the_floor_is_not_overstated_and_nearly_exact(holder, matrix):
-    floor = svd_floor(as_data_matrix(HOLDERS[holder](matrix)), 4)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_floor_is_not_overstated_and_nearly_exact(container, matrix):
+    floor = svd_floor(as_data_matrix(CONTAINERS[container](matrix)), 4)
     values = np.linalg.svd(matrix, compute_uv=False)
     true = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
     assert floor.relative_error <= true
@@ -201,9 +201,9 @@ def test_the_floor_of_as_many_components_as_columns_is_zero(matrix):
     assert svd_floor(as_data_matrix(np.zeros((4, 3))), 1).relative_error == 0.0
 
 
-@pytest.mark.parametrize("holder", ["numpy", "dask"])
-def test_the_floor_is_refused_where_entries_are_missing(holder, matrix, rng):
-    data = as_data_matrix(HOLDERS[holder](matrix), mask=rng.random(matrix.shape) < 0.9)
+@pytest.mark.parametrize("container", ["numpy", "dask"])
+def test_the_floor_is_refused_where_entries_are_missing(container, matrix, rng):
+    data = as_data_matrix(CONTAINERS[container](matrix), mask=rng.random(matrix.shape) < 0.9)
     with pytest.raises(InvalidParameterError, match="needs complete data"):
         svd_floor(data, 2)
 
@@ -231,15 +231,15 @@ def test_to_numpy_takes_every_namespace(xp):
 
 
 @pytest.mark.parametrize("shape", [(30, 700), (700, 30), (260, 240)])
-@pytest.mark.parametrize("holder", ["numpy", "csr", "torch"])
-def test_singular_values_come_from_the_shorter_side(shape, holder, rng, monkeypatch):
+@pytest.mark.parametrize("container", ["numpy", "csr", "torch"])
+def test_singular_values_come_from_the_shorter_side(shape, container, rng, monkeypatch):
     X = np.where(rng.random(shape) < 0.4, rng.random(shape), 0.0)
     orders = []
     formed = values_module.gram_matrix
     monkeypatch.setattr(
         values_module, "gram_matrix", lambda data: orders.append(data.shape[1]) or formed(data)
     )
-    found = leading_singular_values(as_data_matrix(HOLDERS[holder](X)), 20)
+    found = leading_singular_values(as_data_matrix(CONTAINERS[container](X)), 20)
     np.testing.assert_allclose(found, np.linalg.svd(X, compute_uv=False)[:20], rtol=1e-11)
     assert orders in ([], [min(shape)])
 

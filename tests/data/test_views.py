@@ -11,7 +11,7 @@ from nonneg.data.row_norms import normalized_rows, row_norms, scaled_rows
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
 
-HOLDERS = {
+CONTAINERS = {
     "numpy": lambda X: X.copy(),
     "csr": sp.csr_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X.copy()),
@@ -31,10 +31,10 @@ def local(left):
     return np.asarray(left.compute() if hasattr(left, "compute") else left)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
-def test_points_of_norm_one(holder, norm, X):
-    data = as_data_matrix(HOLDERS[holder](X))
+def test_points_of_norm_one(container, norm, X):
+    data = as_data_matrix(CONTAINERS[container](X))
     sizes = {"l1": X.sum(axis=1), "l2": np.linalg.norm(X, axis=1), "max": X.max(axis=1)}[norm]
     np.testing.assert_allclose(local(row_norms(data, norm))[:, 0], sizes, rtol=1e-12)
     unit = X / np.where(sizes > 0, sizes, 1.0)[:, None]
@@ -47,18 +47,18 @@ def test_points_of_norm_one(holder, norm, X):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_products_with_scaled_rows(holder, weighted, X, rng):
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_products_with_scaled_rows(container, weighted, X, rng):
     weights = WEIGHTS if weighted else None
-    data = as_data_matrix(HOLDERS[holder](X), weights=weights)
+    data = as_data_matrix(CONTAINERS[container](X), weights=weights)
     scale, right, left = rng.random((23, 1)), rng.random((9, 3)), rng.random((23, 3))
-    view = scaled_rows(data, data.place_left(scale))
+    view = scaled_rows(data, data.to_sample_array(scale))
     scaled, counted = X * scale, np.ones(23) if weights is None else weights
-    np.testing.assert_allclose(local(view.times(view.place(right))), scaled @ right, rtol=1e-12)
-    found = local(view.transposed_times(view.place_left(left)))
+    np.testing.assert_allclose(local(view.times(view.to_device(right))), scaled @ right, rtol=1e-12)
+    found = local(view.transposed_times(view.to_sample_array(left)))
     np.testing.assert_allclose(found, scaled.T @ (counted[:, None] * left), rtol=1e-12)
     assert view.squared_norm() == pytest.approx(counted @ np.square(scaled).sum(axis=1), rel=1e-12)
-    gram = local(view.row_gram(view.place_left(left)))
+    gram = local(view.weighted_gram(view.to_sample_array(left)))
     np.testing.assert_allclose(gram, left.T @ (counted[:, None] * left), rtol=1e-12)
     assert view.total_weight() == pytest.approx(counted.sum())
 
@@ -74,17 +74,17 @@ def test_a_view_of_some_rows_keeps_their_scales_and_weights(X, rng):
     )
 
 
-@pytest.mark.parametrize("holder", ["numpy", "csr", "torch"])
-def test_the_transpose_of_a_view(holder, X, rng):
+@pytest.mark.parametrize("container", ["numpy", "csr", "torch"])
+def test_the_transpose_of_a_view(container, X, rng):
     scale, columns = rng.random((23, 1)), rng.random(9)
-    data = as_data_matrix(HOLDERS[holder](X))
-    view = ScaledMatrix(data, row_scale=data.place(scale), column_scale=data.place(columns))
+    data = as_data_matrix(CONTAINERS[container](X))
+    view = ScaledMatrix(data, row_scale=data.to_device(scale), column_scale=data.to_device(columns))
     for source, truth in ((data, X.T), (view, (X * scale * columns).T)):
         turned = transposed(source)
         assert turned.shape == (9, 23)
         right, left = rng.random((23, 2)), rng.random((9, 2))
-        np.testing.assert_allclose(local(turned.times(turned.place(right))), truth @ right, rtol=1e-12)
-        found = local(turned.transposed_times(turned.place(left)))
+        np.testing.assert_allclose(local(turned.times(turned.to_device(right))), truth @ right, rtol=1e-12)
+        found = local(turned.transposed_times(turned.to_device(left)))
         np.testing.assert_allclose(found, truth.T @ left, rtol=1e-12)
         np.testing.assert_allclose(local(turned.dense_rows(2, 6)), truth[2:6], rtol=1e-12)
         assert turned.squared_norm() == pytest.approx(np.square(truth).sum(), rel=1e-12)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import PurificationNMF, load, metrics, purify
 from nonneg.datasets import purification_data
@@ -88,8 +88,8 @@ def test_what_is_refused(data):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_holder(data, form):
-    X = bring(data.X[:150], form)
+def test_every_container(data, form):
+    X = as_container(data.X[:150], form)
     expected = PurificationNMF(8, max_iter=10, tol=0).fit(data.X[:150])
     model = PurificationNMF(8, max_iter=10, tol=0)
     W = model.fit_transform(X)
@@ -197,12 +197,12 @@ def test_integer_weights_count_like_repetitions(noisy, init, form):
     X = noisy.X[: 250 if few else 800]
     weights = np.random.default_rng(1).integers(0, 4, size=len(X))
     options = {"init": init, "random_state": 0, "max_iter": 4 if few else 15, "tol": 0}
-    one = PurificationNMF(8, **options).fit(bring(X, form), sample_weight=weights)
-    many = PurificationNMF(8, **options).fit(bring(np.repeat(X, weights, axis=0), form))
+    one = PurificationNMF(8, **options).fit(as_container(X, form), sample_weight=weights)
+    many = PurificationNMF(8, **options).fit(as_container(np.repeat(X, weights, axis=0), form))
     np.testing.assert_allclose(plain(one.components_), plain(many.components_), atol=1e-7)
     assert one.reconstruction_err_ == pytest.approx(many.reconstruction_err_, rel=1e-6)
-    W = PurificationNMF(8, **options).fit_transform(bring(X, form), sample_weight=weights)
-    np.testing.assert_allclose(plain(W), plain(one.transform(bring(X, form))), atol=1e-9)
+    W = PurificationNMF(8, **options).fit_transform(as_container(X, form), sample_weight=weights)
+    np.testing.assert_allclose(plain(W), plain(one.transform(as_container(X, form))), atol=1e-9)
 
 
 @pytest.mark.parametrize("update", ["regression", "covariance"])

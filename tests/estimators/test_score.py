@@ -1,4 +1,4 @@
-"""`score`: minus the mean deviance of an entry, on every holder, and in scikit-learn's searches."""
+"""`score`: minus the mean deviance of an entry, on every container, and in scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_is_minus_the_mean_squared_error(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_holder_gives_the_same(name):
+def test_every_container_gives_the_same(name):
     model = fitted(name)
     wanted = model.score(X)
     assert isinstance(wanted, float)

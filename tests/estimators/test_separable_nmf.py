@@ -1,4 +1,4 @@
-"""SeparableNMF: scikit-learn's contract, holders, weights, and saved models."""
+"""SeparableNMF: scikit-learn's contract, containers, weights, and saved models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import NMF, SeparableNMF, load
 from nonneg.datasets import separable_dirichlet
@@ -37,7 +37,7 @@ def data():
 @pytest.mark.parametrize("sum_to_one", [True, False])
 def test_holders_agree(form, sum_to_one, data):
     expected = SeparableNMF(5, method="spa", sum_to_one=sum_to_one).fit(data.X)
-    X = bring(data.X, form)
+    X = as_container(data.X, form)
     model = SeparableNMF(5, method="spa", sum_to_one=sum_to_one)
     W = model.fit_transform(X)
     assert type(W).__module__.partition(".")[0] == type(model.transform(X)).__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What every start must do: run on each holder, follow the rows, keep the type, change nothing."""
+"""What every start must do: run on each container, follow the rows, keep the type, change nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
 from nonneg.initializers import INITS, Initializer, default_init
 
-HOLDERS = {
+CONTAINERS = {
     "csr": sp.csr_array,
     "csc": sp.csc_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
@@ -22,11 +22,11 @@ HOLDERS = {
 K = 4
 
 
-def run(name, X, *, rng=0, **holder):
+def run(name, X, *, rng=0, **container):
     """Run a start on X and return both factors as NumPy arrays."""
     start = INITS[name]
     given_factors = {"H": np.random.default_rng(1).random((K, X.shape[1]))} if start.takes_factors else {}
-    factors = start(as_data_matrix(X, **holder), K, rng=rng, **given_factors)
+    factors = start(as_data_matrix(X, **container), K, rng=rng, **given_factors)
     return tuple(np.asarray(a.compute() if hasattr(a, "compute") else a) for a in factors)
 
 
@@ -55,10 +55,10 @@ def test_factors_are_nonnegative_and_have_the_shapes(name, matrix):
 
 
 @pytest.mark.parametrize("name", INITS)
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_every_holder_gives_the_dense_start(name, holder, matrix):
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_dense_start(name, container, matrix):
     W, Ht = run(name, matrix)
-    other_W, other_B = run(name, HOLDERS[holder](matrix))
+    other_W, other_B = run(name, CONTAINERS[container](matrix))
     np.testing.assert_allclose(other_W, W, atol=1e-9)
     np.testing.assert_allclose(other_B, Ht, atol=1e-9)
 
@@ -80,11 +80,11 @@ def test_rows_may_be_permuted(name, matrix, rng):
 
 
 @pytest.mark.parametrize("name", [name for name, start in INITS.items() if start.weights])
-@pytest.mark.parametrize("holder", [None, "csr", "torch", "dask"])
-def test_integer_weights_equal_repetition(name, holder, matrix, rng):
+@pytest.mark.parametrize("container", [None, "csr", "torch", "dask"])
+def test_integer_weights_equal_repetition(name, container, matrix, rng):
     weights = rng.integers(1, 4, size=60)
     order = rng.permutation(int(weights.sum()))
-    X = matrix if holder is None else HOLDERS[holder](matrix)
+    X = matrix if container is None else CONTAINERS[container](matrix)
     W, Ht = run(name, X, weights=weights.astype(float))
     repeated_W, repeated_B = run(name, np.repeat(matrix, weights, axis=0)[order])
     np.testing.assert_allclose(repeated_W, np.repeat(W, weights, axis=0)[order], atol=1e-9)

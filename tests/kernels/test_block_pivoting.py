@@ -152,7 +152,7 @@ def test_rows_with_matrices_of_their_own_have_the_minimisers_of_scipy(monkeypatc
     monkeypatch.setattr(front, "SMALL_PIVOTING", small)
     A, X = design(4, n_rows=15, n_features=14)
     mask = np.random.default_rng(4).random(X.shape) < 0.7
-    gram = ListedObserved(mask).left_gram(A)
+    gram = ListedObserved(mask).row_grams(A)
     cross = np.where(mask, X, 0) @ A
     rows, flags = block_pivoting(np.maximum(cross, 0), gram if listed else gram.dense(), cross)
     expected = [nonnegative_rows(A[seen], x[None, seen])[0] for x, seen in zip(X, mask, strict=True)]

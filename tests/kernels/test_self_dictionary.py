@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.references.holders import TORCH, bring
+from tests.references.containers import TORCH, as_container
 
 from nonneg._threads import threads
 from nonneg.kernels import column_residuals as residuals
@@ -43,8 +43,8 @@ def test_the_lowest_score_of_every_column(n, form, rng):
     R = rng.standard_normal((n, 9))
     slope = slope_of(rng, n, listed=min(3, n))
     expected = scores_of(X, R, slope).argmin(axis=0)
-    R = bring(R, form) if form in ("strict", "torch") else R
-    dictionary = dictionary_of(bring(X, form))
+    R = as_container(R, form) if form in ("strict", "torch") else R
+    dictionary = dictionary_of(as_container(X, form))
     assert np.array_equal(best_atoms(dictionary, R, slope), expected)
     some = np.arange(0, n, 3)
     assert np.array_equal(best_atoms(dictionary, R, slope, some), expected[some])
@@ -61,8 +61,8 @@ def test_scores_that_float32_cannot_tell_apart(gap, form, rng):
     R = rng.random((2 * n, m))
     slope = slope_of(rng, 2 * n, scale=1e-3)
     expected = scores_of(X - X.mean(axis=0), R, slope).argmin(axis=0)
-    R = bring(R, form) if form == "strict" else R
-    assert np.array_equal(best_atoms(dictionary_of(bring(X, form)), R, slope), expected)
+    R = as_container(R, form) if form == "strict" else R
+    assert np.array_equal(best_atoms(dictionary_of(as_container(X, form)), R, slope), expected)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "strict", TORCH])
@@ -70,7 +70,7 @@ def test_of_equal_scores_the_lowest_index_wins(form, rng):
     X = np.tile(rng.random((40, 6)), (5, 1))
     R = rng.standard_normal((200, 6))
     R[::7] = 0.0
-    X_form, R_form = bring(X, form), bring(R, form) if form in ("strict", "torch") else R
+    X_form, R_form = as_container(X, form), as_container(R, form) if form in ("strict", "torch") else R
     found = best_atoms(dictionary_of(X_form), R_form, nothing(200))
     assert found.max() < 40
     assert np.all(found[::7] == 0)
@@ -80,8 +80,8 @@ def test_of_equal_scores_the_lowest_index_wins(form, rng):
 def test_a_zero_residual_leaves_the_choice_to_the_penalty(form, rng):
     X, R = rng.random((50, 4)), np.zeros((50, 4))
     slope = slope_of(rng, 50)
-    R_form = bring(R, form) if form == "strict" else R
-    found = best_atoms(dictionary_of(bring(X, form)), R_form, slope)
+    R_form = as_container(R, form) if form == "strict" else R
+    found = best_atoms(dictionary_of(as_container(X, form)), R_form, slope)
     assert np.array_equal(found, scores_of(X, R, slope).argmin(axis=0))
 
 
@@ -142,7 +142,7 @@ def test_radius_is_not_below_the_true_one(rng):
     X = rng.random((200, 6)) + 5.0
     true = np.linalg.norm(X - X.mean(axis=0), axis=1).max()
     for form in ("dense", "csr", "strict"):
-        assert true <= dictionary_of(bring(X, form)).radius <= true * (1 + 1e-6)
+        assert true <= dictionary_of(as_container(X, form)).radius <= true * (1 + 1e-6)
 
 
 def test_tf32_is_not_trusted(rng):
@@ -165,7 +165,7 @@ def test_tf32_is_not_trusted(rng):
 def test_residuals_follow_the_coefficients(form, rng):
     n, m = 60, 7
     X = np.where(rng.random((n, m)) < 0.4, 0.0, rng.random((n, m)))
-    dictionary = dictionary_of(bring(X, form))
+    dictionary = dictionary_of(as_container(X, form))
     C = rng.dirichlet(np.full(n, 0.05), n).T
     C[C < 1e-3] = 0
     C /= C.sum(axis=0)
@@ -203,7 +203,7 @@ def test_residuals_follow_the_coefficients(form, rng):
 def test_compiled_and_portable_twins_agree(form, rng):
     # Host tensors go to the compiled kernels; the portable ones are those of tensors on a GPU.
     X, R = rng.random((500, 10)), rng.standard_normal((500, 10))
-    X_form, R_form = bring(X, form), bring(R, form)
+    X_form, R_form = as_container(X, form), as_container(R, form)
     slope, entering = slope_of(rng, 500), rng.integers(0, 500, 500)
     host, other = dictionary_of(X), Dictionary(X_form, *portable.centre_and_radius(X_form))
     assert np.array_equal(best_atoms(host, R, slope), portable.best_atoms(other, R_form, slope))

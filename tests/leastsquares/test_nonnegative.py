@@ -75,7 +75,7 @@ def test_rows_with_missing_entries_are_solved_one_by_one(listed):
     mask[1, 2:] = False
     observed = ListedObserved(mask) if listed else ArrayObserved(mask.astype(float), np)
     cross = np.where(mask, X, 0) @ A
-    found = nonnegative_least_squares(observed.left_gram(A), cross)
+    found = nonnegative_least_squares(observed.row_grams(A), cross)
     grams = np.array([A.T @ (A * row[:, None]) for row in mask])
     expected = np.array(
         [

@@ -102,7 +102,7 @@ def test_dask_gives_the_same(counts, rng):
     W, Ht = rng.random((80, 3)) + 0.1, rng.random((50, 3)) + 0.1
     data = as_data_matrix(da.from_array(X, chunks=(33, 20)), weights=np.arange(80.0))
     local = as_data_matrix(X, weights=np.arange(80.0))
-    value = objective(data, data.place_left(W), Ht, beta=1.0)
+    value = objective(data, data.to_sample_array(W), Ht, beta=1.0)
     np.testing.assert_allclose(value, objective(local, W, Ht, beta=1.0), rtol=1e-12)
 
 

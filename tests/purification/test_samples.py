@@ -1,10 +1,10 @@
-"""Samples from anywhere: holders, chunks, threads, fresh rows and streams."""
+"""Samples from anywhere: containers, chunks, threads, fresh rows and streams."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import purify
 from nonneg.data import as_data_matrix
@@ -35,16 +35,16 @@ def at_twenty(X, start, **options):
 @pytest.mark.parametrize(
     "options", [{}, {"update": "covariance", "pseudo_inverse": "min-infinity"}], ids=["", "cov"]
 )
-def test_every_holder_gives_the_same(noisy, form, options):
+def test_every_container_gives_the_same(noisy, form, options):
     X, start = noisy[0].X[:200], noisy[1]
     expected = at_twenty(X, start, **options)
-    found = at_twenty(bring(X, form), start, **options)
+    found = at_twenty(as_container(X, form), start, **options)
     np.testing.assert_allclose(plain(found.features), expected.features, atol=1e-8)
     np.testing.assert_allclose(plain(found.W), expected.W, atol=1e-8)
     assert type(found.W).__module__.partition(".")[0] == (
         "numpy"
         if form in ("dense", "fortran", "csr", "csc")
-        else type(bring(X, form)).__module__.partition(".")[0]
+        else type(as_container(X, form)).__module__.partition(".")[0]
     )
     assert found.certificate["mixing-on-halves"].number == pytest.approx(
         expected.certificate["mixing-on-halves"].number, rel=1e-5
@@ -77,7 +77,7 @@ def test_row_weights_are_repetitions(noisy):
     fixed = {"alpha": 0.2, "decode": "shifted"}
     repeated = at_twenty(np.repeat(data.X, weights, axis=0), start, **fixed)
     for form in ("dense", "csr", "torch", "dask-columns"):
-        weighted = at_twenty(bring(data.X, form), start, **fixed, sample_weight=weights)
+        weighted = at_twenty(as_container(data.X, form), start, **fixed, sample_weight=weights)
         np.testing.assert_allclose(plain(weighted.features), repeated.features, atol=1e-8)
 
 
@@ -91,7 +91,7 @@ def test_fresh_rows_go_round(planted):
     assert by_stream.stop_reason.name == "SAMPLES_ENDED"
     assert first.history["e_norm"][-1] < 1e-3
     np.testing.assert_allclose(by_stream.features, first.features, atol=1e-3)
-    chunked = bring(data.X, "dask-columns")
+    chunked = as_container(data.X, "dask-columns")
     np.testing.assert_allclose(
         purify(chunked, start, fresh_samples=800, max_iter=3, tol=0).features, first.features, atol=1e-8
     )
@@ -142,7 +142,8 @@ def test_a_single_batch_has_no_halves():
 def test_what_is_taken_for_a_stream():
     X = np.ones((3, 2))
     assert not any(
-        is_stream(given) for given in (X, X.tolist(), bring(X, "csr"), bring(X, "dask"), [], "text")
+        is_stream(given)
+        for given in (X, X.tolist(), as_container(X, "csr"), as_container(X, "dask"), [], "text")
     )
     assert all(is_stream(given) for given in ([X], (X, X), iter([X]), lambda: iter([X])))
 
@@ -152,7 +153,9 @@ def test_rows_that_count_more_are_looked_at_more_often():
     weights = np.array([0.0, 3, 1, 0, 2, 0])
     expected = np.repeat(X, weights.astype(int), axis=0)
     for form in ("dense", "csr", "torch", "dask"):
-        np.testing.assert_array_equal(spread_rows(as_data_matrix(bring(X, form), weights=weights)), expected)
+        np.testing.assert_array_equal(
+            spread_rows(as_data_matrix(as_container(X, form), weights=weights)), expected
+        )
     np.testing.assert_array_equal(spread_rows(as_data_matrix(X)), X)
     rare = spread_rows(as_data_matrix(X, weights=1e3 * weights), most=60)
     assert np.unique(rare[:, 0], return_counts=True)[1].tolist() == [30, 10, 20]
@@ -187,7 +190,7 @@ def test_weights_are_repetitions_and_only_their_shares_matter(noisy, update, for
     data, start = noisy
     weights = np.random.default_rng(2).integers(0, 4, size=len(data.X))
     options = {"update": update, "max_iter": 12, "tol": 0, "pseudo_inverse": "moore-penrose"}
-    X, repeated = (bring(rows, form) for rows in (data.X, np.repeat(data.X, weights, axis=0)))
+    X, repeated = (as_container(rows, form) for rows in (data.X, np.repeat(data.X, weights, axis=0)))
     wanted = purify(repeated, start, **options)
     found = purify(X, start, sample_weight=weights, **options)
     np.testing.assert_allclose(found.features, wanted.features, atol=1e-10)

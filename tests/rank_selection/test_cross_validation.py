@@ -57,16 +57,18 @@ def test_sparse_and_dense_hold_out_the_same(holdout, planted_counts):
     assert sparse.rank == 3
 
 
-@pytest.mark.parametrize("holder", ["torch", "dask", "float32"])
-def test_other_holders_give_the_same(holder, planted):
+@pytest.mark.parametrize("container", ["torch", "dask", "float32"])
+def test_other_holders_give_the_same(container, planted):
     makers = {
         "torch": lambda X: pytest.importorskip("torch").asarray(X),
         "dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(33, -1)),
         "float32": lambda X: X.astype(np.float32),
     }
     options = {"candidates": [3, 4, 5], "n_repeats": 2}
-    here, there = estimate(planted, **options), estimate(makers[holder](planted), **options)
-    np.testing.assert_allclose(there.curve.mean, here.curve.mean, rtol=1e-5 if holder != "float32" else 0.05)
+    here, there = estimate(planted, **options), estimate(makers[container](planted), **options)
+    np.testing.assert_allclose(
+        there.curve.mean, here.curve.mean, rtol=1e-5 if container != "float32" else 0.05
+    )
     assert there.rank == here.rank
 
 

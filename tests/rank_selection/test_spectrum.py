@@ -18,7 +18,7 @@ from nonneg.exceptions import (
 )
 from nonneg.rank_selection import RankResult, estimate_rank
 
-HOLDERS = {
+CONTAINERS = {
     "numpy": lambda X: X,
     "list": lambda X: X.tolist(),
     "csr": sp.csr_array,
@@ -30,9 +30,9 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_a_planted_rank_is_found_in_every_holder(holder, low_rank):
-    found = estimate_rank(HOLDERS[holder](low_rank))
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_planted_rank_is_found_in_every_container(container, low_rank):
+    found = estimate_rank(CONTAINERS[container](low_rank))
     assert found.rank == 4
     assert "singular values 4 and 5" in found.reason
 
@@ -171,10 +171,10 @@ def test_wrong_tolerances_are_refused(tolerance, low_rank):
         estimate_rank(low_rank, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("holder", ["numpy", "csr", "torch", "dask"])
-def test_normalized_points_count_alike(holder, low_rank, rng):
+@pytest.mark.parametrize("container", ["numpy", "csr", "torch", "dask"])
+def test_normalized_points_count_alike(container, low_rank, rng):
     lengths = rng.gamma(0.3, size=(60, 1)) * 100
-    plain = estimate_rank(HOLDERS[holder](low_rank * lengths), normalize=True)
+    plain = estimate_rank(CONTAINERS[container](low_rank * lengths), normalize=True)
     unit = low_rank / np.linalg.norm(low_rank, axis=1, keepdims=True)
     values = np.linalg.svd(unit, compute_uv=False)
     np.testing.assert_allclose(plain.singular_values, values[: len(plain.singular_values)], rtol=1e-9)

@@ -53,9 +53,9 @@ def test_runs_that_tell_nothing_apart():
     assert dispersion(undecided) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("holder", [lambda X: X, sp.csr_array])
-def test_a_planted_number_of_clusters_is_the_last_stable_one(holder, clusters):
-    found = estimate(holder(clusters))
+@pytest.mark.parametrize("container", [lambda X: X, sp.csr_array])
+def test_a_planted_number_of_clusters_is_the_last_stable_one(container, clusters):
+    found = estimate(container(clusters))
     assert found.rank == 4
     names = [curve.name for curve in found.curves]
     assert names == ["component agreement", "cophenetic correlation", "dispersion"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import hilbert
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.separable.fast_anchor import fast_anchor
@@ -52,10 +52,10 @@ def test_picks_are_those_of_the_slow_version(seed, dtype):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_holder_takes_as_many_passes(form):
+def test_every_container_takes_as_many_passes(form):
     X = np.random.default_rng(6).random((60, 8))
     picks, first = by_hand(X, 5)
-    result = fast_anchor(as_data_matrix(bring(X, form)), 5)
+    result = fast_anchor(as_data_matrix(as_container(X, form)), 5)
     assert result.anchors.tolist() == picks
     assert result.n_passes == passes(picks, first)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import TORCH, bring
+from tests.references.containers import TORCH, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import middle_points, separable_dirichlet
@@ -68,7 +68,7 @@ def test_the_number_of_anchors_from_the_largest_drop(clean):
 @pytest.mark.parametrize("form", ["fortran", "csr", "strict", TORCH, "dask"])
 def test_holders_agree(form, clean):
     expected = run(clean.X, 6, max_iter=40)
-    result = run(bring(clean.X, form), 6, max_iter=40)
+    result = run(as_container(clean.X, form), 6, max_iter=40)
     assert list(result.anchors) == list(expected.anchors)
     if form != "dask":  # there the points are reduced first, which changes their l1 norms
         assert abs(result.coefficients - expected.coefficients).max() < 1e-10

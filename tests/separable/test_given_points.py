@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.references.holders import bring
+from tests.references.containers import as_container
 
 from nonneg import SeparableNMF, select_anchors
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedError
@@ -101,12 +101,12 @@ def test_a_start_that_is_drawn_follows_the_seed():
 
 
 @pytest.mark.parametrize("form", ["csr", "torch", "dask"])
-def test_every_holder_starts_from_anchors(form, noisy):
+def test_every_container_starts_from_anchors(form, noisy):
     pytest.importorskip({"torch": "torch", "dask": "dask"}.get(form, "scipy"))
     options = {"init": [3, 40, 11, 60, 25, 80], "reduce": 12, "max_iter": 10}
     plain = select_anchors(noisy.X, 6, **options)
     for rule in ("paper", "authors"):
-        found = select_anchors(bring(noisy.X, form), 6, t_init=rule, **options)
+        found = select_anchors(as_container(noisy.X, form), 6, t_init=rule, **options)
         same = select_anchors(noisy.X, 6, t_init=rule, **options)
         np.testing.assert_allclose(found.row_maxima, same.row_maxima, atol=1e-9)
         assert found.facts["t_init"] == same.facts["t_init"]

@@ -1,10 +1,10 @@
-"""The greedy methods: exact on separable data, on every holder."""
+"""The greedy methods: exact on separable data, on every container."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
@@ -18,8 +18,8 @@ def found(X, k, name, **options):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", GREEDY)
-def test_anchors_are_found_exactly_on_every_holder(name, form, clean):
-    result = found(bring(clean.X, form), 6, name)
+def test_anchors_are_found_exactly_on_every_container(name, form, clean):
+    result = found(as_container(clean.X, form), 6, name)
     assert set(result.anchors) == set(clean.anchors)
     if name != "preconditioned-spa":  # whose points are all equally long: rounding decides their order
         assert list(result.anchors) == list(found(clean.X, 6, name).anchors)
@@ -155,6 +155,6 @@ def test_fast_anchor_corrects_a_pick_in_the_second_round():
 
 
 def test_workers_of_a_cluster(clean, dask_client):
-    assert set(found(bring(clean.X, "dask-one-chunk").rechunk((45, 20)), 6, "snpa").anchors) == set(
+    assert set(found(as_container(clean.X, "dask-one-chunk").rechunk((45, 20)), 6, "snpa").anchors) == set(
         clean.anchors
     )

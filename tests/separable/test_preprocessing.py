@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 
 from nonneg.data import as_data_matrix
 from nonneg.separable.ellipsoid import smallest_ellipsoid
@@ -22,7 +22,7 @@ from nonneg.separable.reduction import mean_row, principal_directions
 
 
 def points(X, form="dense"):
-    return Prepared(as_data_matrix(bring(X, form)))
+    return Prepared(as_data_matrix(as_container(X, form)))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -80,7 +80,7 @@ def test_principal_directions_of_many_features():
 @pytest.mark.parametrize("form", FORMS)
 def test_mean_row(form, counts):
     X = counts.toarray()
-    np.testing.assert_allclose(mean_row(as_data_matrix(bring(X, form))), X.mean(axis=0))
+    np.testing.assert_allclose(mean_row(as_data_matrix(as_container(X, form))), X.mean(axis=0))
 
 
 def test_merging_keeps_the_longest_of_a_group():
@@ -151,5 +151,5 @@ def test_reduced_points_stay_on_the_workers():
     da = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).random((30, 8))
     result = reduce_dimension(Prepared(as_data_matrix(da.from_array(X, chunks=(7, 8)))), 3)
-    assert result.data.kind == "dask"
+    assert result.data.container == "dask"
     assert plain(result.data.take_rows([4])).shape == (1, 3)

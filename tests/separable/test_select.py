@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import bring
+from tests.references.containers import as_container
 
 from nonneg import select_anchors
 from nonneg.exceptions import (
@@ -115,7 +115,7 @@ def test_other_bad_data(clean):
 def test_anchors_of_zeros_are_pointed_out(form, clean):
     X = np.concatenate([clean.X, np.zeros((2, 20))])
     with pytest.warns(NonnegWarning, match=r"Sample 9\d was found as an anchor, and it is all zeros"):
-        select_anchors(bring(X, form), 7, method="fast-anchor")
+        select_anchors(as_container(X, form), 7, method="fast-anchor")
 
 
 def test_aliases(clean):
@@ -140,7 +140,7 @@ def test_indices_are_those_of_the_data_whatever_the_steps(form, clean):
         {"normalize": "l1", "energy": 0.9999},
         {"merge": 0.01, "energy": 0.9999},
     ):
-        result = select_anchors(bring(X, form), 6, method="snpa", reduce=8, **steps)
+        result = select_anchors(as_container(X, form), 6, method="snpa", reduce=8, **steps)
         assert set(result.anchors) == expected
         assert result.facts["energy"]["n_kept"] <= 90
         assert set(result.facts["kept"]) >= expected
@@ -216,6 +216,6 @@ def test_distance_of_one_point_and_of_too_many():
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_merit_takes_points_that_were_normalized_and_not_reduced(form, clean):
-    result = select_anchors(bring(3.0 * clean.X, form), 6, method="merit", normalize="l1", max_iter=10)
-    plain = select_anchors(bring(clean.X / clean.X.sum(axis=1, keepdims=True), form), 6, max_iter=10)
+    result = select_anchors(as_container(3.0 * clean.X, form), 6, method="merit", normalize="l1", max_iter=10)
+    plain = select_anchors(as_container(clean.X / clean.X.sum(axis=1, keepdims=True), form), 6, max_iter=10)
     np.testing.assert_allclose(result.row_maxima, plain.row_maxima, atol=1e-9)

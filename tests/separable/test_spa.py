@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import hilbert
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 from tests.references.simplex import successive_projections
 
 from nonneg.data import as_data_matrix
@@ -53,9 +53,9 @@ def test_ties_go_to_the_longest_point(form):
         [[9.0, 0, 0], [1, 2.0, 0], [3, 2.0 - 1e-9, 0], [2, 0, 2.0], [0, 0, 1.0], [0, 0, 0], [0, 0, 0.5]]
     )
     X = np.concatenate([X, np.full((3, 3), 0.1)])
-    assert picks(bring(X, form), 2) == [0, 2]
+    assert picks(as_container(X, form), 2) == [0, 2]
     # Without a tolerance only residuals that are equal are tied.
-    assert picks(bring(X, form), 2, tie_tol=0.0) == [0, 3]
+    assert picks(as_container(X, form), 2, tie_tol=0.0) == [0, 3]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 10])
@@ -109,9 +109,9 @@ def test_passes_over_the_data(name, passes, monkeypatch, clean):
     seen = []
     plain_pass = type(data).map_reduce_rows
 
-    def counted(self, function, *lefts, **options):
+    def counted(self, function, *sample_arrays, **options):
         seen.append(function)
-        return plain_pass(self, function, *lefts, **options)
+        return plain_pass(self, function, *sample_arrays, **options)
 
     monkeypatch.setattr(type(data), "map_reduce_rows", counted)
     assert METHODS[name].run(data, 7).n_passes == len(seen)

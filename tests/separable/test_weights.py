@@ -1,10 +1,10 @@
-"""Weights of the anchors: exact, on every holder, each row on its own."""
+"""Weights of the anchors: exact, on every container, each row on its own."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 from tests.references.least_squares import nonnegative_rows
 from tests.references.simplex import simplex_kkt
 
@@ -14,14 +14,14 @@ from nonneg.separable.weights import anchor_weights, rows_sum_to_one
 
 @pytest.mark.parametrize("form", FORMS)
 def test_weights_that_sum_to_one(form, noisy):
-    W = plain(anchor_weights(as_data_matrix(bring(noisy.X, form)), noisy.H, sum_to_one=True))
+    W = plain(anchor_weights(as_data_matrix(as_container(noisy.X, form)), noisy.H, sum_to_one=True))
     np.testing.assert_allclose(W.sum(axis=1), 1.0, atol=1e-12)
     assert simplex_kkt(W, noisy.H @ noisy.H.T, noisy.X @ noisy.H.T) < 1e-10
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_nonnegative_weights(form, noisy):
-    W = plain(anchor_weights(as_data_matrix(bring(noisy.X, form)), noisy.H, sum_to_one=False))
+    W = plain(anchor_weights(as_data_matrix(as_container(noisy.X, form)), noisy.H, sum_to_one=False))
     np.testing.assert_allclose(W, nonnegative_rows(noisy.H.T, noisy.X), atol=1e-9)
 
 
@@ -57,6 +57,6 @@ def test_single_precision_stays_single(clean):
 @pytest.mark.parametrize("form", FORMS)
 def test_sums_of_rows(form):
     X = np.random.default_rng(0).dirichlet(np.ones(5), 20)
-    assert rows_sum_to_one(as_data_matrix(bring(X, form)))
+    assert rows_sum_to_one(as_data_matrix(as_container(X, form)))
     X[3] *= 1.001
-    assert not rows_sum_to_one(as_data_matrix(bring(X, form)))
+    assert not rows_sum_to_one(as_data_matrix(as_container(X, form)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
@@ -51,9 +51,9 @@ def test_picks_are_those_of_the_slow_version(seed):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_holder_foresees_the_worst_point(form):
+def test_every_container_foresees_the_worst_point(form):
     X = points(3)
-    result = xray(as_data_matrix(bring(X, form)), 6)
+    result = xray(as_data_matrix(as_container(X, form)), 6)
     assert result.anchors.tolist() == by_hand(X, 6)
     assert result.n_passes == 8
 
@@ -76,7 +76,7 @@ def test_a_guess_that_fails_costs_a_pass_and_no_pick(variant, dtype, monkeypatch
 def test_small_data_in_this_process_take_the_second_pass(monkeypatch):
     monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", FORESEEN_FROM)
     X = points(7)
-    small, chunked = (xray(as_data_matrix(bring(X, form)), 6) for form in ("csr", "dask"))
+    small, chunked = (xray(as_data_matrix(as_container(X, form)), 6) for form in ("csr", "dask"))
     assert small.anchors.tolist() == chunked.anchors.tolist() == by_hand(X, 6)
     assert (small.n_passes, chunked.n_passes) == (13, 8)
     many = np.tile(X, (1 + FORESEEN_FROM // X.size, 1))

@@ -101,7 +101,7 @@ def test_missing_entries_are_left_out(kind, low_rank, components, rng):
     else:
         strict = pytest.importorskip("array_api_strict")
         data = as_data_matrix(strict.asarray(low_rank), mask=strict.asarray(mask))
-    W = np.asarray(encode_beta(data, data.place(components), beta=1.0, penalties=SOME))
+    W = np.asarray(encode_beta(data, data.to_device(components), beta=1.0, penalties=SOME))
     for i in (0, 11, 59):
         seen = mask[i]
         alone = encode_beta(

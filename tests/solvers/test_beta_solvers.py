@@ -1,4 +1,4 @@
-"""Solvers for beta divergences: descent, one optimum, all holders of data, weights, masks, frozen columns."""
+"""Solvers for beta divergences: descent, one optimum, containers, weights, masks, frozen columns."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_dask_agrees_with_dense(beta, rows, low_rank, rng):
     options = {"penalties": SOME, "beta": beta, "max_iter": 12, "tol": 0}
     expected = multiplicative(as_data_matrix(low_rank, weights=weights), W, Ht, **options)
     data = as_data_matrix(da.from_array(low_rank, chunks=(rows, 40)), weights=weights)
-    run = multiplicative(data, data.place_left(W), Ht, **options)
+    run = multiplicative(data, data.to_sample_array(W), Ht, **options)
     np.testing.assert_allclose(losses(run), losses(expected), rtol=1e-8)
     np.testing.assert_allclose(run.state.W.compute(), expected.state.W, rtol=1e-8)
 
@@ -178,7 +178,7 @@ def test_missing_entries_do_not_count(kind, counts, rng):
         else:
             strict = pytest.importorskip("array_api_strict")
             data = as_data_matrix(strict.asarray(changed), mask=strict.asarray(mask))
-        runs.append(multiplicative(data, data.place(W), data.place(Ht), **options))
+        runs.append(multiplicative(data, data.to_device(W), data.to_device(Ht), **options))
     np.testing.assert_array_equal(np.asarray(runs[0].state.W), np.asarray(runs[1].state.W))
     V = np.asarray(runs[0].state.W) @ np.asarray(runs[0].state.Ht).T
     X, V = X[mask], V[mask]

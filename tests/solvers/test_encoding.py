@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.contracts.cases import MAIN_CASES, PENALTIES, close, entries, run, start
-from tests.references.holders import FORMS, bring, plain
+from tests.references.containers import FORMS, as_container, plain
 from tests.references.least_squares import kkt_violation, nonnegative_rows
 from tests.references.objectives import objective
 
@@ -21,13 +21,15 @@ LOSSES = [2.0, 1.0, 1.5, 0.0]
 
 def encoded(X, H, beta=2.0, penalties=NONE, **options):
     data = as_data_matrix(X, **options)
-    return plain(encode(data, data.place(H.T), beta=beta, penalties=penalties)[0])
+    return plain(encode(data, data.to_device(H.T), beta=beta, penalties=penalties)[0])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_the_minimisers_of_scipy_in_every_form(form):
     X, H = entries(2.0), start()["H"]
-    np.testing.assert_allclose(encoded(bring(X, form), H), nonnegative_rows(H.T, X), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        encoded(as_container(X, form), H), nonnegative_rows(H.T, X), rtol=1e-9, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 1e-10), (np.float32, 1e-5)])
@@ -102,7 +104,7 @@ def test_missing_entries_do_not_count_in_any_form(form):
     expected = [
         nonnegative_rows(H.T[seen], x[None, seen])[0] for x, seen in zip(X[1:], mask[1:], strict=True)
     ]
-    found = encoded(bring(np.where(mask, X, np.nan), form), H, mask=mask)
+    found = encoded(as_container(np.where(mask, X, np.nan), form), H, mask=mask)
     np.testing.assert_allclose(found[1:], expected, rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(found[0], 0.0)
 

@@ -48,7 +48,7 @@ def test_the_violation_is_that_of_the_slopes_met_and_ends_the_run():
     assert violations[-1] <= 0.01 * violations[0] < min(violations[:-1])
 
 
-def test_every_holder_counts_the_same_passes():
+def test_every_container_counts_the_same_passes():
     X = entries(2.0)
     expected = inner_passes(as_data_matrix(X), 3)
     assert inner_passes(as_data_matrix(sp.csr_array(X)), 3) == expected

@@ -12,7 +12,7 @@ from nonneg.exceptions import (
 )
 from nonneg.solvers.registry import COORDINATE_DESCENT, SOLVERS, beta_of, choose_solver, loss_name
 
-CALL = {"kind": "dense", "shape": (100, 80), "k": 5, "beta": 2.0, "missing": False}
+CALL = {"container": "dense", "shape": (100, 80), "k": 5, "beta": 2.0, "missing": False}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_solver_refuses_losses_it_cannot_minimize_and_names_those_that_can(nam
 
 def test_sparse_data_are_refused_where_every_zero_would_count():
     with pytest.raises(UnsupportedInputError, match=r"every zero written out.*toarray"):
-        choose_solver("mu", **{**CALL, "kind": "sparse", "beta": 0.5})
+        choose_solver("mu", **{**CALL, "container": "sparse", "beta": 0.5})
     with pytest.raises(UnsupportedInputError, match=r"does not take dask data. Solvers that do"):
-        choose_solver("kl-cd", **{**CALL, "kind": "dask", "beta": 1.0})
+        choose_solver("kl-cd", **{**CALL, "container": "dask", "beta": 1.0})
 
 
 @pytest.mark.parametrize("beta", [2.0, 1.0])
@@ -72,25 +72,25 @@ def test_coordinate_descent_for_another_loss_is_refused():
         choose_solver("cd", **{**CALL, "beta": 0.0})
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "array", "dask"])
+@pytest.mark.parametrize("container", ["dense", "sparse", "array", "dask"])
 @pytest.mark.parametrize("beta", [2.0, 1.0, 0.0, 1.5, 0.5])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("shape", [(100, 80), (21025, 200), (50, 40000), (3, 3)])
-def test_the_automatic_choice_is_one_that_can(kind, beta, missing, shape):
-    if kind == "sparse" and not 1 <= beta <= 2:
+def test_the_automatic_choice_is_one_that_can(container, beta, missing, shape):
+    if container == "sparse" and not 1 <= beta <= 2:
         return
     if missing and beta not in (1.0, 2.0):
         return
-    name = choose_solver("auto", kind=kind, shape=shape, k=16, beta=beta, missing=missing)
+    name = choose_solver("auto", container=container, shape=shape, k=16, beta=beta, missing=missing)
     assert SOLVERS[name].minimizes(beta)
-    assert SOLVERS[name].takes(kind, beta)
+    assert SOLVERS[name].takes(container, beta)
     assert not missing or SOLVERS[name].takes_missing(beta)
 
 
 def test_tall_narrow_data_are_left_to_block_pivoting_and_others_to_hals():
     assert choose_solver("auto", **{**CALL, "shape": (21025, 200), "k": 16}) == "anls"
     assert choose_solver("auto", **{**CALL, "shape": (400, 4096), "k": 40}) == "hals"
-    assert choose_solver("auto", **{**CALL, "kind": "sparse", "shape": (9394, 36771), "k": 30}) == "hals"
+    assert choose_solver("auto", **{**CALL, "container": "sparse", "shape": (9394, 36771), "k": 30}) == "hals"
 
 
 def test_every_solver_says_what_it_is_and_what_tol_means():

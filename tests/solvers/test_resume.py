@@ -1,11 +1,11 @@
-"""A run taken up from its checkpoint equals the uninterrupted one, for every solver and holder."""
+"""A run taken up from its checkpoint equals the uninterrupted one, for every solver and container."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, entries, run, start, with_forms
-from tests.references.holders import TORCH, bring, plain
+from tests.references.containers import TORCH, as_container, plain
 
 from nonneg.exceptions import FileFormatError, InterruptedFitWarning
 from nonneg.iteration import StopReason
@@ -31,8 +31,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one(name, beta, cut, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "strict", "dask"]))
-def test_a_run_is_taken_up_by_every_holder(name, beta, form, tmp_path):
-    X = bring(entries(beta), form)
+def test_a_run_is_taken_up_by_every_container(name, beta, form, tmp_path):
+    X = as_container(entries(beta), form)
     run(X, name, beta, max_iter=3, checkpoint=tmp_path, **start())
     resumed = run(X, name, beta, max_iter=6, checkpoint=tmp_path, **start())
     same(resumed, run(X, name, beta, max_iter=6, **start()))

@@ -27,13 +27,13 @@ def strict_array(array: np.ndarray) -> Any:
     return pytest.importorskip("array_api_strict").asarray(array)
 
 
-HOLDERS = [
+CONTAINERS = [
     pytest.param(torch_array, marks=pytest.mark.torch, id="torch"),
     pytest.param(strict_array, id="strict"),
 ]
 
 
-@pytest.mark.parametrize("place", HOLDERS)
+@pytest.mark.parametrize("place", CONTAINERS)
 @pytest.mark.parametrize("options", [{}, {"method": "jd"}, {"objective": "I", "l1": 0.1}], ids=str)
 def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None:
     settings = {"eps0": 1e-4, "max_iter": 12, "tol": 0, "random_state": 0, "n_starts": 2} | options
@@ -48,7 +48,7 @@ def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None
     assert found.certificate["decomposition"].holds
 
 
-@pytest.mark.parametrize("place", HOLDERS)
+@pytest.mark.parametrize("place", CONTAINERS)
 def test_joint_diagonalization_of_placed_matrices(place: Any) -> None:
     sigma = np.einsum("sni,snj->nij", Y, Y) + np.eye(6)
     expected = joint_diagonalize(sigma, random_state=0, max_iter=15, tol=0)

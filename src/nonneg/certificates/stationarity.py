@@ -123,7 +123,7 @@ def _left_part(
 ) -> tuple[tuple[()], tuple[Any, Any, Any]]:
     cross = block.times(right)
     energy = gram_residual(block.xp, left, right_gram, cross, l1=l1, l2=l2, weights=block.weights)
-    return (), (float(energy), block.row_gram(left), block.transposed_times(left))
+    return (), (float(energy), block.weighted_gram(left), block.transposed_times(left))
 
 
 def stationarity_statement(

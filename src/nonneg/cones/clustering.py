@@ -74,7 +74,7 @@ def cone_clusters(
         )
     if len(found.indices) == 0:
         labels, cosines = _no_clusters(data, inverse_norms)
-        return ConeClusters(labels, found.indices, data.place(np.empty((0, data.shape[1]))), cosines)
+        return ConeClusters(labels, found.indices, data.to_device(np.empty((0, data.shape[1]))), cosines)
     centroids = data.xp.stack([_unit(data.xp, row) for row in found.rows])
     (labels, cosines), _ = data.map_reduce_rows(_assign, inverse_norms, n_out=2, centroids=centroids)
     return ConeClusters(labels, found.indices, centroids, cosines)
@@ -117,7 +117,7 @@ class _Beside:
         if n_picks == 0 and self.first is not None:
             chosen = np.zeros((self.data.shape[0], 1))
             chosen[self.first] = 1.0
-            return self.inverse_norms, self.data.place_left(chosen)
+            return self.inverse_norms, self.data.to_sample_array(chosen)
         if n_picks == 0:
             return (self.inverse_norms,) if self.rng is None else (self.inverse_norms, self._rates())
         return (self._rates(),) if self.drawn else ()
@@ -125,7 +125,7 @@ class _Beside:
     def _rates(self) -> SampleArray:
         # An exponential race: the row of the largest p / e wins with a probability in proportion to p.
         assert self.rng is not None
-        return self.data.place_left(1.0 / self.rng.exponential(size=(self.data.shape[0], 1)))
+        return self.data.to_sample_array(1.0 / self.rng.exponential(size=(self.data.shape[0], 1)))
 
 
 class _Centroids:

@@ -162,11 +162,11 @@ def _own_products(
 ) -> tuple[tuple[Array], tuple[Array]]:
     rows = block.raw_rows()
     if rows is None:
-        own = own_columns(labels, block.times(block.place(vectors.T)), len(vectors))
+        own = own_columns(labels, block.times(block.to_device(vectors.T)), len(vectors))
         return (block.xp.sum(own, axis=1, keepdims=True),), (block.transposed_times(own).T,)
     kind = rows.dtype if isinstance(rows, np.ndarray) else rows[2].dtype
     weights = None if block.weights is None else numpy_view(block.weights)
     products, sums = cones.own_products(
         rows, numpy_view(labels)[:, 0], vectors.astype(kind, copy=False), weights, active
     )
-    return (block.place(products[:, None]),), (sums,)
+    return (block.to_device(products[:, None]),), (sums,)

@@ -36,7 +36,7 @@ def cone_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArra
     # With Ht (I - a/n 11') for the directions, the inverse I + a / (n (1 - a)) 11' belongs to W.
     share = _APART / (max(n_found, 1) * (1.0 - _APART))
     (W,), _ = data.map_reduce_rows(_left, clusters.labels, found.products, k=k, share=share)
-    return W, data.place(np.maximum(Ht, _FILL * level))
+    return W, data.to_device(np.maximum(Ht, _FILL * level))
 
 
 def _left(

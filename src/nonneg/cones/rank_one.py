@@ -211,7 +211,7 @@ def cone_rank_one(
                 data, clusters.labels, found.directions, tol=tol, max_passes=max_passes
             )
         W = memberships(data, clusters.labels, found.products, n_components)
-        H = data.place(found.directions)
+        H = data.to_device(found.directions)
         whole = data.squared_norm()
         # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
         left = 1.0 - float(found.squared_values.sum()) / whole if whole > 0 else 0.0

@@ -92,7 +92,7 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
     lengths = np.sqrt(np.asarray(block.squared_row_norms(), dtype=np.float64))
     live = lengths > 0 if block.weights is None else (lengths > 0) & (np.asarray(block.weights) > 0)
     owners = np.full(block.shape[0], -1, dtype=np.intp)
-    # The points that may still become centroids, as a holder of their own, and their cosines.
+    # The points that may still become centroids, as a container of their own, and their cosines.
     rows = np.flatnonzero(live)
     pool, lengths = block.select(rows), lengths[rows]
     cosines = np.full((rows.size, state.n_cones), -1.0)
@@ -128,7 +128,7 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
 
 
 def _cosines(block: LocalMatrix, centroids: FloatArray, lengths: FloatArray) -> FloatArray:
-    products: FloatArray = np.asarray(block.times(block.place(centroids.T)), dtype=np.float64)
+    products: FloatArray = np.asarray(block.times(block.to_device(centroids.T)), dtype=np.float64)
     return products / lengths[:, None]
 
 

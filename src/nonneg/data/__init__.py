@@ -1,4 +1,4 @@
-"""The data operator and its holders: dense, sparse, GPU and chunked entries behind one interface."""
+"""The data operator and its containers: dense, sparse, GPU and chunked entries behind one interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix"]
 
 
 def as_data_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> DataMatrix:
-    """Wrap entries in the holder that fits them."""
+    """Wrap entries in the container that fits them."""
     if isinstance(X, DataMatrix):
         return X
     if is_dask(X):

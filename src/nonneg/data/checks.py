@@ -14,7 +14,7 @@ from nonneg._arrays import dense_tensor, is_dask, numpy_dtype
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.matrix import LocalMatrix
-from nonneg.data.observed import MissingAt
+from nonneg.data.observed import MissingEntries
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -54,7 +54,7 @@ def checked_data(
     return data
 
 
-def refuse_unread_forms(X: Any, who: str) -> None:
+def refuse_unsupported_types(X: Any, who: str) -> None:
     """Refuse what other libraries' conversion would take for something else, or fail on without a word."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
@@ -77,7 +77,7 @@ def refuse_unread_forms(X: Any, who: str) -> None:
 
 
 def _checked_form(X: Any, who: str) -> Any:
-    refuse_unread_forms(X, who)
+    refuse_unsupported_types(X, who)
     if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
         try:
             X = np.asarray(X)
@@ -131,7 +131,7 @@ def _observed_from_nan(X: Any) -> Any:
         lost.data = np.isnan(lost.data).astype(np.float64)
         lost.sum_duplicates()
         lost.eliminate_zeros()
-        return MissingAt(lost) if lost.nnz else None
+        return MissingEntries(lost) if lost.nnz else None
     if is_dask(X):
         if np.dtype(X.dtype).kind != "f":
             return None
@@ -153,7 +153,7 @@ def _both(X: Any, mask: Any, observed: Any) -> Any:
     # What the user's mask and the NaN say together.
     if mask is None or observed is None:
         return observed if mask is None else mask
-    if isinstance(observed, MissingAt):
+    if isinstance(observed, MissingEntries):
         given = sp.csr_array(mask if sp.issparse(mask) else np.asarray(mask), dtype=bool).astype(np.int8)
         return (given - given.multiply(observed.pattern.astype(np.int8))).astype(bool)
     mask = mask.toarray() if sp.issparse(mask) else mask

@@ -1,7 +1,7 @@
-"""Row-chunked Dask entries: each chunk is a local holder where it lies. The sole importer of dask.
+"""Row-chunked Dask entries: each chunk is a local container on its worker. The only importer of Dask.
 
-A pass is one computation: new rows of the left factor stay on the workers, small arrays come home and
-are summed in the order of the chunks.
+A pass is one computation: new rows of W stay on the workers, and small results are fetched and summed in the
+order of the chunks.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ from nonneg.exceptions import ShapeError
 
 
 def _on_block(
-    function: RowFunction, entries: Any, weights: Any, mask: Any, lefts: list[Any], shared: dict[str, Any]
+    function: RowFunction,
+    entries: Any,
+    weights: Any,
+    mask: Any,
+    sample_arrays: list[Any],
+    shared: dict[str, Any],
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     # Workers run several blocks side by side: a block must not start threads of its own.
     with serial():
-        rows, small = function(local_matrix(entries, weights=weights, mask=mask), *lefts, **shared)
+        rows, small = function(local_matrix(entries, weights=weights, mask=mask), *sample_arrays, **shared)
     return rows, (small, [(row.shape[1], row.dtype) for row in rows])
 
 
@@ -37,9 +42,9 @@ def _pick(result: Any, group: int, index: int | None) -> Any:
 
 
 class ChunkedMatrix(DataMatrix):
-    """A dask array chunked by rows."""
+    """A Dask array chunked by rows."""
 
-    kind = "dask"
+    container = "dask"
 
     def __init__(self, array: Any, *, weights: Any = None, mask: Any = None) -> None:
         if any(np.isnan(size) for size in array.shape):
@@ -64,7 +69,7 @@ class ChunkedMatrix(DataMatrix):
         self._weights = [None] * len(self._entries) if weights is None else self._cut(self.weights)
         self._masks: list[Any] = [None] * len(self._entries)
         self.has_mask = mask is not None
-        self._known_facts: Any = None
+        self._cached_statistics: Any = None
         if mask is not None:
             chunks = (self.row_chunks, (self.shape[1],))
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
@@ -73,16 +78,16 @@ class ChunkedMatrix(DataMatrix):
     def _cut(self, array: Any) -> list[Any]:
         return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
 
-    def _left_blocks(self, left: SampleArray) -> list[Any]:
-        if not isinstance(left, da.Array) or tuple(left.chunks[0]) != self.row_chunks:
-            raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {left!r}.")
-        return left.to_delayed().ravel().tolist()
+    def _sample_blocks(self, W: SampleArray) -> list[Any]:
+        if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
+            raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {W!r}.")
+        return W.to_delayed().ravel().tolist()
 
     def map_reduce_rows(
-        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every chunk, on the workers."""
-        parts = [self._left_blocks(left) for left in lefts]
+        parts = [self._sample_blocks(W) for W in sample_arrays]
         sent = dask.delayed(shared, pure=False, traverse=False)
         call = dask.delayed(_on_block, pure=False)
         blocks = zip(self._entries, self._weights, self._masks, strict=True)
@@ -112,58 +117,58 @@ class ChunkedMatrix(DataMatrix):
         ]
         return da.concatenate(arrays, axis=0)
 
-    def times(self, right: Array) -> SampleArray:
-        """Return X right."""
-        (product,), _ = self.map_reduce_rows(_times, right=right)
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        (product,), _ = self.map_reduce_rows(_times, Ht=Ht)
         return product
 
-    def transposed_times(self, left: SampleArray) -> Array:
-        """Return X' diag(weights) left."""
-        return self.map_reduce_rows(_transposed_times, left, n_out=0)[1][0]
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
 
-    def row_gram(self, left: SampleArray) -> Array:
-        """Return left' diag(weights) left."""
-        return self.map_reduce_rows(_row_gram, left, n_out=0)[1][0]
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
 
-    def _facts(self) -> tuple[float, float, float, int]:
-        if self._known_facts is None:
-            self._known_facts = self.map_reduce_rows(_facts, n_out=0)[1]
-        return self._known_facts
+    def _statistics(self) -> tuple[float, float, float, int]:
+        if self._cached_statistics is None:
+            self._cached_statistics = self.map_reduce_rows(_statistics, n_out=0)[1]
+        return self._cached_statistics
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        return self._facts()[0]
+        return self._statistics()[0]
 
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        return self._facts()[1]
+        return self._statistics()[1]
 
     def observed_weight(self) -> float:
         """Return the weighted number of observed entries."""
-        return self._facts()[2]
+        return self._statistics()[2]
 
     def count_nonzero(self) -> int:
         """Return the number of entries that are not zero."""
-        return int(self._facts()[3])
+        return int(self._statistics()[3])
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry."""
         found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
-    def place_left(self, array: Any) -> SampleArray:
-        """Cut an array into the chunks of the data."""
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample, chunked as the data."""
         if isinstance(array, da.Array):
             return array.rechunk((self.row_chunks, -1)).astype(self.dtype)
-        array = self.place(array)
+        array = self.to_device(array)
         return da.from_array(array, chunks=(self.row_chunks, array.shape[1]))
 
-    def place(self, array: Any) -> Array:
-        """Bring an array to the namespace and dtype of the chunks."""
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype of the chunks."""
         return self.xp.asarray(np.ascontiguousarray(to_numpy(array)), dtype=self.dtype)
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
-        """Yield the chunks one by one, brought to this process."""
+        """Yield the chunks one by one, computed in this process."""
         for entries, weights, mask in zip(self._entries, self._weights, self._masks, strict=True):
             entries, mask = dask.compute(entries, mask)
             yield local_matrix(entries, weights=weights, mask=mask)
@@ -174,19 +179,19 @@ class ChunkedMatrix(DataMatrix):
         return taken.toarray() if hasattr(taken, "toarray") else taken
 
 
-def _times(block: LocalMatrix, *, right: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (block.times(right),), ()
+def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (block.times(Ht),), ()
 
 
-def _transposed_times(block: LocalMatrix, left: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.transposed_times(left),)
+def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.transposed_times(W),)
 
 
-def _row_gram(block: LocalMatrix, left: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.row_gram(left),)
+def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.weighted_gram(W),)
 
 
-def _facts(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (), (block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._arrays import numpy_view, to_device, to_numpy
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import LocalMatrix, block_rows, exact_sum
+from nonneg.data.matrix import LocalMatrix, float64_sum, rows_per_block
 from nonneg.data.observed import Observed
 
 
@@ -21,42 +21,42 @@ class DenseMatrix(LocalMatrix):
     ) -> None:
         self.array = array
         self.xp = xp
-        self.kind = "dense" if isinstance(array, np.ndarray) else "array"
+        self.container = "dense" if isinstance(array, np.ndarray) else "array"
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = array.dtype
         self.weights = weights
         self.observed = observed
 
-    def times(self, right: Array) -> SampleArray:
-        """Return X right."""
-        if self.kind != "dense":
-            return self.array @ right
-        out = np.empty((self.shape[0], right.shape[1]), dtype=self.dtype)
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        if self.container != "dense":
+            return self.array @ Ht
+        out = np.empty((self.shape[0], Ht.shape[1]), dtype=self.dtype)
 
         def work(start: int, stop: int) -> None:
-            np.matmul(self.array[start:stop], right, out=out[start:stop])
+            np.matmul(self.array[start:stop], Ht, out=out[start:stop])
 
-        parallel_for(work, self.shape[0], chunk_size=64, operations=self._operations(right))
+        parallel_for(work, self.shape[0], chunk_size=64, operations=self._operations(Ht))
         return out
 
     def _operations(self, factor: Array) -> float:
         # BLAS does several operations in the time of one in our kernels.
         return 0.2 * 2.0 * self.shape[0] * self.shape[1] * factor.shape[1]
 
-    def transposed_times(self, left: SampleArray) -> Array:
-        """Return X' diag(weights) left."""
-        left = self.weighted(left)
-        if self.kind == "dense":
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        W = self.weighted(W)
+        if self.container == "dense":
             # The same product with its transpose as the result: BLAS writes it faster by a tenth, in
             # float32 by a third, because the long side is the contiguous one.
-            out = np.empty((left.shape[1], self.shape[1]), dtype=self.dtype)
+            out = np.empty((W.shape[1], self.shape[1]), dtype=self.dtype)
 
             def work(start: int, stop: int) -> None:
-                np.matmul(left.T, self.array[:, start:stop], out=out[:, start:stop])
+                np.matmul(W.T, self.array[:, start:stop], out=out[:, start:stop])
 
-            parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(left))
+            parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
             return np.ascontiguousarray(out.T)
-        return self.array.T @ left
+        return self.array.T @ W
 
     def _block_sum(self, function: Any) -> float:
         # Block by block, so that neither the squares nor a float64 copy exist whole.
@@ -66,25 +66,25 @@ class DenseMatrix(LocalMatrix):
             values = self.xp.sum(function(values), axis=1)
             if self.weights is not None:
                 values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
-            total += exact_sum(self.xp, values)
+            total += float64_sum(self.xp, values)
         return total
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        if self.kind == "dense":
+        if self.container == "dense":
             squares = self._row_squares(np.float64)
             return float(squares.sum() if self.weights is None else squares @ self.weights)
         return self._block_sum(lambda values: values * values)
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
-        if self.kind != "dense":
+        if self.container != "dense":
             return super().squared_row_norms()
         return self._row_squares(self.dtype)
 
     def _row_squares(self, dtype: Any) -> Array:
         out = np.empty(self.shape[0], dtype=dtype)
-        step = block_rows(self.shape[1], 1 << 15)  # what is cast stays in the cache
+        step = rows_per_block(self.shape[1], 1 << 15)  # what is cast stays in the cache
 
         def work(start: int, stop: int) -> None:
             for first in range(start, stop, step):
@@ -99,8 +99,8 @@ class DenseMatrix(LocalMatrix):
         return self._block_sum(lambda values: values)
 
     def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero."""
-        if self.kind == "dense":
+        """Return the number of entries other than zero."""
+        if self.container == "dense":
             return int(np.count_nonzero(self.array))
         blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
         return sum(int(self.xp.count_nonzero(block)) for block in blocks)
@@ -109,9 +109,9 @@ class DenseMatrix(LocalMatrix):
         """Return the smallest and the largest entry."""
         return float(self.xp.min(self.array)), float(self.xp.max(self.array))
 
-    def place(self, array: Any) -> Array:
-        """Bring an array to the namespace, dtype and device of the data."""
-        if self.kind == "dense":
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype and on the device of the data."""
+        if self.container == "dense":
             return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
         return to_device(array, self.array, self.dtype)
 
@@ -130,7 +130,7 @@ class DenseMatrix(LocalMatrix):
         return self.array[start:stop, :]
 
     def select(self, rows: Any) -> DenseMatrix:
-        """Return a holder of some rows."""
+        """Return some rows."""
         return DenseMatrix(
             self.array[rows, :],
             self.xp,

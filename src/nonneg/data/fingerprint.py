@@ -1,4 +1,4 @@
-"""A short text that tells data apart, so that a saved run is taken up with its own data only."""
+"""A digest of the data, so that a checkpoint is resumed with its own data only."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 
-def fingerprint(data: DataMatrix, *lefts: SampleArray) -> str:
-    """Return a digest of entries, weights, mask and arrays with one row a data point."""
+def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
+    """Return a digest of entries, weights, mask and arrays with one row per sample."""
     # One pass over the data, at the speed of hashing (about 1 GB a second).
-    _, (digests,) = data.map_reduce_rows(_digest, *lefts, n_out=0)
+    _, (digests,) = data.map_reduce_rows(_digest, *sample_arrays, n_out=0)
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _digest(block: LocalMatrix, *lefts: Array) -> tuple[tuple[()], tuple[list[str]]]:
+def _digest(block: LocalMatrix, *sample_arrays: Array) -> tuple[tuple[()], tuple[list[str]]]:
     found = hashlib.sha256(f"{block.shape} {block.dtype}".encode())
 
     def add(array: Any) -> None:
@@ -34,7 +34,7 @@ def _digest(block: LocalMatrix, *lefts: Array) -> tuple[tuple[()], tuple[list[st
             add(block.dense_rows(start, stop))
         if block.observed is not None:
             add(block.observed.dense_rows(start, stop) != 0)
-    for array in (block.weights, *lefts):
+    for array in (block.weights, *sample_arrays):
         if array is not None:
             add(array)
     return (), ([found.hexdigest()],)

@@ -1,8 +1,8 @@
 """The Gram operator of the data, X' diag(weights) X: its matrix, its products, and what squaring lost.
 
 Squaring costs half of the digits: singular values below sqrt(eps) of the largest one drown in rounding. A
-second, smaller decomposition in the space of the small ones (`resolve_small`) brings this to about
-eps^(3/4).
+second, smaller decomposition in the space of the small ones (`resolve_small_singular_values`) brings this to
+about eps^(3/4).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._threads import parallel_for
 from nonneg.data.lanczos import Float64Array
-from nonneg.data.matrix import DataMatrix, LocalMatrix, block_rows
+from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 
 
 def precision(data: DataMatrix) -> float:
@@ -31,7 +31,7 @@ def gram_matrix(data: DataMatrix) -> Float64Array:
 
 def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     xp, (n_rows, n_columns) = block.xp, block.shape
-    step = block_rows(n_columns, 1 << 20)
+    step = rows_per_block(n_columns, 1 << 20)
 
     def work(start: int, stop: int) -> Any:
         gram: Any = 0.0
@@ -46,14 +46,14 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     # Each thread holds a sum of its own: as many as fit in half a gigabyte.
     most = max(1, (1 << 26) // n_columns**2)
     chunk_size = step * -(-n_rows // (step * most))
-    on_threads = isinstance(block.place(np.zeros(1)), np.ndarray)
+    on_threads = isinstance(block.to_device(np.zeros(1)), np.ndarray)
     small = 0.1 * n_rows * n_columns**2 if on_threads else 0.0
     return (), (sum(parallel_for(work, n_rows, chunk_size=chunk_size, operations=small)),)
 
 
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
     """Return X' diag(weights) X V."""
-    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, right=data.place(V))
+    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, right=data.to_device(V))
     return to_float64(product)
 
 
@@ -61,11 +61,11 @@ def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[A
     return (), (block.transposed_times(block.times(right)),)
 
 
-def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, right=data.place(V))
+    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, right=data.to_device(V))
     gram = to_float64(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
@@ -81,7 +81,7 @@ def resolve_small(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Floa
 def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
     # Block by block: there may be as many vectors as columns, and X V would be as large as X.
     xp, gram = block.xp, 0.0
-    step = block_rows(right.shape[1], 1 << 20)
+    step = rows_per_block(right.shape[1], 1 << 20)
     for start in range(0, block.shape[0], step):
         part = block.select(slice(start, min(start + step, block.shape[0])))
         left = xp.astype(part.times(right), xp.float64)

@@ -1,4 +1,4 @@
-"""Choose the local holder for what a user or a chunk brings."""
+"""Choose the local container for an array or a chunk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, is_numpy_namespace
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
-from nonneg.data.observed import ArrayObserved, ListedObserved, MissingAt, Observed
+from nonneg.data.observed import ArrayObserved, ListedObserved, MissingEntries, Observed
 from nonneg.data.sparse import SparseMatrix
 
 
@@ -55,7 +55,7 @@ def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
         weights = np.asarray(weights, dtype=csr.dtype)
     observed = None
     if mask is not None:
-        if not isinstance(mask, MissingAt):
+        if not isinstance(mask, MissingEntries):
             mask = sp.csr_array(mask, dtype=bool)
         observed = ListedObserved(mask)
         csr = _only_observed(csr, mask)
@@ -65,7 +65,7 @@ def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
 def _only_observed(csr: Any, mask: Any) -> Array:
     # A product with 0/1 would keep NaN at missing places; look each entry up instead.
     entries = csr.tocoo()
-    if isinstance(mask, MissingAt):
+    if isinstance(mask, MissingEntries):
         seen = ~np.isnan(entries.data)
     else:
         seen = np.asarray(mask[entries.row, entries.col]).ravel().astype(bool)

@@ -14,7 +14,7 @@ from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams
 
 
 @dataclass(frozen=True)
-class MissingAt:
+class MissingEntries:
     """The few entries of a sparse matrix that were not observed."""
 
     pattern: Any  # stored where missing
@@ -24,12 +24,12 @@ class Observed(ABC):
     """The pattern of observed entries of a local block."""
 
     @abstractmethod
-    def left_gram(self, right: Array) -> Gram:
-        """Return the Gram matrix of each row's problem."""
+    def row_grams(self, Ht: Array) -> Gram:
+        """Return the Gram matrix of each row subproblem."""
 
     @abstractmethod
-    def right_gram(self, left: Array) -> Gram:
-        """Return the Gram matrix of each column's problem."""
+    def column_grams(self, W: Array) -> Gram:
+        """Return the Gram matrix of each column subproblem."""
 
     @abstractmethod
     def weight(self, weights: Array | None) -> float:
@@ -48,7 +48,7 @@ class ListedObserved(Observed):
     """A list of the observed entries, or of the missing ones, whichever is shorter."""
 
     def __init__(self, mask: Any) -> None:
-        if isinstance(mask, MissingAt):
+        if isinstance(mask, MissingEntries):
             self.lists_observed = False
             self._set(sp.csr_array(mask.pattern))
             return
@@ -77,13 +77,13 @@ class ListedObserved(Observed):
         base = np.zeros((k, k)) if self.lists_observed else wide.T @ wide
         return ListedGrams(base, 1.0 if self.lists_observed else -1.0, other, indptr, indices)
 
-    def left_gram(self, right: Array) -> ListedGrams:
-        """Return the Gram matrix of each row's problem."""
-        return self._gram(right, self.listed.indptr, self.listed.indices)
+    def row_grams(self, Ht: Array) -> ListedGrams:
+        """Return the Gram matrix of each row subproblem."""
+        return self._gram(Ht, self.listed.indptr, self.listed.indices)
 
-    def right_gram(self, left: Array) -> ListedGrams:
-        """Return the Gram matrix of each column's problem."""
-        return self._gram(left, *self._columns)
+    def column_grams(self, W: Array) -> ListedGrams:
+        """Return the Gram matrix of each column subproblem."""
+        return self._gram(W, *self._columns)
 
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""
@@ -116,13 +116,13 @@ class ArrayObserved(Observed):
         pairs = self.xp.reshape(other[:, :, None] * other[:, None, :], (other.shape[0], k * k))
         return DenseGrams(self.xp.reshape(mask @ pairs, (mask.shape[0], k, k)))
 
-    def left_gram(self, right: Array) -> DenseGrams:
-        """Return the Gram matrix of each row's problem."""
-        return self._gram(self.mask, right)
+    def row_grams(self, Ht: Array) -> DenseGrams:
+        """Return the Gram matrix of each row subproblem."""
+        return self._gram(self.mask, Ht)
 
-    def right_gram(self, left: Array) -> DenseGrams:
-        """Return the Gram matrix of each column's problem."""
-        return self._gram(self.mask.T, left)
+    def column_grams(self, W: Array) -> DenseGrams:
+        """Return the Gram matrix of each column subproblem."""
+        return self._gram(self.mask.T, W)
 
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""

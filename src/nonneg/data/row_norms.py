@@ -1,4 +1,4 @@
-"""Norms of the points, and the data with points of norm 1."""
+"""Norms of the rows, and the data with rows of norm 1."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
 
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
-    """Return the data with points of norm 1, without a copy of the entries; points of zeros stay."""
+    """Return the data with rows of norm 1, without a copy of the entries; rows of zeros stay."""
     _check_norm(norm)
     (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
 
 
 def row_norms(data: DataMatrix, norm: str = "l2") -> SampleArray:
-    """Return the norm of every point."""
+    """Return the norm of every row."""
     _check_norm(norm)
     return data.map_reduce_rows(_norms, norm=norm)[0][0]
 

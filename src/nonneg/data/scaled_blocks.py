@@ -1,4 +1,4 @@
-"""Scaled rows of data that lie in blocks elsewhere."""
+"""Chunked data with scaled rows."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from nonneg.data.views import ScaledMatrix
 
 
 class ScaledBlocks(DataMatrix):
-    """Scaled rows of data that lie in blocks elsewhere: each block becomes a `ScaledMatrix` where it lies."""
+    """Chunked data with scaled rows: each block becomes a `ScaledMatrix` on its worker."""
 
     def __init__(self, base: DataMatrix, row_scale: SampleArray) -> None:
         self.base = base
         self.row_scale = row_scale
-        self.kind = base.kind
+        self.container = base.container
         self.shape, self.dtype, self.xp, self.weights = base.shape, base.dtype, base.xp, base.weights
         self.has_mask = base.has_mask
 
     def map_reduce_rows(
-        self, function: RowFunction, *lefts: SampleArray, n_out: int = 1, **shared: Any
+        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every block, scaled."""
         return self.base.map_reduce_rows(
-            _on_scaled, self.row_scale, *lefts, n_out=n_out, inner=function, shared=shared
+            _on_scaled, self.row_scale, *sample_arrays, n_out=n_out, inner=function, shared=shared
         )
 
-    def times(self, right: Array) -> SampleArray:
-        """Return X right."""
-        return self.map_reduce_rows(_times, right=right)[0][0]
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        return self.map_reduce_rows(_times, Ht=Ht)[0][0]
 
-    def transposed_times(self, left: SampleArray) -> Array:
-        """Return X' diag(weights) left."""
-        return self.map_reduce_rows(_transposed_times, left, n_out=0)[1][0]
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
 
-    def row_gram(self, left: SampleArray) -> Array:
-        """Return left' diag(weights) left."""
-        return self.base.row_gram(left)
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.base.weighted_gram(W)
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
@@ -63,13 +63,13 @@ class ScaledBlocks(DataMatrix):
         """Return the weighted number of observed entries."""
         return self.base.observed_weight()
 
-    def place_left(self, array: Any) -> SampleArray:
-        """Bring an array with one row a data point to where the data are."""
-        return self.base.place_left(array)
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample, chunked as the data."""
+        return self.base.to_sample_array(array)
 
-    def place(self, array: Any) -> Array:
-        """Bring a small array to the namespace and dtype of the blocks."""
-        return self.base.place(array)
+    def to_device(self, array: Any) -> Array:
+        """Return a small array in the namespace and dtype of the blocks."""
+        return self.base.to_device(array)
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows, scaled."""
@@ -79,17 +79,17 @@ class ScaledBlocks(DataMatrix):
 
 
 def _on_scaled(
-    block: LocalMatrix, scale: Array, *lefts: Array, inner: RowFunction, shared: dict[str, Any]
+    block: LocalMatrix, scale: Array, *sample_arrays: Array, inner: RowFunction, shared: dict[str, Any]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return inner(ScaledMatrix(block, row_scale=scale), *lefts, **shared)
+    return inner(ScaledMatrix(block, row_scale=scale), *sample_arrays, **shared)
 
 
-def _times(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[()]]:
-    return (block.times(right),), ()
+def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (block.times(Ht),), ()
 
 
-def _transposed_times(block: LocalMatrix, left: Array) -> tuple[tuple[()], tuple[Array]]:
-    return (), (block.transposed_times(left),)
+def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (block.transposed_times(W),)
 
 
 def _squared_norm(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:

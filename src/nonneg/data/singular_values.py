@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg.data.gram_operator import gram_matrix, precision, resolve_small
+from nonneg.data.gram_operator import gram_matrix, precision, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix
 from nonneg.data.sparse import SparseMatrix
-from nonneg.data.spectral import check_count, dense_pairs, leading_pairs
+from nonneg.data.spectral import check_count, dense_eigenpairs, leading_eigenpairs
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 
 FORM_LIMIT = 4096
@@ -39,13 +39,13 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1]
         if values[k - 1] >= safe * values[0] and values[0] > 0.0:
             return np.sqrt(values[:k])
-        return resolve_small(data, dense_pairs(data, k)[1])[1]
-    values, V = leading_pairs(data, k, rng=rng, tol=_TOL)
+        return resolve_small_singular_values(data, dense_eigenpairs(data, k)[1])[1]
+    values, V = leading_eigenpairs(data, k, rng=rng, tol=_TOL)
     if values[-1] < _SMALL**2 * values[0]:
-        values, V = leading_pairs(data, k, rng=rng)
+        values, V = leading_eigenpairs(data, k, rng=rng)
     if values[-1] >= safe * values[0] and values[0] > 0.0:
         return np.sqrt(values)
-    return resolve_small(data, V)[1]
+    return resolve_small_singular_values(data, V)[1]
 
 
 def gram_is_cheaper(data: DataMatrix, k: int) -> bool:

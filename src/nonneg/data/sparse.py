@@ -1,4 +1,4 @@
-"""Sparse entries: SciPy CSR, with its transpose made once for the products from the other side."""
+"""Sparse entries: SciPy CSR, with its transpose computed once, for products with X'."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import LocalMatrix, exact_sum
+from nonneg.data.matrix import LocalMatrix, float64_sum
 from nonneg.data.observed import Observed
 from nonneg.kernels.sparse_products import sparse_times
 
@@ -19,7 +19,7 @@ from nonneg.kernels.sparse_products import sparse_times
 class SparseMatrix(LocalMatrix):
     """A CSR matrix; entries that are not stored are zeros."""
 
-    kind = "sparse"
+    container = "sparse"
 
     def __init__(self, csr: Any, *, weights: Array | None = None, observed: Observed | None = None) -> None:
         self.csr = csr
@@ -34,14 +34,14 @@ class SparseMatrix(LocalMatrix):
         """The transpose in CSR: two more arrays of the nonzeros, made once."""
         return sp.csr_array(self.csr.T.tocsr())
 
-    def times(self, right: Array) -> SampleArray:
-        """Return X right."""
-        return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, right)
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, Ht)
 
-    def transposed_times(self, left: SampleArray) -> Array:
-        """Return X' diag(weights) left."""
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
         turned = self.transposed
-        return sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(left))
+        return sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(W))
 
     def _entry_weights(self) -> Array:
         return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))
@@ -58,7 +58,7 @@ class SparseMatrix(LocalMatrix):
     def total(self) -> float:
         """Return the weighted sum of the entries."""
         if self.weights is None:
-            return exact_sum(np, self.csr.data)
+            return float64_sum(np, self.csr.data)
         return float(self.csr.data @ self._entry_weights())
 
     def count_nonzero(self) -> int:
@@ -75,8 +75,8 @@ class SparseMatrix(LocalMatrix):
             low, high = min(low, 0.0), max(high, 0.0)
         return low, high
 
-    def place(self, array: Any) -> Array:
-        """Bring an array to the dtype of the data."""
+    def to_device(self, array: Any) -> Array:
+        """Return a NumPy array of the dtype of the data."""
         return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
 
     def take_rows(self, rows: Any) -> Array:
@@ -92,7 +92,7 @@ class SparseMatrix(LocalMatrix):
         return self.csr[start:stop].toarray()
 
     def select(self, rows: Any) -> SparseMatrix:
-        """Return a holder of some rows."""
+        """Return some rows."""
         return SparseMatrix(
             self.csr[rows],
             weights=None if self.weights is None else self.weights[rows],

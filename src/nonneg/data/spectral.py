@@ -15,7 +15,7 @@ import numpy as np
 
 from nonneg._random import Seed, generator
 from nonneg._typing import SampleArray
-from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small
+from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
@@ -59,11 +59,11 @@ def truncated_svd(
 ) -> TruncatedSvd:
     """Return the k leading singular triplets."""
     # Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
-    _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
-    V, s = resolve_small(data, V)
+    _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    V, s = resolve_small_singular_values(data, V)
     V *= _signs(V)
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
-    (U,), _ = data.map_reduce_rows(_scaled_products, right=data.place(V), scale=data.place(inverse))
+    (U,), _ = data.map_reduce_rows(_scaled_products, right=data.to_device(V), scale=data.to_device(inverse))
     return TruncatedSvd(U, s, V)
 
 
@@ -71,7 +71,7 @@ def leading_vectors(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> Float64Array:
     """Return the k leading right singular vectors."""
-    _, V = leading_pairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     return V * _signs(V)
 
 
@@ -86,7 +86,7 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
     # A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm
     # of each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
     # orthogonal to a leading vector, which Gaussian vectors are with probability 0.
-    _, V = leading_pairs(data, k, rng=rng)
+    _, V = leading_eigenpairs(data, k, rng=rng)
     product = apply_gram(data, V)
     squares = np.einsum("ij,ij->j", V, product)
     residuals = np.linalg.norm(product - V * squares, axis=0)
@@ -131,27 +131,27 @@ def check_count(data: DataMatrix, k: int) -> None:
         )
 
 
-def leading_pairs(
+def leading_eigenpairs(
     data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
     check_count(data, k)
     if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
-        return dense_pairs(data, k)
+        return dense_eigenpairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * precision(data))
     return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
 
 
-def dense_pairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
-    """Return the same as `leading_pairs`, from the whole Gram matrix."""
+def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
+    """Return the same as `leading_eigenpairs`, from the whole Gram matrix."""
     values, V = np.linalg.eigh(gram_matrix(data))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
     if values[k - 1] < np.sqrt(precision(data)) * values[0]:
         # The small ones are mixed with those that were not asked for: all take part in telling them apart.
-        V, s = resolve_small(data, V)
+        V, s = resolve_small_singular_values(data, V)
         values = s**2
     return values[:k], np.ascontiguousarray(V[:, :k])
 

@@ -1,7 +1,7 @@
-"""Views of the data with scaled rows or columns, or turned: the entries are neither changed nor copied.
+"""Views of the data with scaled rows or columns, or transposed: the entries are neither changed nor copied.
 
-Points of unit length, points that sum to one and the transpose are asked for by several families. A view
-answers products by scaling the small factors, so that it costs what the data themselves cost.
+Several families ask for samples of unit length, samples that sum to one, or the transpose. A view scales the
+small factors of a product instead of the data, so that it costs as much as the data themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ScaledMatrix(LocalMatrix):
 
     # Row weights and observed entries are those of X: they count rows and entries, whatever their size.
 
-    kind = "scaled"
+    container = "scaled"
 
     def __init__(
         self, base: LocalMatrix, *, row_scale: Array | None = None, column_scale: Array | None = None
@@ -33,19 +33,19 @@ class ScaledMatrix(LocalMatrix):
         self.shape, self.dtype, self.xp = base.shape, base.dtype, base.xp
         self.weights, self.observed = base.weights, base.observed
 
-    def _rows(self, left: Array) -> Array:
-        return left if self.row_scale is None else left * self.row_scale
+    def _rows(self, W: Array) -> Array:
+        return W if self.row_scale is None else W * self.row_scale
 
-    def _columns(self, right: Array) -> Array:
-        return right if self.column_scale is None else right * self.column_scale[:, None]
+    def _columns(self, Ht: Array) -> Array:
+        return Ht if self.column_scale is None else Ht * self.column_scale[:, None]
 
-    def times(self, right: Array) -> SampleArray:
-        """Return X right."""
-        return self._rows(self.base.times(self._columns(right)))
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        return self._rows(self.base.times(self._columns(Ht)))
 
-    def transposed_times(self, left: SampleArray) -> Array:
-        """Return X' diag(weights) left."""
-        return self._columns(self.base.transposed_times(self._rows(left)))
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        return self._columns(self.base.transposed_times(self._rows(W)))
 
     def _block_sum(self, function: Any) -> float:
         if isinstance(self.base, SparseMatrix):
@@ -67,8 +67,8 @@ class ScaledMatrix(LocalMatrix):
             values *= self.column_scale[base.csr.indices]
         return values
 
-    def written_out(self) -> LocalMatrix:
-        """Return the same matrix with entries of its own, for those who ask for the entries themselves."""
+    def materialized(self) -> LocalMatrix:
+        """Return the same matrix with scaled entries stored."""
         if isinstance(self.base, SparseMatrix):
             stored = self.base.csr.copy()
             stored.data = self._stored_values(self.base).astype(self.dtype)
@@ -118,9 +118,9 @@ class ScaledMatrix(LocalMatrix):
             highs.append(float(self.xp.max(rows)))
         return float(np.min(lows)), float(np.max(highs))
 
-    def place(self, array: Any) -> Array:
-        """Bring an array to the namespace, dtype and device of the data."""
-        return self.base.place(array)
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype and on the device of the data."""
+        return self.base.to_device(array)
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows, scaled."""
@@ -148,8 +148,8 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
     """Return the transpose of local data, without a copy of dense entries."""
     if data.weights is not None or data.observed is not None:
         raise UnsupportedInputError(
-            "The transpose of data with row weights or missing entries was asked for, which has no holder. "
-            "Leave them out, or turn X before it is wrapped."
+            "The transpose of data with row weights or missing entries is not supported. "
+            "Leave them out, or transpose X before."
         )
     if isinstance(data, ScaledMatrix):
         row_scale = None if data.column_scale is None else data.column_scale[:, None]

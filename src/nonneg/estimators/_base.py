@@ -16,7 +16,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import settled_error
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.checks import checked_data, refuse_unread_forms
+from nonneg.data.checks import checked_data, refuse_unsupported_types
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
@@ -124,7 +124,7 @@ def input_data(
 ) -> DataMatrix:
     """Check the input as scikit-learn does, and wrap it."""
     name = type(estimator).__name__
-    refuse_unread_forms(X, name)
+    refuse_unsupported_types(X, name)
     if is_non_numpy(X):
         X = dense_tensor(X)
         if len(X.shape) == 2:

@@ -189,7 +189,7 @@ class ConeNMF(OnlineConeEstimator):
         """
         data = self._fit(X, sample_weight)
         with threads(self.n_jobs):
-            return coefficients_of(data, data.place(self.centroids_), data.place(self.components_))
+            return coefficients_of(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
@@ -276,7 +276,7 @@ class ConeNMF(OnlineConeEstimator):
         check_is_fitted(self)
         data = input_data(self, X, reset=False)
         with threads(self.n_jobs):
-            return cones_of(data, data.place(self.centroids_))[:, 0]
+            return cones_of(data, data.to_device(self.centroids_))[:, 0]
 
     def transform(self, X: Any) -> Any:
         """Return the coefficients of data: each sample's projection on the direction of its cone.
@@ -294,7 +294,7 @@ class ConeNMF(OnlineConeEstimator):
         check_is_fitted(self)
         data = input_data(self, X, reset=False)
         with threads(self.n_jobs):
-            return coefficients_of(data, data.place(self.centroids_), data.place(self.components_))
+            return coefficients_of(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
         """Add to `certificate_` the cones about the clusters, and the least error of any rank-k matrix.
@@ -314,7 +314,7 @@ class ConeNMF(OnlineConeEstimator):
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight)
-        Ht, centroids = data.place(self.components_.T), data.place(self.centroids_)
+        Ht, centroids = data.to_device(self.components_.T), data.to_device(self.centroids_)
         with threads(self.n_jobs):
             W = coefficients_of(data, centroids, Ht.T)
             if "geometric-assumption" not in self.certificate_:

@@ -134,9 +134,9 @@ class OnlineConeEstimator(FactorizingEstimator):
         seen = slice(0, state.n_found)
         self.__dict__.pop("result_", None)  # it speaks of a fit, and no longer of the model
         self._stream = state
-        self.components_ = data.place(directions)
+        self.components_ = data.to_device(directions)
         self.n_components_ = state.n_cones
-        self.centroids_ = data.place(state.centroids)
+        self.centroids_ = data.to_device(state.centroids)
         self.centroid_indices_ = state.numbers.copy()
         self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
         left = float(np.sum(state.squared_norms) - np.sum(explained))
@@ -160,7 +160,7 @@ def _host_blocks(data: DataMatrix) -> Iterator[LocalMatrix]:
     """Yield the rows of a batch as NumPy or SciPy ones, chunk by chunk."""
     blocks: Any = [data] if isinstance(data, LocalMatrix) else data.local_blocks()  # type: ignore[attr-defined]
     for block in blocks:
-        if block.kind == "array":
+        if block.container == "array":
             weights = None if block.weights is None else to_numpy(block.weights)
             block = local_matrix(to_numpy(block.array), weights=weights)
         yield block

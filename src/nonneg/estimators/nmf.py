@@ -369,7 +369,7 @@ class NMF(OnlineEstimator):
         with threads(self.n_jobs):
             W, _ = encode(
                 data,
-                data.place(self.components_.T),
+                data.to_device(self.components_.T),
                 beta=beta,
                 penalties=penalties_of(self, data),
                 max_iter=self.transform_max_iter,

@@ -82,7 +82,7 @@ def online_step(
 def _least_squares_step(
     data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
-    gram = data.row_gram(W)
+    gram = data.weighted_gram(W)
     if data.has_missing:
         # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
         _, (cross,) = data.map_reduce_rows(_filled_cross, W, n_out=0, Ht=Ht)
@@ -203,7 +203,7 @@ class OnlineEstimator(FactorizingEstimator):
                 k = checked_rank(k, data.shape, type(self).__name__)
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
-                Ht = data.place(self.components_.T)
+                Ht = data.to_device(self.components_.T)
             Ht, self._online = online_step(
                 data,
                 Ht,
@@ -227,7 +227,7 @@ class OnlineEstimator(FactorizingEstimator):
         if state.numerator is None:
             return state
         # A later batch may be held by something else than the one before.
-        numerator, denominator = data.place(state.numerator), data.place(state.denominator)
+        numerator, denominator = data.to_device(state.numerator), data.to_device(state.denominator)
         return replace(state, numerator=numerator, denominator=denominator)
 
     def _complete_loaded(self) -> None:

@@ -135,6 +135,6 @@ def floor_statement(model: Any, data: DataMatrix) -> Statement:
     if beta_loss_of(model) != 2.0:
         sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
         return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
-    Ht = data.place(model.components_.T)
+    Ht = data.to_device(model.components_.T)
     W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(model, data))
     return svd_floor_statement(data, W, Ht)

@@ -101,9 +101,11 @@ def _positive(data: DataMatrix) -> DataMatrix:
     if data.extremes()[0] >= 0:
         return data
     held: Any = data
-    if data.kind == "dask":
+    if data.container == "dask":
         return as_data_matrix(held.array.map_blocks(_clipped), weights=data.weights)
-    return as_data_matrix(_clipped(held.csr if data.kind == "sparse" else held.array), weights=data.weights)
+    return as_data_matrix(
+        _clipped(held.csr if data.container == "sparse" else held.array), weights=data.weights
+    )
 
 
 def _clipped(entries: Any) -> Any:

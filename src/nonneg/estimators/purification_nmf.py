@@ -271,7 +271,7 @@ class PurificationNMF(OnlinePurification):
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
         with threads(self.n_jobs):
-            error = relative_frobenius_error(data, result.W, data.place(result.features).T)
+            error = relative_frobenius_error(data, result.W, data.to_device(result.features).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
         # `partial_fit` goes on from here.
         self.__dict__.pop("n_steps_", None)

@@ -188,7 +188,7 @@ class OnlinePurification(FactorizingEstimator):
             self.__dict__.pop(name, None)
         self._stream = stream
         state = stream.state
-        self.components_ = data.place(state.features)
+        self.components_ = data.to_device(state.features)
         self.n_components_ = len(state.features)
         self._decoder = final_decoder(state, options, self._method)
 

@@ -39,7 +39,7 @@ def reconstruction_score(estimator: Any, X: Any, sample_weight: Any) -> float:
     # What entries may be, `transform` has looked at.
     data = input_data(estimator, X, reset=False, sample_weight=sample_weight, signed=True)
     with threads(estimator.n_jobs):
-        Ht = data.place(estimator.components_.T)
+        Ht = data.to_device(estimator.components_.T)
         return -mean_deviance(data, W, Ht, beta_of(getattr(estimator, "beta_loss", "frobenius")))
 
 

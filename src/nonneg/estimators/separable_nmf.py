@@ -279,7 +279,7 @@ class SeparableNMF(FactorizingEstimator):
             components = data.take_rows(result.anchors)
             together = rows_sum_to_one(data) if self.sum_to_one == "auto" else bool(self.sum_to_one)
             W = anchor_weights(data, components, sum_to_one=together)
-            error = relative_frobenius_error(data, W, data.place(components).T)
+            error = relative_frobenius_error(data, W, data.to_device(components).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
         self.components_ = (
             np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components

@@ -19,7 +19,7 @@ def encode_left(data: DataMatrix, Ht: Array, *, n_steps: int = _STEPS) -> Sample
 
 def encode_right(data: DataMatrix, W: SampleArray, *, n_steps: int = _STEPS) -> Array:
     """Return a positive Ht with a small ||X - W H||."""
-    return fit_rows(data.xp, data.row_gram(W), data.transposed_times(W), n_steps)
+    return fit_rows(data.xp, data.weighted_gram(W), data.transposed_times(W), n_steps)
 
 
 def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: Array | None = None) -> Array:

@@ -31,7 +31,7 @@ def given_init(
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
     left = None if W is None else _left(data, k, W)
-    Ht = None if H is None else data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
+    Ht = None if H is None else data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
     if Ht is None:
         assert left is not None
         Ht = encode_right(data, left)
@@ -81,11 +81,11 @@ def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:
 
 def _left(data: DataMatrix, k: int, W: Any) -> SampleArray:
     shape = (data.shape[0], k)
-    if data.kind != "dask" or not hasattr(W, "dask"):
-        return data.place_left(check_factor(W, shape, "W"))
+    if data.container != "dask" or not hasattr(W, "dask"):
+        return data.to_sample_array(check_factor(W, shape, "W"))
     _check_form(W, shape, "W")
     # It lies on the workers and stays there: only counts come home.
-    left = data.place_left(W)
+    left = data.to_sample_array(W)
     _, (n_bad, n_negative, n_positive) = data.map_reduce_rows(_count, left, n_out=0)
     if n_bad:
         raise NonFiniteDataError(f"Expected a finite W, got {n_bad} entries that are NaN or infinite.")

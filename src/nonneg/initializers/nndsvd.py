@@ -35,7 +35,7 @@ def nndsvd_init(
         )
     rng = generator(rng)
     V = leading_vectors(data, k, tol=_TOL)
-    (projected,), sums = data.map_reduce_rows(_project, right=data.place(V))
+    (projected,), sums = data.map_reduce_rows(_project, right=data.to_device(V))
     left_halves = np.sqrt(np.stack([to_float64(part) for part in sums]))
     columns = _Columns(V, left_halves)
     mean = data.mean()
@@ -51,13 +51,13 @@ def nndsvd_init(
     (W,), _ = data.map_reduce_rows(
         _halves,
         projected,
-        signs=data.place(columns.signs[None, :]),
-        scale=data.place(columns.left_scale()[None, :]),
+        signs=data.to_device(columns.signs[None, :]),
+        scale=data.to_device(columns.left_scale()[None, :]),
         cut=cut,
         mean=0.0 if fill == "zero" else mean,
         noise=noise,
     )
-    return W, data.place(Ht)
+    return W, data.to_device(Ht)
 
 
 class _Columns:

@@ -17,12 +17,16 @@ def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleAr
     """Return positive random factors with scikit-learn's scale."""
     rng = generator(rng)
     scale = math.sqrt(data.mean() / k)
-    Ht = data.place(scale * np.abs(rng.standard_normal((data.shape[1], k))))
+    Ht = data.to_device(scale * np.abs(rng.standard_normal((data.shape[1], k))))
     noise = noise_projections(data, k, rng)
     # `mean` is of the observed entries; rows with many missing ones get a somewhat smaller start.
     mean_row = data.mean() * data.shape[1]
     (W,), _ = data.map_reduce_rows(
-        _random_rows, ones=data.place(np.ones((data.shape[1], 1))), scale=scale, mean_row=mean_row, **noise
+        _random_rows,
+        ones=data.to_device(np.ones((data.shape[1], 1))),
+        scale=scale,
+        mean_row=mean_row,
+        **noise,
     )
     return W, Ht
 

@@ -23,7 +23,7 @@ _MIN_PROJECTIONS = 16  # the size of a row's projections stands for its norm, so
 def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dict[str, Array]:
     """Draw the function that gives rows their numbers."""
     projections = rng.standard_normal((data.shape[1], max(k, _MIN_PROJECTIONS)))
-    return {"projections": data.place(projections), "shifts": data.place(2.0 * rng.random((1, k)))}
+    return {"projections": data.to_device(projections), "shifts": data.to_device(2.0 * rng.random((1, k)))}
 
 
 def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -> Array:

@@ -29,7 +29,7 @@ def spherical_kmeans_init(
     # Recognition 37(11), 2217-2232.
     centres = spherical_kmeans(data, k, rng=rng, max_passes=max_passes, tol=tol)
     floor = _FILL * centres.mean(axis=0)
-    Ht = data.place(np.maximum(centres, floor))
+    Ht = data.to_device(np.maximum(centres, floor))
     (W,), _ = data.map_reduce_rows(_memberships, right=Ht, gram=Ht.T @ Ht)
     return W, Ht
 
@@ -54,7 +54,7 @@ def spherical_kmeans(
         centres -= (mean @ centres) / mean.sum()
     score = -np.inf
     for n_pass in range(max_passes):
-        _, sums = data.map_reduce_rows(_assign, inverse_norms, n_out=0, centres=data.place(centres))
+        _, sums = data.map_reduce_rows(_assign, inverse_norms, n_out=0, centres=data.to_device(centres))
         moved, cosines, weights = (to_float64(part) for part in sums)
         centres = _moved_centres(moved, cosines, weights, rng)
         new = float(cosines.sum() / max(weights.sum(), 1.0))

@@ -17,7 +17,7 @@ from nonneg._arrays import is_float32
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.matrix import block_rows
+from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.losses.nonzeros import divergence, left_terms, right_terms
 from nonneg.losses.penalties import Penalties
@@ -90,7 +90,7 @@ class BetaLoss:
         """Return what the update of Ht needs, summed over the rows of a block with their weights."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
-            return Terms(block.transposed_times(W), Ht @ block.row_gram(W), loss)
+            return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W), loss)
         if self._nonzero_form(block):
             return Terms(*right_terms(block, W, Ht, self.floor, want_loss=want_loss))
         xp = block.xp
@@ -108,7 +108,7 @@ class BetaLoss:
 
     def value(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
         """Return the weighted divergence over the observed entries of a block."""
-        if self._gram_form(block) and block.kind == "sparse":
+        if self._gram_form(block) and block.container == "sparse":
             return self._gram_loss(block, W, Ht)
         if self._nonzero_form(block):
             return divergence(block, W, Ht, self.floor)
@@ -123,17 +123,17 @@ class BetaLoss:
         return self.beta == 2.0 and block.observed is None and self.offset == 0.0
 
     def _nonzero_form(self, block: LocalMatrix) -> bool:
-        return self.beta == 1.0 and block.kind == "sparse" and self.offset == 0.0
+        return self.beta == 1.0 and block.container == "sparse" and self.offset == 0.0
 
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
-        if block.kind != "sparse":
+        if block.container != "sparse":
             # From the entries: sums of products would cancel near an exact fit.
             def visit(start: int, stop: int) -> float:
                 x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
                 return self._loss(x, v, mask, block, start, stop)
 
             return float(sum(over_blocks(block, visit)))
-        gram = np.asarray(block.row_gram(W), dtype=np.float64) * np.asarray(Ht.T @ Ht, dtype=np.float64)
+        gram = np.asarray(block.weighted_gram(W), dtype=np.float64) * np.asarray(Ht.T @ Ht, dtype=np.float64)
         cross = np.einsum("ij,ij->", block.transposed_times(W), Ht, dtype=np.float64)
         return max(0.0, 0.5 * block.squared_norm() - float(cross) + 0.5 * float(gram.sum()))
 
@@ -160,10 +160,10 @@ def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
 def over_blocks(
     block: LocalMatrix, visit: Callable[[int, int], Any], *, add: Callable[[Any, Any], Any] | None = None
 ) -> list[Any]:
-    """Call `visit(start, stop)` on ranges of rows of a local holder, on the pool's threads for NumPy."""
+    """Call `visit(start, stop)` on ranges of rows of a local container, on the pool's threads for NumPy."""
     n_rows, n_columns = block.shape
-    local = block.kind in ("dense", "sparse")
-    rows = block_rows(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
+    local = block.container in ("dense", "sparse")
+    rows = rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
 
     def work(start: int, stop: int) -> list[Any]:
         results: list[Any] = []

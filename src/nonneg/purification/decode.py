@@ -59,5 +59,5 @@ def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:
 
 
 def _block_weights(block: LocalMatrix, *, decoder: Decoder) -> tuple[tuple[Array], tuple[()]]:
-    values = block.times(block.place(decoder.inverse.T))
-    return (decoded(values, block.place(decoder.threshold), decoder.rule, block.xp),), ()
+    values = block.times(block.to_device(decoder.inverse.T))
+    return (decoded(values, block.to_device(decoder.threshold), decoder.rule, block.xp),), ()

@@ -83,7 +83,7 @@ def _block_moments(
     weights = block.weights
     for share in shares:
         weights = share[:, 0] if weights is None else weights * share[:, 0]
-    if block.kind == "dense":
+    if block.container == "dense":
         sums = decoded_sums(
             block.array,  # type: ignore[attr-defined]
             decoder.inverse,
@@ -93,8 +93,8 @@ def _block_moments(
             weights,
         )
         return (), (_centred(reference, *sums),)
-    values = block.times(block.place(decoder.inverse.T))
-    threshold, shift = (block.place(given) for given in (decoder.threshold, reference))
+    values = block.times(block.to_device(decoder.inverse.T))
+    threshold, shift = (block.to_device(given) for given in (decoder.threshold, reference))
     left, facts = decode_block(values, weights, threshold, shift, decoder.rule, block.xp)
     weighted = left if weights is None else left * weights[:, None]
     gram = left.T @ weighted

@@ -281,7 +281,7 @@ def _result(
     }
     W: Any = None
     if isinstance(samples, WholeSet):
-        W, placed = decoded(samples.data, decoder), samples.data.place(features)
+        W, placed = decoded(samples.data, decoder), samples.data.to_device(features)
     else:
         placed = features.astype(numpy_dtype(samples.dtype))
     return PurificationResult(
@@ -306,7 +306,7 @@ def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | Non
     data, reference = samples.data, np.zeros(len(decoder.threshold))
     even = (np.arange(data.shape[0]) % 2 == 0).astype(np.float64)[:, None]
     first, second = (
-        moments_of(data, decoder, reference, data.place_left(part)) for part in (even, 1.0 - even)
+        moments_of(data, decoder, reference, data.to_sample_array(part)) for part in (even, 1.0 - even)
     )
     return first, second
 

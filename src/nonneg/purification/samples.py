@@ -204,7 +204,9 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
 
 def _check_entries(batch: DataMatrix) -> None:
     held: Any = batch
-    checked_data(held.csr if batch.kind == "sparse" else held.array, signed=True, who="purify", masks=False)
+    checked_data(
+        held.csr if batch.container == "sparse" else held.array, signed=True, who="purify", masks=False
+    )
 
 
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:

@@ -56,8 +56,8 @@ def grown(data: LocalMatrix, W: Array, Ht: Array, k: int, rng: np.random.Generat
     rest = xp.clip(points - chosen @ Ht.T, min=0.0)
     empty = xp.sum(rest, axis=1) == 0
     rest = xp.where(empty[:, None], points, rest)
-    blank = data.place(np.zeros((W.shape[0], n_new)))
-    return xp.concat([W, blank], axis=1), data.place(xp.concat([Ht, rest.T], axis=1))
+    blank = data.to_device(np.zeros((W.shape[0], n_new)))
+    return xp.concat([W, blank], axis=1), data.to_device(xp.concat([Ht, rest.T], axis=1))
 
 
 def _squared_residuals(data: LocalMatrix, W: Array, Ht: Array) -> Any:

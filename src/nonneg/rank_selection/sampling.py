@@ -12,7 +12,7 @@ from nonneg._typing import IntArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix
-from nonneg.data.observed import ArrayObserved, ListedObserved, MissingAt
+from nonneg.data.observed import ArrayObserved, ListedObserved, MissingEntries
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import UnsupportedInputError
@@ -43,7 +43,7 @@ def _local(data: DataMatrix, rows: IntArray | None) -> LocalMatrix:
         part = _local(base, rows)
         scale: Any = data.row_scale if rows is None else data.row_scale[rows]  # type: ignore[attr-defined]
         scale = computed(scale)
-        return _written_out(part, scale)
+        return _materialized(part, scale)
     if not isinstance(data, LocalMatrix):
         array: Any = data.array  # type: ignore[attr-defined]
         return local_matrix((array if rows is None else array[rows]).compute())
@@ -67,7 +67,7 @@ def _taken(data: Any, index: IntArray, axis: int) -> Any:
     return data.xp.take(data.array, place, axis=axis)
 
 
-def _written_out(part: LocalMatrix, scale: Any) -> LocalMatrix:
+def _materialized(part: LocalMatrix, scale: Any) -> LocalMatrix:
     if isinstance(part, SparseMatrix):
         csr = part.csr.copy()
         csr.data = csr.data * np.repeat(scale[:, 0], np.diff(csr.indptr)).astype(csr.dtype)
@@ -96,7 +96,7 @@ def without(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix
         return SparseMatrix(kept, observed=_more_missing(before, hidden))
     if isinstance(data, ScaledMatrix) or not isinstance(data, DenseMatrix):
         raise UnsupportedInputError(f"Expected dense or sparse data, got {type(data).__name__}.")
-    if data.kind == "dense":
+    if data.container == "dense":
         array = data.array.copy()
         array[rows, columns] = 0
         return DenseMatrix(array, data.xp, observed=_more_missing(before, hidden))
@@ -110,10 +110,10 @@ def without(data: LocalMatrix, rows: IntArray, columns: IntArray) -> LocalMatrix
 
 def _more_missing(before: Any, hidden: Any) -> Any:
     if before is None:
-        return ListedObserved(MissingAt(hidden))
+        return ListedObserved(MissingEntries(hidden))
     if before.lists_observed:
         listed = before.listed.astype(np.int8)
         rest = listed - listed.multiply(hidden)
         rest.eliminate_zeros()
         return ListedObserved(rest)
-    return ListedObserved(MissingAt(before.listed.astype(np.int8) + hidden))
+    return ListedObserved(MissingEntries(before.listed.astype(np.int8) + hidden))

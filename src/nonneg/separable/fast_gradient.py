@@ -201,7 +201,7 @@ def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -
     anchors = spa(data, n_anchors).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
     gram = rows @ rows.T
-    cross = data.times(data.place(rows.T))
+    cross = data.times(data.to_device(rows.T))
     fitted = nonnegative_least_squares(SharedGram(gram), cross)
     F, G, Z = to_float64(fitted), to_float64(gram), to_float64(cross)
     whole = data.squared_norm()

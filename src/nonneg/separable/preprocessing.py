@@ -125,7 +125,11 @@ def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
 
 def _rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
     if isinstance(data, LocalMatrix):
-        return as_data_matrix(data.take_rows(rows)) if data.kind in ("dense", "array") else data.select(rows)
+        return (
+            as_data_matrix(data.take_rows(rows))
+            if data.container in ("dense", "array")
+            else data.select(rows)
+        )
     array = getattr(data, "array", None)
     # A view of chunks has no array of its own: its rows come home.
     return as_data_matrix(data.take_rows(rows) if array is None else array[rows])

@@ -26,7 +26,7 @@ def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:
 
 def _device(block: LocalMatrix) -> Any:
     array = getattr(block, "array", None)
-    return array.device if block.kind == "array" and array is not None else None
+    return array.device if block.container == "array" and array is not None else None
 
 
 def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = None) -> DataMatrix:
@@ -34,8 +34,8 @@ def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = 
     basis = np.asarray(basis, dtype=np.float64)
     if scale is not None:
         basis = basis * scale
-    shift = None if offset is None else data.place((offset @ basis)[None, :])
-    (points,), _ = data.map_reduce_rows(_reduced, basis=data.place(basis), shift=shift)
+    shift = None if offset is None else data.to_device((offset @ basis)[None, :])
+    (points,), _ = data.map_reduce_rows(_reduced, basis=data.to_device(basis), shift=shift)
     return as_data_matrix(points)
 
 

@@ -27,7 +27,7 @@ class Method:
     signed : bool
         Whether the data may have negative entries (PCA-reduced points, eigenvectors).
     inputs : frozenset of str
-        The holders it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
     needs_n_anchors : bool
         Whether the number of anchors must be given.
     simplex : bool

@@ -244,7 +244,7 @@ def _check_left(n_anchors: int | None, points: Prepared) -> None:
 
 def _brought_home(points: Prepared, n_anchors: int | None, centered: bool) -> Prepared:
     if isinstance(points.data, ScaledMatrix):
-        return Prepared(points.data.written_out(), points.kept, points.facts)
+        return Prepared(points.data.materialized(), points.kept, points.facts)
     if isinstance(points.data, LocalMatrix):
         return points
     n, m = points.data.shape

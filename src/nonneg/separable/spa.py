@@ -41,7 +41,7 @@ def projection_rule(tie_tol: float) -> GreedyRule:
 def squared_row_norms(block: LocalMatrix) -> Array:
     """Return the squared norms of a block's rows, in float64."""
     xp = block.xp
-    if block.kind == "sparse":
+    if block.container == "sparse":
         squares = block.csr.copy()  # type: ignore[attr-defined]
         squares.data = squares.data.astype(xp.float64) ** 2
         return xp.asarray(squares.sum(axis=1)).reshape(-1)

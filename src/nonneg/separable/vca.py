@@ -56,7 +56,7 @@ def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed
 
 def _along(block: LocalMatrix, *, along: Any) -> tuple[tuple[()], Array]:
     xp = block.xp
-    return (), xp.abs(xp.astype(block.times(block.place(along[:, None])), xp.float64)[:, 0])
+    return (), xp.abs(xp.astype(block.times(block.to_device(along[:, None])), xp.float64)[:, 0])
 
 
 def _signal_to_noise(data: DataMatrix, k: int) -> float:
@@ -75,7 +75,7 @@ def _onto_plane(data: DataMatrix, k: int) -> DataMatrix:
     directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
     points = projected(data, directions)
     mean = mean_row(points)
-    (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.place(mean[:, None]))
+    (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.to_device(mean[:, None]))
     return as_data_matrix(scaled)
 
 

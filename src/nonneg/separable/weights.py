@@ -18,15 +18,15 @@ def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> Sa
     """Return the weights W >= 0 that bring W H closest to the data."""
     host = to_float64(components)
     if not sum_to_one:
-        (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.place(host.T))
+        (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.to_device(host.T))
         return weights
     # Seen from their mean, points far from the origin keep their digits.
     mean = host.mean(axis=0)
     shifted = host - mean
     (weights,), _ = data.map_reduce_rows(
         _on_simplex,
-        right=data.place(shifted.T),
-        offset=data.place((shifted @ mean)[None, :]),
+        right=data.to_device(shifted.T),
+        offset=data.to_device((shifted @ mean)[None, :]),
         gram=shifted @ shifted.T,
     )
     return weights
@@ -50,6 +50,6 @@ def rows_sum_to_one(data: DataMatrix) -> bool:
 
 def _worst_sum(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
     xp = block.xp
-    ones = block.place(to_float64(block.take_rows([0]))).T * 0.0 + 1.0
+    ones = block.to_device(to_float64(block.take_rows([0]))).T * 0.0 + 1.0
     sums = xp.astype(block.times(ones), xp.float64)
     return (), ([float(xp.max(xp.abs(sums - 1.0)))],)

@@ -132,7 +132,7 @@ def residuals(rows: Array, rays: Array, gram: Array) -> Array:
 
 
 def _columns(block: LocalMatrix, search: Search) -> Array:
-    heights = block.place(search.heights)[:, None]
+    heights = block.to_device(search.heights)[:, None]
     return block.xp.concat([block.xp.astype(search.directions, block.dtype), heights], axis=1)
 
 

@@ -82,7 +82,7 @@ def left_half(
     momentum: float,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Update the rows of a block and return what the other half needs."""
-    system = (block.left_gram(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
+    system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     if penalties.l1_W:
         cross = cross - penalties.l1_W
@@ -97,7 +97,7 @@ def left_half(
     rows = (new, chosen) if momentum else (new,)
     sums = (
         violation,
-        block.right_gram(chosen),
+        block.column_grams(chosen),
         block.transposed_times(chosen),
         penalties.left(chosen, block.weights),
     )
@@ -123,12 +123,12 @@ class AlternatingProblem:
     def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
         """Do one iteration."""
         Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
-        lefts = (state.W, state.W_plain) if momentum else (state.W,)
+        sample_arrays = (state.W, state.W_plain) if momentum else (state.W,)
         shared_gram = None if self.data.has_missing else SharedGram(Ht.T @ Ht)
         rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
             left_half,
-            *lefts,
-            n_out=len(lefts),
+            *sample_arrays,
+            n_out=len(sample_arrays),
             Ht=Ht,
             gram=shared_gram,
             update=self.left_update,

@@ -48,10 +48,10 @@ def encode_beta(
     single = is_float32(data.dtype)
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta, offset)
-    lefts = () if start is None else (start,)
+    sample_arrays = () if start is None else (start,)
     with single_threaded_blas():
         (W,), _ = data.map_reduce_rows(
-            _encode_block, *lefts, Ht=Ht, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
+            _encode_block, *sample_arrays, Ht=Ht, loss=loss, penalties=penalties, tol=tol, max_iter=max_iter
         )
     return W
 
@@ -67,10 +67,10 @@ def _encode_block(
     max_iter: int,
 ) -> tuple[tuple[Array], tuple[()]]:
     local = isinstance(Ht, np.ndarray)
-    if local and loss.beta == 1 and (block.kind == "sparse" or block.observed is not None):
-        csr = block.csr if block.kind == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
+    if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
+        csr = block.csr if block.container == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
         return (_encode_nonzeros(csr, start, Ht, left_sums(block, Ht), penalties, tol, max_iter),), ()
-    by_nonzeros = local and loss.beta == 1 and not loss.offset and block.kind == "dense"
+    by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
     own = None
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
         own = Pairs.of(Ht)

@@ -48,7 +48,7 @@ def _encode_rows(
 ) -> tuple[tuple[Array], tuple[float]]:
     xp = block.xp
     if gram is None:
-        gram = block.left_gram(Ht)
+        gram = block.row_grams(Ht)
     system = gram.plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     target = cross - penalties.l1_W if penalties.l1_W else cross

@@ -122,7 +122,9 @@ def factorize(
     )
     k = checked_rank(n_components, data.shape, who)
     shape = (round(data.counted_rows()), data.shape[1])
-    name = choose_solver(solver, kind=data.kind, shape=shape, k=k, beta=beta, missing=data.has_missing)
+    name = choose_solver(
+        solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
+    )
     penalties = scaled_penalties(data, alpha_W, alpha_H, l1_ratio)
     free = _free_components(frozen_components, k, H)
     random = generator(rng)
@@ -135,11 +137,11 @@ def factorize(
             saved = Checkpoint.of(
                 folder,
                 *facts,
-                data.kind,
+                data.container,
                 fingerprint(data, left),
                 right,  # the initialization belongs to the key: another seed is another run
                 from_numpy=lambda name, array: (
-                    data.place_left(array) if name.startswith("W") else data.place(array)
+                    data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
                 ),
             )
         run = SOLVERS[name].run(
@@ -239,7 +241,7 @@ def initial_factors(
     left, right = start(data, k, rng=rng)
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
-        fixed = data.place(check_factor(H, (k, data.shape[1]), "H").T.copy())
+        fixed = data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
         for component in held:
             right[:, int(component)] = fixed[:, int(component)]
     return left, right

@@ -28,7 +28,7 @@ MOMENTUM = 0.5
 def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
     """Return how many passes over the rows of W and of Ht pay for one product with the data."""
     n_rows, n_columns = data.counted_rows(), data.shape[1]
-    # Counted the same way for every holder, so that all of them take the same steps; and with the
+    # Counted the same way for every container, so that all of them take the same steps; and with the
     # weights, so that a weight of two gives the steps of a row given twice.
     entries = float(data.count_nonzero())
     if data.weights is not None:
@@ -44,7 +44,7 @@ def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
 
 def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
     xp, total = block.xp, 0.0
-    if block.kind == "sparse":
+    if block.container == "sparse":
         stored = np.repeat(block.weights, np.diff(block.csr.indptr))
         return (), (float(stored @ (block.csr.data != 0)),)
     for start, stop in block.row_blocks(1 << 20):

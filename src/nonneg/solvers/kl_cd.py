@@ -83,8 +83,8 @@ def kl_coordinate_descent(
     # 0: neither passes the root, so that no step raises the loss and none is evaluated.
     # Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence). Hien & Gillis
     # (2021), J. Sci. Comput. 87(3), Section 3.
-    csr: Any = data.csr if data.kind == "sparse" else sp.csr_array(data.array)  # type: ignore[attr-defined]
-    turned: Any = data.transposed if data.kind == "sparse" else sp.csr_array(csr.T.tocsr())  # type: ignore[attr-defined]
+    csr: Any = data.csr if data.container == "sparse" else sp.csr_array(data.array)  # type: ignore[attr-defined]
+    turned: Any = data.transposed if data.container == "sparse" else sp.csr_array(csr.T.tocsr())  # type: ignore[attr-defined]
     weights = data.weights
     values = csr.data.astype(np.float64)
     terms = values * (np.log(np.where(values > 0, values, 1.0)) - 1.0)

@@ -103,9 +103,9 @@ class MultiplicativeProblem:
         """Pass over the data at (W, Ht) and return the state that has this pair accepted."""
         state = replace(state, W=W, Ht=Ht, **changes)
         momentum = state.momentum if state.W_plain is not None else 0.0
-        lefts = (W, state.W_plain) if momentum else (W,)
+        sample_arrays = (W, state.W_plain) if momentum else (W,)
         rows, (loss, ratio, power) = self.data.map_reduce_rows(
-            _forward, *lefts, n_out=len(lefts), Ht=Ht, rule=self.rule, momentum=momentum
+            _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
         )
         loss += self.rule.penalties.right(Ht)
         return replace(
@@ -180,7 +180,11 @@ def multiplicative(
     if free is not None:
         chosen = np.zeros(Ht.shape[1], dtype=bool)
         chosen[free] = True
-        mask = data.xp.asarray(chosen) if data.kind != "array" else data.xp.asarray(chosen, device=Ht.device)
+        mask = (
+            data.xp.asarray(chosen)
+            if data.container != "array"
+            else data.xp.asarray(chosen, device=Ht.device)
+        )
     problem = MultiplicativeProblem(
         data,
         replace(safe, boost=float(options.get("boost", 1.0))),

@@ -66,11 +66,11 @@ class Solver(Entry):
         """Tell whether it minimizes the beta-divergence."""
         return self.betas[0] <= beta <= self.betas[1]
 
-    def takes(self, kind: str, beta: float) -> bool:
+    def takes(self, container: str, beta: float) -> bool:
         """Tell whether it takes data in a container for a beta-divergence."""
-        if kind == "sparse":
+        if container == "sparse":
             return self.sparse_betas is not None and self.sparse_betas[0] <= beta <= self.sparse_betas[1]
-        return kind in self.inputs
+        return container in self.inputs
 
     def takes_missing(self, beta: float) -> bool:
         """Tell whether it takes missing entries for a beta-divergence."""
@@ -164,18 +164,18 @@ def loss_name(beta: float) -> str:
     return names.get(beta, f"beta-divergence (beta={beta:g})")
 
 
-def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing: bool) -> str:
-    """Choose a solver by loss, shape and holder."""
-    if beta == 1.0 and kind == "sparse" and not missing:
+def automatic(container: str, shape: tuple[int, int], k: int, beta: float, *, missing: bool) -> str:
+    """Choose a solver by loss, shape and container."""
+    if beta == 1.0 and container == "sparse" and not missing:
         return "kl-cd"
     # Newton steps where the entries are at hand. Chunks and missing entries take the simple updates, and
     # so does a GPU, on which one of these does dozens of them (4.5 s against 0.05 s on 200000 x 2000).
-    if 0.0 <= beta < 2.0 and not missing and kind == "dense":
+    if 0.0 <= beta < 2.0 and not missing and container == "dense":
         return "newton"
     if beta != 2.0:
         return "me" if beta == 0.0 else "mu"
     # Where a product with the data costs little beside the rows' own problems, exact steps pay:
-    # coordinate descent would need many passes over strongly correlated components. The holder does
+    # coordinate descent would need many passes over strongly correlated components. The container does
     # not matter, so that all of them take the same steps.
     narrow = min(shape) <= 32 * k and max(shape) >= 64 * min(shape)
     if narrow and not missing:
@@ -183,10 +183,12 @@ def automatic(kind: str, shape: tuple[int, int], k: int, beta: float, *, missing
     return "hals"
 
 
-def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta: float, missing: bool) -> str:
+def choose_solver(
+    name: str, *, container: str, shape: tuple[int, int], k: int, beta: float, missing: bool
+) -> str:
     """Return the solver to run, or say why the chosen one cannot."""
     if name == "auto":
-        name = automatic(kind, shape, k, beta, missing=missing)
+        name = automatic(container, shape, k, beta, missing=missing)
     elif name == "cd":
         if beta not in COORDINATE_DESCENT:
             raise UnsupportedLossError(
@@ -200,16 +202,18 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
         raise UnsupportedLossError(
             f"solver={name!r} does not minimize loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
         )
-    if not solver.takes(kind, beta):
-        able = _able(beta, kind)
-        if kind == "sparse" and not able:
+    if not solver.takes(container, beta):
+        able = _able(beta, container)
+        if container == "sparse" and not able:
             raise UnsupportedInputError(
                 f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() "
                 "if it fits in memory, or a loss with 1 <= beta <= 2."
             )
-        raise UnsupportedInputError(f"solver={name!r} does not take {kind} data. Solvers that do: {able}.")
+        raise UnsupportedInputError(
+            f"solver={name!r} does not take {container} data. Solvers that do: {able}."
+        )
     if missing and not solver.takes_missing(beta):
-        able = [other for other in _able(beta, kind) if SOLVERS[other].takes_missing(beta)]
+        able = [other for other in _able(beta, container) if SOLVERS[other].takes_missing(beta)]
         raise UnsupportedError(
             f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do "
             f"for this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
@@ -217,5 +221,7 @@ def choose_solver(name: str, *, kind: str, shape: tuple[int, int], k: int, beta:
     return name
 
 
-def _able(beta: float, kind: str = "dense") -> list[str]:
-    return [name for name, solver in SOLVERS.items() if solver.minimizes(beta) and solver.takes(kind, beta)]
+def _able(beta: float, container: str = "dense") -> list[str]:
+    return [
+        name for name, solver in SOLVERS.items() if solver.minimizes(beta) and solver.takes(container, beta)
+    ]

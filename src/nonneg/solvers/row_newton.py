@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, IntArray
-from nonneg.data.matrix import block_rows
+from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, SharedGram
@@ -104,7 +104,7 @@ def newton_rows(
     # correlations.
     xp = array_namespace(factor)
     numpy = isinstance(factor, np.ndarray)
-    rows = block_rows(side.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
+    rows = rows_per_block(side.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
     # Small data are cut as well, into parts that are worth a thread each.
     rows = min(rows, max(-(-side.n_rows // PARTS), -(-PART_ENTRIES // side.n_columns)))
     squares = other * other

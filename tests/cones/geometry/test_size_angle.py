@@ -10,7 +10,7 @@ from tests.references.cones import (
     smallest_cone_by_programming,
     unit_rows,
 )
-from tests.references.holders import FORMS, bring
+from tests.references.containers import FORMS, as_container
 
 from nonneg.cones.geometry import size_angles, smallest_cone
 from nonneg.data import as_data_matrix
@@ -81,8 +81,8 @@ def test_many_points_and_many_features(n_points, n_features, rng):
 
 def test_one_direction_has_no_angle():
     for points in (np.array([[1.0, 2.0, 2.0]]), np.outer(np.arange(1.0, 300), [3.0, 1.0, 0.0, 7.0])):
-        for holder in (points, sp.csr_array(points), points.astype(np.float32)):
-            cone = smallest_cone(holder)
+        for container in (points, sp.csr_array(points), points.astype(np.float32)):
+            cone = smallest_cone(container)
             assert cone.angle < 4e-15
             np.testing.assert_allclose(cone.axis, unit_rows(points)[0], atol=1e-15)
 
@@ -126,10 +126,10 @@ def planted():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_holder_gives_the_same_cones(form, planted):
+def test_every_container_gives_the_same_cones(form, planted):
     expected = size_angles(as_data_matrix(planted.X), planted.labels, 4)
-    data = as_data_matrix(bring(planted.X, form))
-    for labels in (planted.labels, data.place_left(planted.labels[:, None])):
+    data = as_data_matrix(as_container(planted.X, form))
+    for labels in (planted.labels, data.to_sample_array(planted.labels[:, None])):
         found = size_angles(data, labels, 4)
         np.testing.assert_allclose(found.angles, expected.angles, rtol=1e-9)
         np.testing.assert_allclose(found.axes, expected.axes, atol=1e-9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.references import self_dictionary as reference
-from tests.references.holders import TORCH, bring
+from tests.references.containers import TORCH, as_container
 
 from nonneg import select_anchors
 from nonneg._threads import threads
@@ -35,12 +35,12 @@ def test_equals_the_paper_for_any_smoothing(mu, data):
         assert found.gap == pytest.approx(reference.gap(X, C, 0.4, mu), rel=1e-9)
 
 
-@pytest.mark.parametrize("holder", ["csr", "strict", TORCH, "dask"])
-def test_holders_agree(holder, data):
+@pytest.mark.parametrize("container", ["csr", "strict", TORCH, "dask"])
+def test_holders_agree(container, data):
     X = np.where(data.X < 0.3, 0.0, data.X)
     dense = select_anchors(X, 6, max_iter=20)
-    options = {"reduce": 15} if holder == "dask" else {}
-    other = select_anchors(bring(X, holder), 6, max_iter=20, **options)
+    options = {"reduce": 15} if container == "dask" else {}
+    other = select_anchors(as_container(X, container), 6, max_iter=20, **options)
     assert np.array_equal(dense.anchors, other.anchors)
     assert abs(dense.coefficients - other.coefficients).max() <= 1e-8
     assert other.gap == pytest.approx(dense.gap, rel=1e-8)

@@ -35,13 +35,13 @@ def steps_of(problem, state, n_steps):
     return states, state
 
 
-@pytest.mark.parametrize("holder", ["dense", "sparse", "torch"])
+@pytest.mark.parametrize("container", ["dense", "sparse", "torch"])
 @pytest.mark.parametrize("name", ["a", "c"])
-def test_every_index_gap_and_objective(name, holder):
+def test_every_index_gap_and_objective(name, container):
     case, X, lam, mu = checked(name)
-    if holder == "sparse":
+    if container == "sparse":
         X = sp.csr_array(X)
-    if holder == "torch":
+    if container == "torch":
         X = pytest.importorskip("torch").tensor(X)
     problem = SelfDictionary.of(as_data_matrix(X), lam, mu)
     states, last = steps_of(problem, problem.start(no_entries(X.shape[0])), int(case["iters"]))

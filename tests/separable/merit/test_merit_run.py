@@ -202,12 +202,12 @@ def test_an_interrupted_run_returns_what_it_has(data):
 
 
 @pytest.mark.parametrize(
-    ("steps", "holder"), [("open-loop", "dense"), ("pairwise", "dense"), ("open-loop", "strict")]
+    ("steps", "container"), [("open-loop", "dense"), ("pairwise", "dense"), ("open-loop", "strict")]
 )
-def test_a_resumed_run_equals_an_uninterrupted_one(steps, holder, data, tmp_path):
-    from tests.references.holders import bring
+def test_a_resumed_run_equals_an_uninterrupted_one(steps, container, data, tmp_path):
+    from tests.references.containers import as_container
 
-    X = bring(data.X, holder)
+    X = as_container(data.X, container)
     options = {"steps": steps, "anchor_window": 40, "init": "spa", "lam": 0.2}
     whole = select_anchors(X, 6, max_iter=12, **options)
     for n_iter in (5, 12):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.references.holders import TORCH, bring
+from tests.references.containers import TORCH, as_container
 
 from nonneg import select_anchors
 from nonneg.data import as_data_matrix
@@ -86,9 +86,9 @@ def test_points_within_the_mixtures_fill_the_last_places_by_index(square):
     assert chosen(square, maxima, 6) == ([*CORNERS, 0, 1], 9)
 
 
-@pytest.mark.parametrize("holder", ["csr", "strict", TORCH, "float32"])
-def test_every_kind_of_points(square, holder):
-    points = square.astype(np.float32) if holder == "float32" else bring(square, holder)
+@pytest.mark.parametrize("container", ["csr", "strict", TORCH, "float32"])
+def test_every_kind_of_points(square, container):
+    points = square.astype(np.float32) if container == "float32" else as_container(square, container)
     assert chosen(points, np.full(13, 0.5), 4) == (CORNERS, 13)
 
 

@@ -31,7 +31,7 @@ LAM, MU, GAP, LAST_ITERATION = 5e-7, 1e-5, 0.25, 100
 def reduced_words(weights: Any, n_directions: int) -> FloatArray:
     """Return the words in few dimensions: normalised correlations along their leading directions."""
     correlation = WordCorrelation(weights, normalized=True)
-    return correlation.times(correlation.place(leading_vectors(correlation, n_directions)))
+    return correlation.times(correlation.to_device(leading_vectors(correlation, n_directions)))
 
 
 def find_anchor_words(

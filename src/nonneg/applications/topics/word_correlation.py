@@ -20,7 +20,7 @@ from nonneg.data.sparse import SparseMatrix
 class WordCorrelation(LocalMatrix):
     """The matrix F'F / n_documents, one word a row, with rows that sum to one where that is asked for."""
 
-    kind = "correlation"
+    container = "correlation"
 
     def __init__(self, weights: Any, *, normalized: bool = False) -> None:
         base = as_data_matrix(weights)
@@ -58,15 +58,15 @@ class WordCorrelation(LocalMatrix):
         return self.take_rows(np.arange(start, stop))
 
     def select(self, rows: Any) -> LocalMatrix:
-        """Return a holder of the rows of some words."""
+        """Return a container of the rows of some words."""
         part = sp.csr_array(self.base.transposed[rows] @ self.base.csr) / self.n_documents
         if self.row_scale is not None:
             part = sp.diags_array(self.row_scale[rows, 0]) @ part
         return SparseMatrix(sp.csr_array(part))
 
-    def place(self, array: Any) -> Array:
+    def to_device(self, array: Any) -> Array:
         """Bring an array to the dtype of the data."""
-        return self.base.place(array)
+        return self.base.to_device(array)
 
     def _blocks(self) -> Any:
         return (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))

@@ -107,8 +107,8 @@ def _squared_chords(
         return _sparse_chords(block, index, own, axes)
     chords, lengths = np.zeros(len(index)), np.zeros(len(index))
     # Rows that stay in a core's cache; a GPU is given more at a time.
-    step = max(1, (1 << (16 if block.kind == "dense" else 22)) // max(1, block.shape[1]))
-    placed = axes if block.kind == "dense" else _float64_beside(block, axes)
+    step = max(1, (1 << (16 if block.container == "dense" else 22)) // max(1, block.shape[1]))
+    placed = axes if block.container == "dense" else _float64_beside(block, axes)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, step):
@@ -116,7 +116,7 @@ def _squared_chords(
             rows = block.take_rows(index[some])
             chords[some], lengths[some] = _differences(block.xp, rows, placed, own[some])
 
-    if block.kind == "dense":
+    if block.container == "dense":
         parallel_for(work, len(index), chunk_size=64, operations=4.0 * len(index) * block.shape[1])
     else:
         work(0, len(index))

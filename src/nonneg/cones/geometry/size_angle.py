@@ -154,7 +154,7 @@ def _placed_labels(data: DataMatrix, labels: SampleArray, k: int) -> SampleArray
         raise ShapeError(f"Expected one label a row, shape ({data.shape[0]},), got shape {labels.shape}.")
     if labels.size and labels.max() >= k:
         raise InvalidParameterError(f"Expected labels below k={k}, got {int(labels.max())}.")
-    return data.place_left(labels[:, None])
+    return data.to_sample_array(labels[:, None])
 
 
 def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: list[IntArray]) -> None:

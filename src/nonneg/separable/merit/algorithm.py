@@ -157,7 +157,7 @@ def merit(
             "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
         )
     n = data.shape[0]
-    if data.kind == "sparse" and 16.0 * math.prod(data.shape) > RESIDUAL_LIMIT:
+    if data.container == "sparse" and 16.0 * math.prod(data.shape) > RESIDUAL_LIMIT:
         raise UnsupportedInputError(
             f"MERIT keeps the residuals of all points, {n} x {data.shape[1]} dense numbers: "
             f"{16e-9 * math.prod(data.shape):.1f} GB. Pass reduce=, the number of leading directions to keep "
@@ -177,7 +177,7 @@ def merit(
     residual = residuals_of(problem.dictionary, columns)
     t = 0
     if start.coefficients is not None:
-        t = first_iteration(t_init, residual, data.xp if data.kind == "array" else np)
+        t = first_iteration(t_init, residual, data.xp if data.container == "array" else np)
         columns = scaled_columns(columns, t * (t + 1) / 2) if open_loop else columns
     # On a GPU the lists of C stay there; the other rules look at them on the host.
     placed = open_loop and fused_at(residual)
@@ -311,12 +311,14 @@ def _checkpoint(folder: Path, data: DataMatrix, first: FrankWolfeIterate, facts:
     def there(name: str, array: Any) -> Any:
         away = name == "residual" or (first.placed and name != "anchors")
         return (
-            data.xp.asarray(array, device=first.residual.device) if away and data.kind == "array" else array
+            data.xp.asarray(array, device=first.residual.device)
+            if away and data.container == "array"
+            else array
         )
 
     lists = (to_numpy(array) for array in (first.weights, first.counts))
     begun = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in lists)).hexdigest()
-    described = json.dumps(["merit", facts, data.kind, fingerprint(data), begun], default=str)
+    described = json.dumps(["merit", facts, data.container, fingerprint(data), begun], default=str)
     # Residuals and lists, in bytes.
     size = 24.0 * math.prod(first.residual.shape)
     return Checkpoint(

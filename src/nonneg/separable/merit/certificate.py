@@ -77,7 +77,7 @@ def model_facts(
 ) -> ModelFacts:
     """Measure the model X = W H + V that belongs to the anchors."""
     mixtures = anchor_weights(data, W, sum_to_one=True)
-    _, (norms,) = data.map_reduce_rows(_noise, mixtures, n_out=0, right=data.place(W))
+    _, (norms,) = data.map_reduce_rows(_noise, mixtures, n_out=0, right=data.to_device(W))
     squares = np.concatenate(norms)
     H = to_float64(mixtures).astype(np.float64)
     others = np.ones(len(H), dtype=bool)

@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.matrix import exact_sum
+from nonneg.data.matrix import float64_sum
 from nonneg.separable.spa import spa
 from nonneg.separable.weights import anchor_weights
 
@@ -50,7 +50,7 @@ def balanced_weight(
         data = as_data_matrix(data.take_rows(np.arange(0, n, -(-n // MOST_POINTS))))
         share = n / data.shape[0]
     mixtures = anchor_weights(data, points, sum_to_one=True)
-    _, (square,) = data.map_reduce_rows(_squared_residual, mixtures, n_out=0, right=data.place(points))
+    _, (square,) = data.map_reduce_rows(_squared_residual, mixtures, n_out=0, right=data.to_device(points))
     norm = float(np.sqrt(share * square))
     return PenaltyWeight(norm / (2.0 * k), anchors, norm)
 
@@ -73,5 +73,5 @@ def _squared_residual(block: LocalMatrix, mixtures: Array, *, right: Array) -> t
     for start, stop in block.row_blocks(1 << 20):
         rows = xp.astype(block.dense_rows(start, stop), xp.float64)
         rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
-        total += exact_sum(xp, rows * rows)
+        total += float64_sum(xp, rows * rows)
     return (), (total,)

@@ -98,7 +98,7 @@ class SelfDictionary:
     @classmethod
     def of(cls, data: LocalMatrix, lam: float, mu: float, **options: Any) -> SelfDictionary:
         """Return the problem of a local matrix."""
-        points = data.csr if data.kind == "sparse" else data.array  # type: ignore[attr-defined]
+        points = data.csr if data.container == "sparse" else data.array  # type: ignore[attr-defined]
         return cls(dictionary_of(points), lam, mu, **options)
 
     def start(

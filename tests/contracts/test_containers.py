@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start, with_forms
-from tests.references.holders import FORMS, TORCH, bring, kind_of, plain
+from tests.references.containers import FORMS, TORCH, as_container, container_of, plain
 
 from nonneg import factorize
 from nonneg.exceptions import UnsupportedInputError
@@ -40,15 +40,15 @@ def test_the_registry_is_at_least_the_promised_matrix():
 @pytest.mark.parametrize("form", FEW_FORMS)
 def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     X = entries(beta)
-    if not SOLVERS[name].takes(kind_of(form), beta):
+    if not SOLVERS[name].takes(container_of(form), beta):
         with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
-            run(bring(X, form), name, beta)
+            run(as_container(X, form), name, beta)
         return
     options = {"sample_weight": WEIGHTS, **start(), **PENALTIES}
     expected = run(X, name, beta, **options)
-    result = run(bring(X, form), name, beta, **options)
-    if kind_of(form) != "sparse":
-        assert type(result.W) is type(bring(X, form))
+    result = run(as_container(X, form), name, beta, **options)
+    if container_of(form) != "sparse":
+        assert type(result.W) is type(as_container(X, form))
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
     np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
@@ -59,7 +59,7 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
     options = {"max_iter": 60, "tol": 1e-2, "init": "random", "rng": 0}
     expected = run(X, name, beta, **options)
-    result = run(bring(X, form), name, beta, **options)
+    result = run(as_container(X, form), name, beta, **options)
     assert result.n_iter == expected.n_iter < 60
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
 
@@ -70,7 +70,7 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
 def test_a_cluster_agrees_with_dense(name, beta, dask_client):
     X = entries(beta)
     expected = run(X, name, beta, max_iter=5, **start())
-    result = run(bring(X, "dask-columns"), name, beta, max_iter=5, **start())
+    result = run(as_container(X, "dask-columns"), name, beta, max_iter=5, **start())
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
 
@@ -79,10 +79,12 @@ def test_a_cluster_agrees_with_dense(name, beta, dask_client):
 def test_the_automatic_choice_runs_for_every_form(form):
     X = entries(2.0)
     for loss in ("frobenius", "kullback-leibler"):
-        result = factorize(bring(X, form), K, loss=loss, max_iter=3)
+        result = factorize(as_container(X, form), K, loss=loss, max_iter=3)
         assert np.isfinite(result.loss)
-    if kind_of(form) != "sparse" and form != "dask-sparse":
-        assert np.isfinite(factorize(bring(entries(0.0), form), K, loss="itakura-saito", max_iter=3).loss)
+    if container_of(form) != "sparse" and form != "dask-sparse":
+        assert np.isfinite(
+            factorize(as_container(entries(0.0), form), K, loss="itakura-saito", max_iter=3).loss
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_the_automatic_choice_runs_for_every_form(form):
 )
 def test_the_input_is_not_changed(name, beta, form):
     X = entries(beta)
-    brought = bring(X.copy(), form)
+    brought = as_container(X.copy(), form)
     given = {key: value.copy() for key, value in start().items()}
     run(brought, name, beta, max_iter=3, sample_weight=WEIGHTS, **given)
     np.testing.assert_array_equal(plain(brought), X)

@@ -1,4 +1,4 @@
-"""The same entries in every form that a user may bring them in."""
+"""The same entries in every container and layout that a user may pass."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import scipy.sparse as sp
 TORCH = pytest.param("torch", marks=pytest.mark.torch)
 DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
 FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS)
-KIND = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
+CONTAINER = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
 
 
-def kind_of(form):
-    """Return the word of the registry for a form."""
-    return "dask" if form.startswith("dask") else KIND.get(form, form)
+def container_of(form):
+    """Return the container of a form."""
+    return "dask" if form.startswith("dask") else CONTAINER.get(form, form)
 
 
-def bring(X, form):
+def as_container(X, form):
     """Return X in the given form; skip the test where the library is missing."""
     if form == "dense":
         return X
