@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.perturbed_lapack import perturb
 
 # For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
 # threads that is loaded from here on reads these.
@@ -25,6 +26,29 @@ NAMESPACES = {
     "array_api_strict": "array_api_strict",
     "torch": "array_api_compat.torch",
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that lets LAPACK choose differently."""
+    parser.addoption(
+        "--perturb-lapack",
+        type=int,
+        metavar="SEED",
+        help="flip signs of singular vectors and eigenvectors, and move results by one unit in the last place",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Perturb before any test module is imported; worker processes get the option too."""
+    seed = config.getoption("--perturb-lapack")
+    if seed is not None:
+        perturb(setattr, seed)
+
+
+@pytest.fixture(params=[1, 2])
+def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A function that lets LAPACK choose differently for the rest of the test."""
+    return lambda: perturb(monkeypatch.setattr, request.param)
 
 
 @pytest.fixture(
