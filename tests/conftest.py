@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--perturb-lapack",
         type=int,
         metavar="SEED",
-        help="flip signs of singular vectors and eigenvectors, and move results by one unit in the last place",
+        help="flip signs of singular vectors and eigenvectors, and move results by a unit in the last place",
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-# By function: what its result consists of. "values" are eigenvalues or singular values, "entries" anything else.
+# What a function returns: "values" are eigenvalues or singular values, "entries" anything else.
 SVD = {"svd": "svd", "svdvals": "values"}
 EIGEN = {"eigh": "eigen", "eigvalsh": "values", "eig": "eigen", "eigvals": "values"}
 SOLVE = {"solve": "entries", "inv": "entries", "pinv": "entries", "cholesky": "entries"}
@@ -33,7 +33,7 @@ FUNCTIONS = {
 
 
 def perturb(setattr_: Callable[[Any, str, Any], None], seed: int) -> None:
-    """Replace the functions of linear algebra in all libraries that are there, by the `setattr_` that is given."""
+    """Replace the functions of all libraries that are installed, with `setattr` or that of a fixture."""
     for name, functions in FUNCTIONS.items():
         try:
             module = importlib.import_module(name)
@@ -98,7 +98,7 @@ def _perturbed(kind: str, arrays: list[Any], mode: str | None, rng: np.random.Ge
 
 
 def _vectors(vectors: Any, signs: Any, rng: np.random.Generator) -> Any:
-    """Return vectors of length one with these signs, off by a unit in the last place of their largest entry."""
+    """Return vectors with these signs, off by a unit in the last place of their largest entry."""
     if not vectors.size:
         return vectors
     unit = np.spacing(np.abs(vectors).max(axis=-2, keepdims=True))

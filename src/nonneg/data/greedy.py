@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nonneg._arrays import to_float64
+from nonneg._ties import rounded
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
@@ -45,7 +46,7 @@ class GreedyRule:
     listen: Callable[[list[Any]], None] | None = None
     first_facts: Mapping[str, Any] | None = None  # the keywords of `begin`
     # Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
-    # with the largest entry of its first column wins, of equal ones the lowest index.
+    # with the largest entry of its first column wins, of those equal but for rounding the lowest index.
     tie_break: tuple[int, float] | None = None
     # ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
     # left-like arrays for that pass, such as numbers drawn for the rows. None by default.
@@ -178,7 +179,7 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
     near = xp.nonzero(scores >= best - share * xp.abs(best))[0]
     places = to_float64(near).astype(np.int64)
     by_score = to_float64(xp.take(scores, near))
-    by_second = to_float64(xp.take(second, near))
+    by_second = rounded(to_float64(xp.take(second, near)))
     order = np.lexsort((places, -by_second, -by_score))
     order = order[by_second[order] == np.maximum.accumulate(by_second[order])]
     # A larger second score is a level of its own, below all places of the level before.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nonneg._random import Seed, generator
+from nonneg._ties import vector_signs
 from nonneg._typing import SampleArray
 from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array, block_lanczos
@@ -61,7 +62,7 @@ def truncated_svd(
     # Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
     _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     V, s = resolve_small_singular_values(data, V)
-    V *= _signs(V)
+    V *= vector_signs(V)
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
     (U,), _ = data.map_reduce_rows(_scaled_products, right=data.to_device(V), scale=data.to_device(inverse))
     return TruncatedSvd(U, s, V)
@@ -72,7 +73,7 @@ def leading_vectors(
 ) -> Float64Array:
     """Return the k leading right singular vectors."""
     _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
-    return V * _signs(V)
+    return V * vector_signs(V)
 
 
 def numerical_noise(data: DataMatrix, largest: float) -> float:
@@ -158,8 +159,3 @@ def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Arr
 
 def _scaled_products(block: LocalMatrix, *, right: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
     return (block.times(right) * scale[None, :],), ()
-
-
-def _signs(V: Float64Array) -> Float64Array:
-    largest = np.argmax(np.abs(V), axis=0)
-    return np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)

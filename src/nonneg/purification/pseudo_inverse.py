@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.kernels.l1_simplex import least_l1_rows
@@ -90,4 +91,7 @@ def dependent_feature(features: FloatArray) -> int | None:
     """Return a feature that the others combine to, if there is one."""
     units = features / np.linalg.norm(features, axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(units, full_matrices=False)
-    return int(np.argmax(np.abs(left[:, -1]))) if values[-1] <= DEPENDENT * values[0] else None
+    vanishing = values <= DEPENDENT * values[0]
+    # All of them: where there are several, nothing fixes a basis of the dependences.
+    shares = np.sum(left[:, vanishing] ** 2, axis=1)
+    return int(first_largest(shares)) if vanishing.any() else None

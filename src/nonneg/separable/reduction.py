@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import to_float64
+from nonneg._ties import vector_signs
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.spectral import leading_vectors
@@ -57,4 +58,6 @@ def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[A
     wide = np.linalg.qr(np.column_stack([span, mean]))[0] if span.shape[1] < m else span
     points = projected(data, wide, offset=mean)
     inner = leading_vectors(points, min(k, *points.shape))
-    return wide @ inner, mean
+    directions = wide @ inner
+    # The signs of the inner ones are those of the columns of `wide`, which nothing fixes.
+    return directions * vector_signs(directions), mean

@@ -17,6 +17,9 @@ from nonneg.separable.greedy import pursue, relative_floor
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 
+# Points are centered where their mean is below this share of their size, the rounding of single precision.
+CENTERED = 1e-5
+
 
 def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed = None) -> SelectionResult:
     """Pick extreme points along random directions orthogonal to the picks."""
@@ -25,8 +28,10 @@ def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed
     k = n_anchors
     draws = generator(rng)
     estimate = _signal_to_noise(data, k) if snr is None else float(snr)
-    plane = estimate > 15.0 + 10.0 * math.log10(k)
-    points = _onto_plane(data, k) if plane else _with_constant(data, k)
+    points = _onto_plane(data, k) if estimate > 15.0 + 10.0 * math.log10(k) else None
+    plane = points is not None
+    if points is None:
+        points = _with_constant(data, k)
     picked: list[Any] = []
 
     def direction() -> Any:
@@ -71,20 +76,23 @@ def _signal_to_noise(data: DataMatrix, k: int) -> float:
     return 10.0 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
-def _onto_plane(data: DataMatrix, k: int) -> DataMatrix:
+def _onto_plane(data: DataMatrix, k: int) -> DataMatrix | None:
     directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
     points = projected(data, directions)
     mean = mean_row(points)
+    if float(np.linalg.norm(mean)) <= CENTERED * math.sqrt(points.squared_norm() / points.shape[0]):
+        return None  # the direction of the mean is that of rounding
     (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.to_device(mean[:, None]))
     return as_data_matrix(scaled)
 
 
 def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], tuple[()]]:
-    # Points of zero stay where they are.
+    # Points of zero stay where they are; those whose height is rounding have no place on the plane.
     heights = block.times(mean)
     xp = array_namespace(heights)
-    found = xp.abs(heights) > 0
     rows = block.dense_rows(0, block.shape[0])
+    lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
+    found = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
     return (xp.where(found, rows / xp.where(found, heights, xp.ones_like(heights)), rows * 0.0),), ()
 
 

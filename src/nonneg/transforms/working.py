@@ -16,6 +16,7 @@ from array_api_compat import is_numpy_array
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.transforms import LONGEST
 from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.rotations.group import closest_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
 # Directions with singular values below this share of the largest are rounding.
@@ -135,4 +136,6 @@ def whole_transform(P: Array, data: Frames) -> Array:
     if p == data.frame_length:
         return P @ data.basis.T
     complement = np.linalg.svd(P)[0][:, p:]
-    return P @ data.basis.T + complement @ data.rest.T
+    # Any orthogonal matrix could stand between these bases, of which nothing fixes the vectors.
+    between = closest_orthogonal(complement.T @ data.rest)
+    return P @ data.basis.T + complement @ between @ data.rest.T

@@ -13,6 +13,7 @@ import scipy.sparse.linalg as sla
 from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import parallel_for
+from nonneg._ties import vector_signs
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
@@ -103,7 +104,7 @@ def leading_eigenvectors(
             f"The adjacency matrix has only {n_values} eigenvalues apart from zero, and n_communities={k} "
             f"were asked for. Ask for {n_values} or fewer."
         )
-    vectors = np.ascontiguousarray(vectors * _signs(vectors))
+    vectors = np.ascontiguousarray(vectors * vector_signs(vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
     return Eigenpairs(values, vectors, residual, following)
 
@@ -194,8 +195,3 @@ class _Counter:
         seconds = time.monotonic() - self.started
         sys.stderr.write(f"eigenvectors: {self.n_products} products {when}, {seconds:.1f} s\n")
         sys.stderr.flush()
-
-
-def _signs(vectors: FloatArray) -> FloatArray:
-    largest = np.argmax(np.abs(vectors), axis=0)
-    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

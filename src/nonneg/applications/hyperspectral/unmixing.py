@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
+from nonneg._ties import vector_signs
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
@@ -343,7 +344,7 @@ class Unmixing(SavableEstimator):
             gram += spectra.T @ spectra
         directions = np.linalg.eigh(gram)[1][:, ::-1][:, : min(int(self.reduce or bands), bands)]
         # A fixed sign, so that the points do not depend on the library of linear algebra.
-        directions = directions * np.where(directions.sum(axis=0) < 0, -1.0, 1.0)
+        directions = directions * vector_signs(directions)
         points = np.empty((int(pixels.mask.sum()), directions.shape[1]), dtype=pixels.dtype)
         filled = 0
         for block in pixels.blocks():
