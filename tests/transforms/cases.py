@@ -27,9 +27,21 @@ def paper_objective(Y: np.ndarray, transform: np.ndarray, W: np.ndarray, H: np.n
     return float(np.sum((V + eps0) / model + np.log(model)))
 
 
+def drawn_orthogonal(m: int, rng: np.random.Generator) -> np.ndarray:
+    """Q of a normal matrix by Householder reflections, written out: LAPACK is free to flip its signs."""
+    R, Q = rng.standard_normal((m, m)), np.eye(m)
+    for j in range(m - 1):
+        v = np.concatenate([np.zeros(j), R[j:, j]])
+        v[j] += np.copysign(np.linalg.norm(v), v[j])
+        v /= np.linalg.norm(v)
+        R -= 2.0 * np.outer(v, v @ R)
+        Q -= 2.0 * np.outer(Q @ v, v)
+    return Q
+
+
 def composite_frames(n_realizations: int, n: int, m: int, k: int, seed: int = 0) -> np.ndarray:
     """Frames of the Gaussian composite model with a random transform."""
     rng = np.random.default_rng(seed)
-    transform = np.linalg.qr(rng.standard_normal((m, m)))[0]
+    transform = drawn_orthogonal(m, rng)
     power = rng.gamma(1.0, 2.0, (n, k)) @ rng.gamma(1.0, 2.0, (k, m))
     return (rng.standard_normal((n_realizations, n, m)) * np.sqrt(power)) @ transform

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.communities.recovery import Memberships, clipped_share
+from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_share
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
 # How far the search goes, as in the authors' file.
@@ -154,8 +154,11 @@ def geonmf(
     clipped = clipped_share(shares)
     shares[shares < 0] = 0.0
     sums = shares.sum(axis=1)
-    shares /= np.maximum(sums, np.finfo(np.float64).eps)[:, None]
-    return GeoNMFResult(pure, Memberships(shares, sums > 1e-12, clipped), condition, n_rounds, len(near))
+    # A row of rounding is none.
+    reached = sums > ROUNDING
+    shares[~reached] = 0.0
+    shares /= np.where(reached, sums, 1.0)[:, None]
+    return GeoNMFResult(pure, Memberships(shares, reached, clipped), condition, n_rounds, len(near))
 
 
 def _nearly_pure(lengths: FloatArray, slack: float, k: int) -> tuple[float, IntArray]:
