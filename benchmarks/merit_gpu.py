@@ -87,7 +87,9 @@ def check() -> Iterator[dict[str, Any]]:
     X = make(5_000, 10.0).X
     host = select_anchors(X, N_ANCHORS, max_iter=30)
     device = torch.tensor(X, device="cuda")
-    found, again = (select_anchors(device, N_ANCHORS, max_iter=30, lam=host.lam) for _ in range(2))
+    found, again = (
+        select_anchors(device, N_ANCHORS, max_iter=30, method_params={"lam": host.lam}) for _ in range(2)
+    )
     yield {
         "what": "run", "n_points": 5_000, "gap": found.gap,
         "coefficients_differ": float(abs(host.coefficients - found.coefficients).max()),
@@ -203,7 +205,7 @@ def noise(
         data = make(n_points, snr)
         X = torch.tensor(data.X, device="cuda")
         started = time.perf_counter()
-        found = select_anchors(X, N_ANCHORS, tol=0.0, recovery=False)
+        found = select_anchors(X, N_ANCHORS, tol=0.0, method_params={"recovery": False})
         seconds = time.perf_counter() - started
         greedy = select_anchors(X, N_ANCHORS, method="spa")
         truth = set(data.anchors.tolist())
@@ -250,7 +252,9 @@ def million(snr: float, n_points: int = 1_000_000, n_iter: int = 100) -> Iterato
         total = 0.0
         for last in (n_iter // 2, n_iter):
             started = time.perf_counter()
-            found = select_anchors(X, N_ANCHORS, max_iter=last, tol=0.0, recovery=False, checkpoint=folder)
+            found = select_anchors(
+                X, N_ANCHORS, max_iter=last, tol=0.0, method_params={"recovery": False}, checkpoint=folder
+            )
             seconds = time.perf_counter() - started
             total += seconds
             yield {

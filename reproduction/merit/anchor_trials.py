@@ -78,12 +78,9 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
         X,
         k,
         method="merit",
-        lam=lam,
-        mu=setting.get("mu", MU),
+        method_params={"lam": lam, "mu": setting.get("mu", MU), "ties": "first", "recovery": False},
         max_iter=setting.get("max_iter", MERIT_ITERATIONS),
         tol=GAP[setting["data"]],
-        ties="first",
-        recovery=False,
     )
 
 

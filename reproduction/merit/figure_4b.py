@@ -46,9 +46,11 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     points = draw_points(setting, setting["draw"])
     options: dict[str, Any] = {"method": setting["method"]}
     if setting["method"] == "merit":
-        options |= {"mu": MU, "max_iter": MERIT_ITERATIONS, "tol": GAP["dirichlet"], "recovery": False}
+        options |= {"max_iter": MERIT_ITERATIONS, "tol": GAP["dirichlet"]}
+        options["method_params"] = {"mu": MU, "recovery": False}
     elif setting["method"] == "fast-gradient":
-        options |= {"max_iter": FAST_GRADIENT_STEPS, "memory_limit": FAST_GRADIENT_LIMIT, "rng": 0}
+        options |= {"max_iter": FAST_GRADIENT_STEPS, "rng": 0}
+        options["method_params"] = {"memory_limit": FAST_GRADIENT_LIMIT}
     return [measured_peak(points.X, setting["n_anchors"], options) | {"points": points.X.nbytes / 1e6}]
 
 

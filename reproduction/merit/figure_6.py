@@ -45,19 +45,21 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         if n_words > FAST_GRADIENT_WORDS:
             return [facts | {"left_out": True}]
         options: dict[str, Any] = {
-            "method": method, "max_iter": FAST_GRADIENT_STEPS, "memory_limit": 8e9, "rng": 0,
-        }  # fmt: skip
+            "method": method,
+            "method_params": {"memory_limit": 8e9},
+            "max_iter": FAST_GRADIENT_STEPS,
+            "rng": 0,
+        }
     elif method == "spa":
         options = {"method": "spa"}
     else:
         lam = 0.0 if method == "merit(0)" else 5e-7
         options = {
             "method": "merit",
-            "lam": lam,
+            "method_params": {"lam": lam, "recovery": False},
             "init": "spa",
             "tol": 0.25,
             "max_iter": 60,
-            "recovery": False,
         }
     return [facts | measured_peak(draw.points, draw.k, options)]
 

@@ -51,10 +51,11 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     options: dict[str, Any] = {"method": method}
     if method.startswith("merit"):
         lam = MERIT_LAM if method == "merit" else 0.0
-        options = {"method": "merit", "lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
-        options["recovery"] = False
+        options = {"method": "merit", "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
+        options["method_params"] = {"lam": lam, "recovery": False}
     elif method == "fast-gradient":
-        options |= {"max_iter": FAST_GRADIENT_STEPS, "memory_limit": FAST_GRADIENT_LIMIT, "rng": 0}
+        options |= {"max_iter": FAST_GRADIENT_STEPS, "rng": 0}
+        options["method_params"] = {"memory_limit": FAST_GRADIENT_LIMIT}
     return [measured_peak(points, network.k, options) | {"n": len(points), "k": network.k}]
 
 

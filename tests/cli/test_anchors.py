@@ -102,11 +102,14 @@ def test_steps_and_weights_are_said(tmp_path, planted):
     ("words", "said"),
     [
         (["-k", "0"], "a whole number of at least 1"),
-        (["-k", "99"], "n_anchors=99 is more than the 60 points"),
+        (["-k", "99"], "n_components=99 is more than the 60 samples"),
         (["-k", "3", "--method", "sap"], "Did you mean 'spa'"),
-        (["--method", "spa"], "needs n_anchors"),
-        (["-k", "3", "--method", "spa", "--lam", "1"], "does not take lam=1.0"),
-        (["-k", "3", "--mu", "0"], "'mu' parameter"),
+        (["--method", "spa"], "needs n_components"),
+        (
+            ["-k", "3", "--method", "spa", "--lam", "1"],
+            "does not accept lam; only 'fast-gradient' and 'merit' do",
+        ),
+        (["-k", "3", "--mu", "0"], "mu must be"),
     ],
     ids=str,
 )

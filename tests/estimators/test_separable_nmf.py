@@ -78,15 +78,15 @@ def test_weights_sum_to_one_where_the_features_do():
 
 def test_preprocessing_and_options_reach_the_method(data):
     model = SeparableNMF(
-        5, method="xray", normalize="l1", reduce=8, method_options={"variant": "rand"}, random_state=0
+        5, method="xray", normalize="l1", reduce=8, method_params={"variant": "rand"}, random_state=0
     )
     model.fit(np.abs(data.X))
     assert set(model.anchor_indices_) == set(data.anchors)
     assert set(model.result_.facts) == {"normalize", "reduce"}
-    with pytest.raises(UnknownNameError, match="option='variants'"):
-        SeparableNMF(5, method="xray", method_options={"variants": "rand"}).fit(np.abs(data.X))
-    with pytest.raises(InvalidParameterError, match="'mu' parameter of SeparableNMF"):
-        SeparableNMF(5, mu=0).fit(data.X)
+    with pytest.raises(UnknownNameError, match="method_params key='variants'"):
+        SeparableNMF(5, method="xray", method_params={"variants": "rand"}).fit(np.abs(data.X))
+    with pytest.raises(InvalidParameterError, match="mu must be a finite number above 0"):
+        SeparableNMF(5, method_params={"mu": 0}).fit(data.X)
     with pytest.raises(NegativeDataError, match="SeparableNMF"):
         SeparableNMF(5, method="xray").fit(-data.X)
     with pytest.raises(UnknownNameError, match="Did you mean 'snpa'"):

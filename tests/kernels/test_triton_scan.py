@@ -84,11 +84,11 @@ def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, devi
 @pytest.mark.torch
 def test_two_runs_on_the_gpu_are_the_same(torch, device, tmp_path):
     X = torch.tensor(separable_dirichlet(3000, 20, 10, snr=12, rng=0).X, device=device)
-    runs = [select_anchors(X, 10, lam=0.3, max_iter=20) for _ in range(2)]
+    runs = [select_anchors(X, 10, method_params={"lam": 0.3}, max_iter=20) for _ in range(2)]
     assert abs(runs[0].coefficients - runs[1].coefficients).max() == 0
     assert runs[0].history["gap"] == runs[1].history["gap"]
     for n_iter in (8, 20):
-        parts = select_anchors(X, 10, lam=0.3, max_iter=n_iter, checkpoint=tmp_path)
+        parts = select_anchors(X, 10, method_params={"lam": 0.3}, max_iter=n_iter, checkpoint=tmp_path)
     assert parts.history["gap"] == runs[0].history["gap"]
 
 
@@ -96,7 +96,8 @@ def test_two_runs_on_the_gpu_are_the_same(torch, device, tmp_path):
 @pytest.mark.parametrize("steps", ["open-loop", "pairwise"])
 def test_a_run_on_the_gpu_is_the_run_on_the_host(steps, torch, device):
     X = separable_dirichlet(400, 20, 10, snr=20, rng=0).X
-    options = {"lam": 0.3, "max_iter": 15, "steps": steps, "corrections": 0 if steps == "pairwise" else None}
+    params = {"lam": 0.3, "steps": steps, "corrective_steps": 0 if steps == "pairwise" else None}
+    options = {"max_iter": 15, "method_params": params}
     host = select_anchors(X, 10, **options)
     found = select_anchors(torch.tensor(X, device=device), 10, **options)
     assert abs(host.coefficients - found.coefficients).max() <= (1e-12 if steps == "open-loop" else 1e-6)

@@ -32,7 +32,7 @@ def test_a_convex_rival_needs_square_arrays_and_merit_does_not():
 
 @needs_proc
 def test_a_process_that_fails_says_why(rng):
-    with pytest.raises(NonnegError, match="n_anchors=9 is more than"):
+    with pytest.raises(NonnegError, match="n_components=9 is more than"):
         measured_peak(rng.random((8, 5)), 9, {"method": "spa"})
 
 

@@ -12,10 +12,11 @@ from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable import select_anchors
 from nonneg.separable.fast_gradient import fast_gradient
+from nonneg.separable.registry import split_params
 
 
 def run(X, k, **options):
-    return select_anchors(X, k, method="fast-gradient", rng=0, **options)
+    return select_anchors(X, k, method="fast-gradient", rng=0, **split_params(options))
 
 
 def test_finds_anchors_where_successive_projections_fail():
@@ -61,7 +62,7 @@ def test_history_and_curve(clean):
 def test_the_number_of_anchors_from_the_largest_drop(clean):
     result = run(clean.X, None, lam=0.02, max_iter=1500)
     assert set(result.anchors) == set(clean.anchors)
-    with pytest.raises(InvalidParameterError, match="n_anchors or a number as lam"):
+    with pytest.raises(InvalidParameterError, match="n_components or a number as lam"):
         run(clean.X, None)
 
 

@@ -8,12 +8,13 @@ from tests.references.containers import FORMS, as_container
 
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
+from nonneg.separable.registry import split_params
 
 GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
 
 
 def found(X, k, name, **options):
-    return select_anchors(X, k, method=name, rng=0, **options)
+    return select_anchors(X, k, method=name, rng=0, **split_params(options))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -14,6 +14,7 @@ from nonneg.kernels.self_dictionary.array_api import centre_and_radius
 from nonneg.kernels.sparse_columns import no_entries
 from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
 from nonneg.separable.merit.self_dictionary import SelfDictionary
+from nonneg.separable.registry import split_params
 
 pytestmark = pytest.mark.torch
 
@@ -65,9 +66,10 @@ def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
     monkeypatch.setattr("nonneg.separable.merit.frank_wolfe_steps.REFRESH", 8)
     # Not from anchors: their own residuals would be zero but for roundings, which decide what is chosen.
     init = select_anchors(data.X, 6, max_iter=6).coefficients
-    options = {"init": init if warm else None, "max_iter": 20, "anchor_window": 40, "recovery": True}
-    expected = select_anchors(data.X, 6, lam=0.4, **options)
-    found = select_anchors(as_on_a_gpu(data.X), 6, lam=0.4, **options)
+    params = {"lam": 0.4, "anchor_window": 40, "recovery": True}
+    options = {"init": init if warm else None, "max_iter": 20, "method_params": params}
+    expected = select_anchors(data.X, 6, **options)
+    found = select_anchors(as_on_a_gpu(data.X), 6, **options)
     assert np.array_equal(found.anchors, expected.anchors)
     assert abs(found.coefficients - expected.coefficients).max() <= 1e-12
     assert found.gap == pytest.approx(expected.gap, rel=1e-9)
@@ -78,7 +80,7 @@ def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
 
 def test_a_resumed_run_equals_an_uninterrupted_one(data, as_on_a_gpu, tmp_path):
     X = as_on_a_gpu(data.X)
-    options = {"anchor_window": 40, "lam": 0.2}
+    options = {"method_params": {"anchor_window": 40, "lam": 0.2}}
     whole = select_anchors(X, 6, max_iter=12, **options)
     for n_iter in (5, 12):
         parts = select_anchors(X, 6, max_iter=n_iter, checkpoint=tmp_path, **options)
@@ -87,14 +89,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one(data, as_on_a_gpu, tmp_path):
     assert whole.history["gap"] == parts.history["gap"]
 
 
-@pytest.mark.parametrize("options", [{"skip": True, "tol": 0.5}, {"steps": "pairwise", "corrections": 0}])
+@pytest.mark.parametrize(
+    "options", [{"skip_converged": True, "tol": 0.5}, {"steps": "pairwise", "corrective_steps": 0}]
+)
 def test_other_rules_keep_their_lists_on_the_host(options, data, as_on_a_gpu):
     seen = []
 
     def watch(progress):
         seen.append(progress.state.placed)
 
-    options = {"lam": 0.2, "max_iter": 15} | options
+    options = split_params({"lam": 0.2, "max_iter": 15} | options)
     found = select_anchors(as_on_a_gpu(data.X), 6, callback=watch, **options)
     expected = select_anchors(data.X, 6, **options)
     assert seen

@@ -121,8 +121,10 @@ def test_theorem_4():
 
 def test_statements_of_a_run():
     data = separable_dirichlet(60, 12, 4, rng=0)
-    found = select_anchors(data.X, 4, lam=0.0, skip=True, tol=0.05, max_iter=500)
-    names = ("duality-gap", "anchor-margin", "conditioning", "support", "start-condition")
+    found = select_anchors(
+        data.X, 4, method_params={"lam": 0.0, "skip_converged": True}, tol=0.05, max_iter=500
+    )
+    names = ("duality-gap", "anchor-margin", "conditioning", "support", "warm-start")
     theorems = ("lemma-1", "theorem-2", "theorem-3", "theorem-4")
     assert found.certificate.names == names + theorems
     # Without noise, Theorem 1: only anchors are used, and Lemma 1 applies.
@@ -131,14 +133,14 @@ def test_statements_of_a_run():
     omega = np.linalg.norm(found.coefficients.T @ data.W - data.W, axis=1).max()
     assert found.certificate["lemma-1"].number == pytest.approx(omega, rel=1e-6)
     assert found.certificate["anchor-margin"].number == pytest.approx(found.margin)
-    short = select_anchors(data.X, 4, max_iter=2, recovery=False)
+    short = select_anchors(data.X, 4, max_iter=2, method_params={"recovery": False})
     assert short.certificate.names == names
 
 
 def test_statements_of_noisy_points_and_a_warm_start():
     data = separable_dirichlet(60, 12, 4, snr=15, rng=0)
     found = select_anchors(data.X, 4, init="spa", max_iter=20).certificate
-    assert found["start-condition"].holds
+    assert found["warm-start"].holds
     assert not found["support"].holds
     W = data.X[select_anchors(data.X, 4, init="spa", max_iter=20).anchors]
     assert found["theorem-4"].quantities["sigma_max"] == pytest.approx(np.linalg.norm(W, 2))

@@ -36,7 +36,7 @@ def test_the_table_of_the_guide_is_the_registry():
 def test_a_method_takes_the_options_that_it_declares(name):
     module, function = FUNCTIONS[name].rsplit(".", 1)
     home = __import__(f"{separable.__name__}.{module}", fromlist=[function])
-    taken = set(inspect.signature(getattr(home, function)).parameters) - {"data", "n_anchors", "rng"}
+    taken = set(inspect.signature(getattr(home, function)).parameters) - {"data", "n_components", "rng"}
     assert taken == set(METHODS[name].options)
     assert METHODS[name].seeded == ("rng" in inspect.signature(getattr(home, function)).parameters)
 

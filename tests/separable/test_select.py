@@ -17,17 +17,18 @@ from nonneg.exceptions import (
 )
 from nonneg.separable import METHODS
 from nonneg.separable.number import leading_rows
+from nonneg.separable.registry import split_params
 from nonneg.separable.selection_certificate import span_distance
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"n_anchors": 0}, "n_anchors must be None or an integer of at least 1, got 0"),
-        ({"n_anchors": 2.5}, "integer of at least 1, got 2.5"),
-        ({"n_anchors": True}, "integer of at least 1, got True"),
-        ({"n_anchors": 91}, "n_anchors=91 is more than the 90 points"),
-        ({"n_anchors": None}, r"'spa' needs n_anchors.*'merit'\] can do without"),
+        ({"n_components": 0}, "n_components must be None or an integer of at least 1, got 0"),
+        ({"n_components": 2.5}, "integer of at least 1, got 2.5"),
+        ({"n_components": True}, "integer of at least 1, got True"),
+        ({"n_components": 91}, "n_components=91 is more than the 90 samples"),
+        ({"n_components": None}, r"'spa' needs n_components.*only 'fast-gradient' and 'merit' can choose it"),
         ({"lam": -1.0, "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got -1.0"),
         ({"lam": "much", "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got 'much'"),
         ({"lam": float("nan"), "method": "merit"}, "lam must be"),
@@ -37,7 +38,7 @@ from nonneg.separable.selection_certificate import span_distance
         ({"tol": -1.0, "method": "merit"}, "tol must be None or a number not below 0"),
         ({"energy": 0.0}, "energy must be above 0 and at most 1"),
         ({"energy": 1.5}, "energy must be above 0 and at most 1"),
-        ({"normalize": "l3"}, "normalize must be None or 'l1', got 'l3'"),
+        ({"normalize": "l3"}, "normalize must be None, 'l1' or 'l2', got 'l3'"),
         ({"reduce": 0}, "reduce must be an integer from 1 to 20"),
         ({"reduce": 21}, "reduce must be an integer from 1 to 20"),
         ({"merge": 0.0}, "merge must be above 0"),
@@ -51,17 +52,23 @@ from nonneg.separable.selection_certificate import span_distance
         ({"callback": 3, "method": "merit"}, "callback must be None or a function"),
         ({"checkpoint": 3, "method": "merit"}, "checkpoint must be None or the path"),
         ({"centered": "no", "method": "merit"}, "centered must be True or False, got 'no'"),
-        ({"centered": True, "method": "snpa"}, "centered=True says how reduce= projects .* Pass reduce="),
+        (
+            {"centered": True, "method": "snpa"},
+            "centered=True is a property of the projection .* Pass reduce=",
+        ),
         ({"lam": 1e12, "method": "fast-gradient"}, "is so large that no point is used"),
-        ({"n_anchors": 60, "merge": 0.5}, "more than the .* points that the steps .*'merge'.* left"),
-        ({"n_anchors": 7}, "found 6 anchors where n_anchors=7 were asked for.*Ask for 6 or fewer"),
+        ({"n_components": 60, "merge": 0.5}, "more than the .* samples that 'merge' left"),
+        ({"n_components": 7}, "found 6 anchors, fewer than n_components=7.*Ask for 6 or fewer"),
     ],
     ids=str,
 )
 def test_wrong_parameters_are_named(options, said, clean):
-    options = {"n_anchors": 6, "method": "spa"} | options
+    ours = {"n_components", "method", "energy", "normalize", "reduce", "centered", "merge"}
+    plain = {key: value for key, value in options.items() if key in ours}
+    rest = {key: value for key, value in options.items() if key not in ours}
+    plain = {"n_components": 6, "method": "spa"} | plain | split_params(rest)
     with pytest.raises(InvalidParameterError, match=said):
-        select_anchors(clean.X, options.pop("n_anchors"), **options)
+        select_anchors(clean.X, **plain)
 
 
 @pytest.mark.parametrize("n_features", [3, 8])
@@ -75,20 +82,27 @@ def test_more_anchors_than_distinct_points(name, n_features):
 def test_unknown_names(clean):
     with pytest.raises(UnknownNameError, match="Did you mean 'spa'"):
         select_anchors(clean.X, 3, method="sap")
-    with pytest.raises(UnknownNameError, match=r"option='tie_tolerance' is not known.*'tie_tol'"):
-        select_anchors(clean.X, 3, method="spa", tie_tolerance=0.1)
+    with pytest.raises(UnknownNameError, match=r"method_params key='tie_tolerance' is not known.*'tie_tol'"):
+        select_anchors(clean.X, 3, method="spa", method_params={"tie_tolerance": 0.1})
+    with pytest.raises(InvalidParameterError, match="Pass tol by its own name, not in method_params"):
+        select_anchors(clean.X, 3, method_params={"tol": 0.1})
     with pytest.raises(UnknownNameError, match="variant='best'"):
-        select_anchors(clean.X, 3, method="xray", variant="best")
+        select_anchors(clean.X, 3, method="xray", method_params={"variant": "best"})
     with pytest.raises(UnknownNameError, match="preconditioner='pca'"):
-        select_anchors(clean.X, 3, method="preconditioned-spa", preconditioner="pca")
+        select_anchors(clean.X, 3, method="preconditioned-spa", method_params={"preconditioner": "pca"})
 
 
 def test_options_of_other_methods_are_refused(clean):
-    with pytest.raises(UnsupportedError, match=r"'spa' does not take lam=0.5. .*'merit'\] do"):
-        select_anchors(clean.X, 3, method="spa", lam=0.5)
-    with pytest.raises(UnsupportedError, match=r"'spa' does not take steps='away'. \['merit'\] do"):
-        select_anchors(clean.X, 3, method="spa", steps="away")
-    with pytest.raises(UnsupportedError, match="'xray' looks at the points from the origin"):
+    with pytest.raises(
+        UnsupportedError, match="'spa' does not accept lam; only 'fast-gradient' and 'merit' do"
+    ):
+        select_anchors(clean.X, 3, method="spa", method_params={"lam": 0.5})
+    with pytest.raises(UnsupportedError, match="'spa' does not accept steps; only 'merit' does"):
+        select_anchors(clean.X, 3, method="spa", method_params={"steps": "away"})
+    with pytest.raises(
+        UnsupportedError,
+        match="'xray' does not accept centered=True; only 'fast-anchor', 'merit' and 'snpa' do",
+    ):
         select_anchors(clean.X, 3, method="xray", reduce=4, centered=True)
 
 
@@ -97,7 +111,7 @@ def test_signed_data_are_refused_by_name(clean):
     X[4, 7] = -0.5
     with pytest.raises(NegativeDataError, match=r"method='xray'.*entry \[4, 7\] is -0.5"):
         select_anchors(X, 3, method="xray")
-    assert select_anchors(X, 3, method="spa").n_anchors == 3
+    assert select_anchors(X, 3, method="spa").n_components == 3
 
 
 def test_other_bad_data(clean):
@@ -105,7 +119,7 @@ def test_other_bad_data(clean):
     X[1, 2] = np.nan
     with pytest.raises(NonFiniteDataError, match=r"entry \[1, 2\]"):
         select_anchors(X, 3, method="spa")
-    with pytest.raises(InvalidParameterError, match="All points are zero"):
+    with pytest.raises(InvalidParameterError, match="All samples are zero"):
         select_anchors(np.zeros((5, 4)), 2, method="spa")
     with pytest.raises(ValueError, match="2D"):
         select_anchors(np.ones(5), 2, method="spa")
@@ -127,7 +141,7 @@ def test_aliases(clean):
 def test_data_of_few_points_and_features():
     assert select_anchors([[3.0]], 1, method="spa").anchors.tolist() == [0]
     assert select_anchors([[1.0], [4.0], [2.0]], 1, method="spa").anchors.tolist() == [1]
-    with pytest.raises(InvalidParameterError, match="2 is more than the 1 points"):
+    with pytest.raises(InvalidParameterError, match="2 is more than the 1 samples"):
         select_anchors([[3.0, 1.0]], 2, method="spa")
 
 
@@ -183,9 +197,9 @@ def test_every_method_states_how_sure_it_is(name, clean, noisy):
     if METHODS[name].kind == "convex":
         assert exact["anchor-margin"].holds
     elif name not in ("vca", "preconditioned-spa"):  # which do not see what they left
-        assert exact["points-left"].holds
-        assert not rough["points-left"].holds
-        assert rough["points-left"].number > exact["points-left"].number
+        assert exact["largest-residual"].holds
+        assert not rough["largest-residual"].holds
+        assert rough["largest-residual"].number > exact["points-left"].number
 
 
 def test_conditioning_is_the_distance_from_the_span_of_the_others():

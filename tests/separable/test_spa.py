@@ -86,7 +86,7 @@ def test_search_ends_where_the_picks_span_the_data(dtype):
     rng = np.random.default_rng(0)
     X = (rng.random((100, 4)) @ rng.random((4, 30))).astype(dtype)
     result = spa(as_data_matrix(X), 10)
-    assert result.n_anchors == 4
+    assert result.n_components == 4
     assert result.stop_reason is StopReason.EXHAUSTED
     assert result.best_left < 1e-5
     with pytest.raises(ValueError, match="found 4 anchors where n_anchors=10"):

@@ -68,7 +68,7 @@ def _add_step_arguments(group: Any) -> None:
     group.add_argument(
         "--energy", type=float, metavar="S", help="keep the longest samples with this share of the norm"
     )
-    group.add_argument("--normalize", choices=["l1"], help="divide every sample by its sum first")
+    group.add_argument("--normalize", choices=["l1", "l2"], help="divide every sample by this norm first")
     group.add_argument("--reduce", type=int, metavar="M", help="project onto so many leading directions")
     group.add_argument("--centered", action="store_true", help="take the mean off before that")
     group.add_argument("--merge", type=float, metavar="S", help="keep one of samples that are this close")
@@ -103,15 +103,15 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; all else is left to the defaults of `SeparableNMF`."""
     method = options.method or "merit"
     convex = method in ("merit", "fast-gradient")
+    params = {name: getattr(options, name) for name in ("lam", "mu", "steps")}
+    params = {name: value for name, value in params.items() if value is not None}
     said = {
         "n_components": None if options.anchors == "auto" else options.anchors,
         "method": options.method,
-        "lam": options.lam,
-        "mu": options.mu,
+        "method_params": params or None,
         "max_iter": options.max_iter,
         "tol": options.tol,
         "init": options.init,
-        "method_options": None if options.steps is None else {"steps": options.steps},
         "sum_to_one": options.sum_to_one,
         "energy": options.energy,
         "normalize": options.normalize,

@@ -74,10 +74,10 @@ def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str 
     from nonneg.separable.spa import spa  # a family of its own, which most fits do not need
 
     found = spa(data, k)
-    if found.n_anchors < k:
+    if found.n_components < k:
         raise InvalidParameterError(
-            f"init='anchors' found {found.n_anchors} samples that tell all others, and n_components={k} were "
-            "asked for. Ask for fewer, or use another init."
+            f"init='anchors' found {found.n_components} samples that explain all others, fewer than "
+            f"n_components={k}. Ask for fewer, or use another init."
         )
     W, Ht = start_from_anchors(data, found.anchors)
     return "custom", W, Ht.T

@@ -34,47 +34,44 @@ class SeparableNMF(FactorizingEstimator):
     Parameters
     ----------
     n_components : int or None
-        The number of anchors. None takes the largest drop of the sorted row maxima, for methods that can
-        ("merit").
+        The number of anchors. None lets the convex methods choose it at the largest drop of the sorted row
+        maxima.
     method : str
         A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
         (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "vca".
-    lam : float or "auto"
-        Convex methods: the weight of the row sparsity.
-    mu : float
-        "merit": the smoothing of the row sparsity.
-    max_iter : int
-        Convex methods: at most so many iterations.
-    tol : float or None
-        Convex methods: when to stop; None stands for the method's own rule and value.
+    method_params : dict or None
+        Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
+        `mu`, its smoothing.
     init : str, array of int or None
-        Convex methods: anchors to start from, or the name of a method that finds them.
+        Convex methods: initial anchors, or the name of a method that finds them.
+    tol : float or None
+        Convex methods: the stopping tolerance; None is the default of the method.
+    max_iter : int
+        Convex methods: maximum number of iterations.
     sum_to_one : bool or "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         where the features of every sample sum to one.
     energy : float or None
-        Look for anchors among the longest samples that hold this share of the squared norm.
-    normalize : {"l1"} or None
-        Look for anchors among samples divided by their l1 norms.
+        Look for anchors among the samples with the largest norms that hold this fraction of the squared norm.
+    normalize : {"l1", "l2"} or None
+        Look for anchors among samples divided by this norm.
     reduce : int or None
-        Look for anchors in so many leading directions.
+        Look for anchors in the projection onto this number of leading directions.
     centered : bool
-        Whether the mean is taken off before that.
+        Whether the mean is subtracted before that projection.
     merge : float or None
-        Of samples within this share of the largest norm of one another look at one.
-    method_options : dict or None
-        Further options of the method.
+        Keep one of the samples whose distances are below this fraction of the largest norm.
     random_state : int, RandomState, Generator or None
-        For methods that draw.
+        Random numbers, for methods that draw some.
+    n_jobs : int or None
+        Number of threads; None uses all cores.
     verbose : int
         1 shows a line with objective, rate and time left.
-    n_jobs : int or None
-        Threads of the kernels; None takes all cores.
     callback : callable, optional
         Convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit": a folder in which the run is saved and from which it is taken up again.
+        "merit": a folder in which the run is saved and from which it is resumed.
 
     Attributes
     ----------
@@ -112,7 +109,9 @@ class SeparableNMF(FactorizingEstimator):
     Notes
     -----
     `transform` solves each sample's least-squares problem exactly, and `fit_transform(X)` equals
-    `fit(X).transform(X)`. Methods that take signed data say so in the registry.
+    `fit(X).transform(X)`. Methods that accept signed data say so in the registry. There is no `n_init`,
+    because the convex problems have no local minima, and no `sample_weight`, because anchors are extreme
+    samples, whatever their weights.
 
     References
     ----------
@@ -143,21 +142,19 @@ class SeparableNMF(FactorizingEstimator):
         "n_components": [*COUNT, None],
         # Names are looked up in the registry, which knows the near ones.
         "method": [str],
-        "lam": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": COUNT,
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "method_params": [dict, None],
         "init": [str, "array-like", None],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "max_iter": COUNT,
         "sum_to_one": ["boolean", StrOptions({"auto"})],
         "energy": [Interval(Real, 0, 1, closed="right"), None],
-        "normalize": [StrOptions({"l1"}), None],
+        "normalize": [StrOptions({"l1", "l2"}), None],
         "reduce": [*COUNT, None],
         "centered": ["boolean"],
         "merge": [Interval(Real, 0, None, closed="neither"), None],
-        "method_options": [dict, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "verbose": ["verbose"],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
     }
@@ -167,41 +164,37 @@ class SeparableNMF(FactorizingEstimator):
         n_components: int | None = None,
         *,
         method: str = "merit",
-        lam: float | str = "auto",
-        mu: float = 1e-5,
-        max_iter: int = 100,
-        tol: float | None = None,
+        method_params: Mapping[str, Any] | None = None,
         init: Any = None,
+        tol: float | None = None,
+        max_iter: int = 100,
         sum_to_one: bool | str = "auto",
         energy: float | None = None,
         normalize: str | None = None,
         reduce: int | None = None,
         centered: bool = False,
         merge: float | None = None,
-        method_options: Mapping[str, Any] | None = None,
         random_state: Seed = None,
-        verbose: int = 0,
         n_jobs: int | None = None,
+        verbose: int = 0,
         callback: Callable[[Progress], bool | None] | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_components = n_components
         self.method = method
-        self.lam = lam
-        self.mu = mu
-        self.max_iter = max_iter
-        self.tol = tol
+        self.method_params = method_params
         self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
         self.sum_to_one = sum_to_one
         self.energy = energy
         self.normalize = normalize
         self.reduce = reduce
         self.centered = centered
         self.merge = merge
-        self.method_options = method_options
         self.random_state = random_state
-        self.verbose = verbose
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
 
@@ -253,16 +246,14 @@ class SeparableNMF(FactorizingEstimator):
     def _fit(self, X: Any) -> SampleArray:
         signed = self._takes_signed()
         data = input_data(self, X, reset=True, signed=signed)
-        # What belongs to other methods stays at its default unless the user moved it.
         result = select_anchors(
             data,
             None if self.n_components is None else int(self.n_components),
             method=self.method,
-            lam=self.lam,
-            mu=self.mu,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            method_params=self.method_params,
             init=self.init,
+            tol=self.tol,
+            max_iter=self.max_iter,
             energy=self.energy,
             normalize=self.normalize,
             reduce=self.reduce,
@@ -270,10 +261,9 @@ class SeparableNMF(FactorizingEstimator):
             merge=self.merge,
             rng=self.random_state,
             n_jobs=self.n_jobs,
-            callback=self.callback,
             verbose=self.verbose,
+            callback=self.callback,
             checkpoint=self.checkpoint,
-            **dict(self.method_options or {}),
         )
         with threads(self.n_jobs):
             components = data.take_rows(result.anchors)
@@ -284,7 +274,7 @@ class SeparableNMF(FactorizingEstimator):
         self.components_ = (
             np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components
         )
-        self.n_components_ = result.n_anchors
+        self.n_components_ = result.n_components
         self.anchor_indices_ = result.anchors
         self.coefficients_ = result.coefficients
         self.duality_gap_ = result.gap

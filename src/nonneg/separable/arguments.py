@@ -53,7 +53,7 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: value is None or (is_number(value) and value > 0),
     ),
     "centered": ("True or False", _is_flag),
-    "skip": ("True or False", _is_flag),
+    "skip_converged": ("True or False", _is_flag),
     "clean_up": ("True or False", _is_flag),
     "tie_tol": (
         "a share from 0 to 1, for example 1e-6",

@@ -17,7 +17,7 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 
 
 def fast_anchor(
-    data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL, clean_up: bool = True
+    data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL, clean_up: bool = True
 ) -> SelectionResult:
     """Pick the points that are farthest from the affine span of those before."""
     # The first anchor is the point farthest from the origin and becomes the origin. One pass over the data an
@@ -27,8 +27,8 @@ def fast_anchor(
     # (`reduce=`), as is the normalisation.
     # Arora et al. (2013), ICML, Algorithm 4.
     second = SecondRound(tie_tol)
-    rule = _affine_rule(tie_tol, second, n_anchors if clean_up and n_anchors > 1 else None)
-    result = pursue(data, n_anchors, rule, method="fast-anchor", relative_floor=relative_floor(data))
+    rule = _affine_rule(tie_tol, second, n_components if clean_up and n_components > 1 else None)
+    result = pursue(data, n_components, rule, method="fast-anchor", relative_floor=relative_floor(data))
     if not clean_up or len(result.anchors) < 2:
         return result
     anchors, n_passes = second.checked(data, result.anchors)

@@ -49,7 +49,7 @@ class GradientState:
 
 def fast_gradient(
     data: DataMatrix,
-    n_anchors: int | None,
+    n_components: int | None,
     *,
     lam: float | str = "auto",
     max_iter: int = 150,
@@ -73,11 +73,11 @@ def fast_gradient(
     ----------
     data : DataMatrix
         The data, one point a row, in this process.
-    n_anchors : int or None
+    n_components : int or None
         How many to pick; None takes the largest drop of the diagonal and needs a number as `lam`.
     lam : float or "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
-        at every restart so that the trace tends to n_anchors / 2 + 1, as the authors' code does.
+        at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
     max_iter : int
         At most so many iterations.
     tol : float
@@ -114,19 +114,19 @@ def fast_gradient(
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
     _check_memory(data, memory_limit)
-    if n_anchors is None and lam == "auto":
+    if n_components is None and lam == "auto":
         raise InvalidParameterError(
-            "fast-gradient needs n_anchors or a number as lam: its automatic weight rests on the number of "
-            "anchors. Pass one of them, or use method='merit'."
+            "fast-gradient needs n_components or a number as lam: its automatic weight depends on the number "
+            "of anchors. Pass one of them, or use method='merit'."
         )
     points, weights = _compressed(data)
     xp = array_namespace(points)
     n = points.shape[0]
     spread = 1.0 + SPREAD * (generator(rng).random(n) - 0.5)
     adaptive = lam == "auto"
-    weight = _balanced(data, n_anchors, init, spread) if adaptive else float(lam)
+    weight = _balanced(data, n_components, init, spread) if adaptive else float(lam)
     prices = xp.asarray(spread, dtype=points.dtype, device=points.device)
-    target = math.inf if n_anchors is None else min(n_anchors / 2.0 + 1.0, float(n_anchors))
+    target = math.inf if n_components is None else min(n_components / 2.0 + 1.0, float(n_components))
     step = _Step(xp, points, weights, prices, target if adaptive else None)
 
     def stop(history: History) -> bool:
@@ -140,8 +140,8 @@ def fast_gradient(
         raise InvalidParameterError(
             f"lam={weight:.4g} is so large that no point is used. Lower it, or leave it at 'auto'."
         )
-    anchors, _ = leading_rows(diagonal, None if n_anchors is None else n)
-    anchors = distinct_rows(data, anchors, len(anchors) if n_anchors is None else n_anchors)
+    anchors, _ = leading_rows(diagonal, None if n_components is None else n)
+    anchors = distinct_rows(data, anchors, len(anchors) if n_components is None else n_components)
     return SelectionResult(
         anchors=anchors,
         method="fast-gradient",
@@ -188,17 +188,17 @@ def _compressed(data: DataMatrix) -> tuple[Array, Array]:
     return whole, weights
 
 
-def _balanced(data: DataMatrix, n_anchors: int | None, init: Any, spread: Any) -> float:
+def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any) -> float:
     # The weight at which error and trace of a first solution are equal. A share of the data's own size is
     # added, so that a perfect first solution does not make it vanish (the authors add 0.001, to data of size
     # one).
-    assert n_anchors is not None
+    assert n_components is not None
     if init is not None and np.ndim(init) != 1:
         raise InvalidParameterError(
             "fast-gradient starts from nothing: init names anchors, from which it takes its weight. Pass "
             "their indices, or use method='merit', which also starts from coefficients."
         )
-    anchors = spa(data, n_anchors).anchors if init is None else np.asarray(init, dtype=np.int64)
+    anchors = spa(data, n_components).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
     gram = rows @ rows.T
     cross = data.times(data.to_device(rows.T))

@@ -17,12 +17,12 @@ from nonneg.separable.preprocessing import Prepared
 from nonneg.separable.registry import METHODS, find_method
 
 
-def init_among(init: Any, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> Any:
+def init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> Any:
     """Return the start of a convex method in terms of its points."""
     if init is None:
         return None
     if isinstance(init, str):
-        return _found_by(init, points, data, n_anchors, rng)
+        return _found_by(init, points, data, n_components, rng)
     n_samples = data.shape[0]
     if hasattr(init, "anchors"):
         init = init.anchors
@@ -32,13 +32,13 @@ def init_among(init: Any, points: Prepared, data: DataMatrix, n_anchors: int | N
     return rows if points.kept is None else _positions(rows, points)
 
 
-def _found_by(name: str, points: Prepared, data: DataMatrix, n_anchors: int | None, rng: Seed) -> IntArray:
+def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
     if name not in {alias for key, method in greedy.items() for alias in (key, *method.aliases)}:
         raise UnknownNameError.of("init", name, greedy)
-    if n_anchors is None:
+    if n_components is None:
         raise InvalidParameterError(
-            f"init={name!r} needs n_anchors, the number of points to pick. Pass it, or the anchors "
+            f"init={name!r} needs n_components, the number of points to pick. Pass it, or the anchors "
             "themselves as init."
         )
     entry = find_method(name)
@@ -46,7 +46,7 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_anchors: int | No
     if not entry.signed and data.extremes()[0] < 0:
         able = sorted(key for key, method in greedy.items() if method.signed)
         raise UnsupportedError(f"init={name!r} takes no negative entries, and X has some. {able} do.")
-    found: IntArray = entry.run(points.data, n_anchors, **({"rng": rng} if entry.seeded else {})).anchors
+    found: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
     return found
 
 

@@ -24,7 +24,7 @@ def relative_floor(data: DataMatrix) -> float:
 
 def pursue(
     data: DataMatrix,
-    n_anchors: int,
+    n_components: int,
     rule: GreedyRule,
     *,
     method: str,
@@ -42,8 +42,8 @@ def pursue(
         history.record(len(history) + 1, time.perf_counter() - started, {"score": plain(score)})
         return False
 
-    found: GreedySelection = greedy_selection(data, n_anchors, rule, on_pick=on_pick, **options)
-    complete = len(found.indices) == n_anchors
+    found: GreedySelection = greedy_selection(data, n_components, rule, on_pick=on_pick, **options)
+    complete = len(found.indices) == n_components
     return SelectionResult(
         anchors=found.indices,
         method=method,

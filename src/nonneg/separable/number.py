@@ -11,16 +11,16 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 
 
-def leading_rows(row_maxima: Any, n_anchors: int | None = None) -> tuple[IntArray, FloatArray]:
+def leading_rows(row_maxima: Any, n_components: int | None = None) -> tuple[IntArray, FloatArray]:
     """Return the rows with the largest maxima."""
     maxima = np.asarray(row_maxima, dtype=np.float64)
     order = np.argsort(-maxima, kind="stable")
     curve = maxima[order]
-    if n_anchors is None:
+    if n_components is None:
         # After the last row comes nothing: all rows are anchors if that drop is the largest.
         drops = curve - np.append(curve[1:], 0.0)
-        n_anchors = int(np.argmax(drops)) + 1
-    return order[:n_anchors].astype(np.intp), curve
+        n_components = int(np.argmax(drops)) + 1
+    return order[:n_components].astype(np.intp), curve
 
 
 def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:

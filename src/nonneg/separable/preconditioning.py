@@ -21,25 +21,25 @@ PRECONDITIONERS = ("ellipsoid", "whitening", "spa")
 
 
 def preconditioned_spa(
-    data: DataMatrix, n_anchors: int, *, preconditioner: str = "ellipsoid", tie_tol: float = TIE_TOL
+    data: DataMatrix, n_components: int, *, preconditioner: str = "ellipsoid", tie_tol: float = TIE_TOL
 ) -> SelectionResult:
     """Reduce the points to their leading directions, precondition them, and run `spa`."""
-    # The ellipsoid needs the reduced points, n_samples by n_anchors, in this process.
+    # The ellipsoid needs the reduced points, n_samples by n_components, in this process.
     # Gillis & Vavasis (2015), SIAM J. Optimization 25(1). Gillis & Ma (2015), SIAM J. Imaging Sciences 8(2),
     # for "whitening" and "spa".
     if preconditioner not in PRECONDITIONERS:
         raise UnknownNameError.of("preconditioner", preconditioner, PRECONDITIONERS)
-    k = n_anchors
+    k = n_components
     if k > min(data.shape):
         raise InvalidDataError(
-            f"Expected n_anchors at most the smaller side of X, {min(data.shape)}, got {k}: there are no more"
-            " directions to precondition. Ask for fewer anchors, or use method='snpa' or 'xray'."
+            f"n_components={k} is more than {min(data.shape)}, the smaller side of X: there are no more "
+            "directions to precondition. Ask for fewer anchors, or use method='snpa' or 'xray'."
         )
     svd = truncated_svd(data, k)
     rank = int(np.sum(svd.s > 1e-12 * svd.s[0]))
     if rank < k:
         raise InvalidDataError(
-            f"X has rank {rank}, which is less than n_anchors={k}: there are no more directions to "
+            f"X has rank {rank}, which is less than n_components={k}: there are no more directions to "
             "precondition. Ask for fewer anchors, or use method='snpa' or 'xray'."
         )
     points = projected(data, svd.V)

@@ -68,12 +68,12 @@ def keep_energy(points: Prepared, share: float) -> Prepared:
 
 
 def normalize_points(points: Prepared, norm: str) -> Prepared:
-    """Divide every point by its l1 norm."""
-    if norm != "l1":
-        raise InvalidParameterError(f"normalize must be None or 'l1', got {norm!r}.")
+    """Divide every point by its l1 or l2 norm."""
+    if norm not in ("l1", "l2"):
+        raise InvalidParameterError(f"normalize must be None, 'l1' or 'l2', got {norm!r}.")
     filled = np.flatnonzero(_squares(points.data) > 0)
     if not len(filled):
-        raise InvalidDataError("All points are zero: nothing can be normalised. Check X.")
+        raise InvalidDataError("All points are zero: nothing can be normalized. Check X.")
     facts = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
     points = points.with_rows(filled, normalize=facts)
     return Prepared(normalized_rows(points.data, norm), points.kept, points.facts)

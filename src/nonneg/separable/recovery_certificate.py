@@ -107,21 +107,21 @@ def start_statement(t_init: int, holds: bool, row: int | None, xi: float | None,
     """State whether the start meets (23) of Proposition 1."""
     if t_init == 0:
         sentence = "The run started from zero; Proposition 1 is about warm starts."
-        return Statement("start-condition", sentence, None, None, Verdict.NOT_VERIFIABLE)
+        return Statement("warm-start", sentence, None, None, Verdict.NOT_VERIFIABLE)
     last = t_init + n_steps
     if not holds or xi is None:
         sentence = (
             "All differences within the rows of anchors are whole after scaling: (23) of Proposition 1 "
         )
         sentence += "does not hold of the start."
-        return Statement("start-condition", sentence, None, None, Verdict.FAILS, {"t_init": t_init})
+        return Statement("warm-start", sentence, None, None, Verdict.FAILS, {"t_init": t_init})
     spread = 2.0 * xi / (last * (last + 1.0))
     sentence = (
         f"The start meets (23) of Proposition 1 in row {row} (among the anchors found): unequal entries of "
         f"anchors' rows differ by at least {spread:.3g} up to iteration {last}."
     )
     quantities = {"t_init": t_init, "row": row, "xi": xi}
-    return Statement("start-condition", sentence, spread, 0.0, Verdict.HOLDS, quantities)
+    return Statement("warm-start", sentence, spread, 0.0, Verdict.HOLDS, quantities)
 
 
 def lemma_1_statement(facts: ModelFacts) -> Statement:

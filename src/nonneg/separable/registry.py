@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from nonneg.exceptions import UnknownNameError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 
 EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
 
@@ -19,7 +19,7 @@ class Method:
     Attributes
     ----------
     run : callable
-        ``run(data, n_anchors, **options)`` returns a `SelectionResult`; `data` is a checked `DataMatrix`.
+        ``run(data, n_components, **options)`` returns a `SelectionResult`; `data` is a checked `DataMatrix`.
     summary : str
         What it does, in a few words.
     kind : str
@@ -28,7 +28,7 @@ class Method:
         Whether the data may have negative entries (PCA-reduced points, eigenvectors).
     inputs : frozenset of str
         The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
-    needs_n_anchors : bool
+    needs_n_components : bool
         Whether the number of anchors must be given.
     simplex : bool
         Whether it is made for points whose weights sum to one; others look for a cone.
@@ -50,7 +50,7 @@ class Method:
     kind: str = "greedy"
     signed: bool = True
     inputs: frozenset[str] = EVERYWHERE
-    needs_n_anchors: bool = True
+    needs_n_components: bool = True
     simplex: bool = True
     centered: bool = False
     seeded: bool = False
@@ -67,28 +67,30 @@ def _later(module: str, function: str) -> Callable[..., Any]:
     return run
 
 
-CONVEX = frozenset({"max_iter", "tol", "callback", "verbose"})
+CONVEX = frozenset({"init", "tol", "max_iter", "verbose", "callback"})
+SHARED = CONVEX | {"checkpoint"}
+"""Parameters of `select_anchors` itself, which several methods take; the others travel in `method_params`."""
 
 METHODS: dict[str, Method] = {
     "merit": Method(
         _later("merit.algorithm", "merit"),
         "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, memory linear in the points",
         kind="convex",
-        needs_n_anchors=False,
+        needs_n_components=False,
         centered=True,
         in_process=True,
-        options=CONVEX
-        | {"lam", "mu", "init", "checkpoint", "t_init", "steps", "corrections", "skip"}
+        options=SHARED
+        | {"lam", "mu", "t_init", "steps", "corrective_steps", "skip_converged"}
         | {"residual_tol", "change_tol", "anchor_window", "ties", "recovery"},
     ),
     "fast-gradient": Method(
         _later("fast_gradient", "fast_gradient"),
         "accelerated gradient on the self-dictionary problem with the trace as the penalty, quadratic memory",
         kind="convex",
-        needs_n_anchors=False,
+        needs_n_components=False,
         seeded=True,
         in_process=True,
-        options=CONVEX | {"lam", "init", "memory_limit"},
+        options=CONVEX | {"lam", "memory_limit"},
         aliases=("fastgradient", "fgnsr"),
     ),
     "spa": Method(
@@ -147,3 +149,36 @@ def method_name(name: str) -> str:
             if name in method.aliases:
                 return key
     raise UnknownNameError.of("method", name, METHODS)
+
+
+def checked_params(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of a method, or refuse those that it does not accept."""
+    accepted = METHODS[name].options - SHARED
+    for key in given or {}:
+        if key in SHARED:
+            raise InvalidParameterError(f"Pass {key} by its own name, not in method_params.")
+        if key not in accepted:
+            able = [other for other, method in METHODS.items() if key in method.options]
+            if able:
+                raise not_accepted(name, key, able)
+            raise UnknownNameError.of("method_params key", key, accepted)
+    return dict(given or {})
+
+
+def split_params(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords of `select_anchors`: those that are not shared by methods go into `method_params`."""
+    shared = {key: value for key, value in given.items() if key in SHARED}
+    return shared | {"method_params": {key: value for key, value in given.items() if key not in SHARED}}
+
+
+def not_accepted(name: str, what: str, able: Iterable[str]) -> UnsupportedError:
+    """Return the error about a parameter that only other methods accept."""
+    names = sorted(able)
+    verb = "does" if len(names) == 1 else "do"
+    return UnsupportedError(f"method={name!r} does not accept {what}; only {listed(names)} {verb}.")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a list in a sentence."""
+    *first, last = (repr(name) for name in sorted(names))
+    return f"{', '.join(first)} and {last}" if first else last

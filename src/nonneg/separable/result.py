@@ -19,7 +19,7 @@ class SelectionResult:
 
     Attributes
     ----------
-    anchors : array of int of shape (n_anchors,)
+    anchors : array of int of shape (n_components,)
         Indices of the chosen rows of X, the best first: in the order of picking for greedy methods, by
         falling row maximum for convex ones.
     method : str
@@ -33,7 +33,7 @@ class SelectionResult:
         What was measured after each iteration, or after each pick of a greedy method.
     certificate : Certificate
         What is known about the answer.
-    scores : array of float of shape (n_anchors,) or None
+    scores : array of float of shape (n_components,) or None
         The score with which each anchor was picked.
     row_maxima : array of float of shape (n_samples,) or None
         The largest coefficient of every data point, by which convex methods choose (FastGradient: its
@@ -82,7 +82,7 @@ class SelectionResult:
             object.__setattr__(self, "stop_sentence", self.stop_reason.value)
 
     @property
-    def n_anchors(self) -> int:
+    def n_components(self) -> int:
         """How many anchors there are."""
         return len(self.anchors)
 
@@ -105,6 +105,6 @@ class SelectionResult:
     def __repr__(self) -> str:
         gap = "" if self.gap is None else f", gap={self.gap:.4g}"
         return (
-            f"SelectionResult({self.n_anchors} anchors by {self.method!r}, n_iter={self.n_iter}{gap}, "
+            f"SelectionResult({self.n_components} anchors by {self.method!r}, n_iter={self.n_iter}{gap}, "
             f"stopped because {self.stop_sentence})"
         )

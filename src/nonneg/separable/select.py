@@ -1,9 +1,9 @@
-"""select_anchors: which data points are the components of a separable factorization."""
+"""select_anchors: the samples that are the components of a separable factorization."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -18,37 +18,43 @@ from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
 from nonneg.data.views import ScaledMatrix
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.separable.arguments import check_arguments
 from nonneg.separable.given_points import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
-from nonneg.separable.registry import METHODS, Method, find_method, method_name
+from nonneg.separable.registry import (
+    METHODS,
+    Method,
+    checked_params,
+    find_method,
+    listed,
+    method_name,
+    not_accepted,
+)
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.selection_certificate import with_statements
 
 DEFAULTS: dict[str, Any] = {
-    "lam": "auto",
-    "mu": 1e-5,
-    "max_iter": 100,
-    "tol": None,
     "init": None,
-    "callback": None,
+    "tol": None,
+    "max_iter": 100,
     "verbose": 0,
+    "callback": None,
     "checkpoint": None,
 }
+"""The defaults of the parameters that several methods share; all others travel in `method_params`."""
 
 
 def select_anchors(
     X: MatrixLike,
-    n_anchors: int | None = None,
+    n_components: int | None = None,
     *,
     method: str = "merit",
-    lam: float | str = "auto",
-    mu: float = 1e-5,
-    max_iter: int = 100,
-    tol: float | None = None,
+    method_params: Mapping[str, Any] | None = None,
     init: Any = None,
+    tol: float | None = None,
+    max_iter: int = 100,
     energy: float | None = None,
     normalize: str | None = None,
     reduce: int | None = None,
@@ -56,71 +62,66 @@ def select_anchors(
     merge: float | None = None,
     rng: Seed = None,
     n_jobs: int | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
     verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
     checkpoint: Any = None,
-    **options: Any,
 ) -> SelectionResult:
-    """Find the data points of which all others are nonnegative combinations.
+    """Find the samples of which all others are nonnegative combinations.
 
     Parameters
     ----------
     X : array, sparse matrix, tensor or dask array of shape (n_samples, n_features)
-        The data, one point a row; never changed.
-    n_anchors : int, optional
-        How many anchors. None lets the convex methods take the number from the largest drop of the sorted row
+        The data, one sample per row; never modified.
+    n_components : int, optional
+        The number of anchors. None lets the convex methods choose it at the largest drop of the sorted row
         maxima.
     method : str
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa" or "vca".
-    lam : float or "auto"
-        Convex methods: the weight of the row sparsity, for "merit" as in the paper's (18). "auto" balances it
-        with the error of successive projections.
-    mu : float
-        "merit": the smoothing of the row sparsity, above 0.
-    max_iter : int
-        Convex methods: at most so many iterations.
-    tol : float, optional
-        Convex methods: when to stop; the method's own rule and value by default.
+    method_params : dict, optional
+        Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
+        weight of the row sparsity, and `mu`, its smoothing.
     init : array of int, str, matrix, SelectionResult or None
-        Convex methods: anchors to start from as rows of X, or the name of a greedy method that finds them;
+        Convex methods: initial anchors as row indices of X, or the name of a greedy method that finds them;
         "merit" also takes coefficients. "fast-gradient" takes its automatic weight from these anchors.
+    tol : float, optional
+        Convex methods: the stopping tolerance; None is the default of the method.
+    max_iter : int
+        Convex methods: maximum number of iterations.
     energy : float, optional
-        First step: keep the longest points that together hold this share of the squared norm, for example
-        0.99.
-    normalize : {"l1"}, optional
-        Second step: divide every point by its l1 norm. Points of zeros are left out.
+        First preprocessing step: keep the samples with the largest norms that together hold this fraction of
+        the squared norm, for example 0.99.
+    normalize : {"l1", "l2"}, optional
+        Second step: divide every sample by this norm. Samples that are all zeros are left out.
     reduce : int, optional
-        Third step: project the points onto so many leading directions, at least as many as anchors.
+        Third step: project the samples onto this number of leading directions, at least `n_components`.
     centered : bool
-        Whether the mean is taken off before that projection (PCA) or not (SVD).
+        Whether the mean is subtracted before that projection (PCA) or not (SVD).
     merge : float, optional
-        Fourth step: of points within this share of the largest norm of one another keep one.
+        Fourth step: keep one of the samples whose distances are below this fraction of the largest norm.
     rng : None, int, Generator, RandomState or SeedSequence
-        For methods that draw.
+        Random numbers, for methods that draw some.
     n_jobs : int or None
-        Threads of the kernels; None takes all cores.
-    callback : callable, optional
-        Convex methods: called with a `Progress` after each iteration; True stops.
+        Number of threads; None uses all cores.
     verbose : int
         Convex methods: 1 shows a line with objective, rate and time left.
+    callback : callable, optional
+        Convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit": a folder in which the run is saved and from which it is taken up again.
-    **options : Any
-        Further options of the method, as its registry entry lists them.
+        "merit": a folder in which the run is saved and from which it is resumed.
 
     Returns
     -------
     SelectionResult
-        The anchors as rows of X, and what the method reports. Row maxima and coefficients are those of all
-        points; points that a step left out have none.
+        The anchors as row indices of X, and what the method reports. Row maxima and coefficients are those of
+        all samples; samples that a preprocessing step left out have none.
 
     Raises
     ------
     InvalidParameterError
-        If a parameter is wrong, or fewer points can be told apart than anchors are asked for.
+        If a parameter has a wrong value, or fewer distinct samples exist than `n_components`.
     UnsupportedError
-        If the method does not take an option, or not the data.
+        If the method does not accept a parameter, or the data.
 
     See Also
     --------
@@ -130,6 +131,9 @@ def select_anchors(
     -----
     Chunked (dask) data stay where they are for the greedy methods. For the convex ones they are reduced to
     twice as many directions as anchors (`reduce` says otherwise) and gathered.
+
+    There is no `n_init`, because the convex problems have no local minima, and no `sample_weight`, because
+    anchors are extreme samples, whatever their weights.
 
     Examples
     --------
@@ -141,132 +145,118 @@ def select_anchors(
     """
     name = method_name(method)
     entry = find_method(name)
-    keywords = _keywords(
-        name,
-        entry,
-        {
-            "lam": lam, "mu": mu, "max_iter": max_iter, "tol": tol, "init": init, "callback": callback,
-            "verbose": verbose, "checkpoint": checkpoint,
-        },
-        options,
-    )  # fmt: skip
+    shared = {
+        "init": init, "tol": tol, "max_iter": max_iter, "verbose": verbose, "callback": callback,
+        "checkpoint": checkpoint,
+    }  # fmt: skip
+    keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
     check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:
-        able = sorted(other for other, method in METHODS.items() if method.centered)
-        raise UnsupportedError(
-            f"method={name!r} looks at the points from the origin: it does not take centered=True. {able} do."
-        )
+        raise not_accepted(name, "centered=True", [key for key, other in METHODS.items() if other.centered])
     with threads(n_jobs):
         data = checked_data(X, signed=entry.signed, who=f"select_anchors with method={name!r}", masks=False)
         _check_entries(data, name)
-        n_anchors = _checked_count(n_anchors, data, name, entry)
+        n_components = _checked_count(n_components, data, name, entry)
         points = prepared(
             data, energy=energy, normalize=normalize, reduce=reduce, centered=centered, merge=merge
         )
-        _check_left(n_anchors, points)
+        _check_left(n_components, points)
         if entry.in_process:
-            points = _brought_home(points, n_anchors, centered)
+            points = _gathered(points, n_components, centered)
         if centered and "reduce" not in points.facts:
             raise InvalidParameterError(
-                "centered=True says how reduce= projects the points, and they are not reduced. Pass reduce=, "
-                "the number of directions, as well."
+                "centered=True is a property of the projection that reduce= asks for, and the samples are "
+                "not reduced. Pass reduce=, the number of directions, as well."
             )
         if "init" in keywords:
-            keywords["init"] = init_among(keywords["init"], points, data, n_anchors, rng)
-        found = entry.run(points.data, n_anchors, **keywords)
-        _check_found(found, n_anchors, name)
+            keywords["init"] = init_among(keywords["init"], points, data, n_components, rng)
+        found = entry.run(points.data, n_components, **keywords)
+        _check_found(found, n_components, name)
         found = _in_rows_of(with_statements(found, points.data), points, data.shape[0])
         _warn_of_zeros(data, found.anchors)
     return found
 
 
-def _keywords(name: str, entry: Method, common: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def _shared_keywords(name: str, entry: Method, values: dict[str, Any]) -> dict[str, Any]:
+    # A parameter at its default is left to the method, which may have a default of its own.
     keywords = {}
-    for key, value in common.items():
+    for key, value in values.items():
         default = DEFAULTS[key]
         untouched = value is default or (isinstance(value, str | int | float) and value == default)
         if key in entry.options:
             if not (untouched and default is None):
                 keywords[key] = value
         elif not untouched:
-            raise _not_taken(name, key, value)
-    for key, value in options.items():
-        if key not in entry.options:
-            if any(key in method.options for method in METHODS.values()):
-                raise _not_taken(name, key, value)
-            known = sorted(entry.options | {"rng", "n_jobs", "energy", "normalize", "reduce", "merge"})
-            raise UnknownNameError.of("option", key, known)
-    return keywords | options
-
-
-def _not_taken(name: str, key: str, value: Any) -> UnsupportedError:
-    takers = sorted(other for other, method in METHODS.items() if key in method.options)
-    return UnsupportedError(f"method={name!r} does not take {key}={value!r}. {takers} do.")
+            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].options])
+    return keywords
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:
     if data.weights is not None or data.has_missing:
         raise UnsupportedError(
-            f"method={name!r} takes complete data without weights. Fill the missing entries first, or use "
-            "NMF."
+            f"method={name!r} needs complete data without weights. Fill the missing entries first, or "
+            "use NMF."
         )
     low, high = data.extremes()
     if low == high == 0:
-        raise InvalidParameterError("All points are zero: there is no anchor to find. Check X.")
+        raise InvalidParameterError("All samples are zero: there is no anchor to find. Check X.")
 
 
-def _checked_count(n_anchors: Any, data: DataMatrix, name: str, entry: Method) -> int | None:
-    if n_anchors is None:
-        if entry.needs_n_anchors:
-            able = sorted(key for key, method in METHODS.items() if not method.needs_n_anchors)
+def _checked_count(n_components: Any, data: DataMatrix, name: str, entry: Method) -> int | None:
+    if n_components is None:
+        if entry.needs_n_components:
+            able = [key for key, method in METHODS.items() if not method.needs_n_components]
             raise InvalidParameterError(
-                f"method={name!r} needs n_anchors, the number of points to pick. {able} can do without."
+                f"method={name!r} needs n_components, the number of anchors; only {listed(able)} can "
+                "choose it."
             )
         return None
-    if not isinstance(n_anchors, Integral) or isinstance(n_anchors, bool) or n_anchors < 1:
-        raise InvalidParameterError(f"n_anchors must be None or an integer of at least 1, got {n_anchors!r}.")
-    if int(n_anchors) > data.shape[0]:
+    if not isinstance(n_components, Integral) or isinstance(n_components, bool) or n_components < 1:
         raise InvalidParameterError(
-            f"n_anchors={n_anchors} is more than the {data.shape[0]} points that X has. Ask for fewer."
+            f"n_components must be None or an integer of at least 1, got {n_components!r}."
         )
-    return int(n_anchors)
-
-
-def _check_left(n_anchors: int | None, points: Prepared) -> None:
-    if n_anchors is not None and n_anchors > points.data.shape[0]:
+    if int(n_components) > data.shape[0]:
         raise InvalidParameterError(
-            f"n_anchors={n_anchors} is more than the {points.data.shape[0]} points that the steps "
-            f"{sorted(points.facts)} left. Ask for fewer, or keep more points."
+            f"n_components={n_components} is more than the {data.shape[0]} samples that X has. Ask for fewer."
+        )
+    return int(n_components)
+
+
+def _check_left(n_components: int | None, points: Prepared) -> None:
+    if n_components is not None and n_components > points.data.shape[0]:
+        raise InvalidParameterError(
+            f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
+            f"{listed(points.facts)} left. Ask for fewer, or keep more samples."
         )
 
 
-def _brought_home(points: Prepared, n_anchors: int | None, centered: bool) -> Prepared:
+def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Prepared:
     if isinstance(points.data, ScaledMatrix):
         return Prepared(points.data.materialized(), points.kept, points.facts)
     if isinstance(points.data, LocalMatrix):
         return points
     n, m = points.data.shape
     if "reduce" not in points.facts:
-        wanted = m if n_anchors is None else 2 * n_anchors
+        wanted = m if n_components is None else 2 * n_components
         if wanted < m:
             points = reduce_dimension(points, min(wanted, n), centered=centered)
     if points.data.shape[1] > 1000:
         raise UnsupportedError(
-            f"The points would be gathered with {points.data.shape[1]} features each. Pass reduce=, the "
-            "number of leading directions to keep (twice the number of anchors, say)."
+            f"The samples would be gathered with {points.data.shape[1]} features each. Pass reduce=, the "
+            "number of leading directions to keep (for example twice the number of anchors)."
         )
     dtype = numpy_dtype(points.data.dtype)
     return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
 
 
-def _check_found(found: SelectionResult, n_anchors: int | None, name: str) -> None:
-    if n_anchors is not None and found.n_anchors < n_anchors:
+def _check_found(found: SelectionResult, n_components: int | None, name: str) -> None:
+    if n_components is not None and found.n_components < n_components:
         raise InvalidParameterError(
-            f"method={name!r} found {found.n_anchors} anchors where n_anchors={n_anchors} were asked for: "
-            "they explain all points up to rounding (duplicated points, or a rank below n_anchors). Ask for "
-            f"{found.n_anchors} or fewer."
+            f"method={name!r} found {found.n_components} anchors, fewer than n_components={n_components}: "
+            "they explain all samples up to rounding (duplicated samples, or a rank below n_components). Ask "
+            f"for {found.n_components} or fewer."
         )
 
 
@@ -275,7 +265,7 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
     if len(zero):
         warnings.warn(
             f"Sample {zero[0]} was found as an anchor, and it is all zeros: among mixtures whose weights sum "
-            "to one the origin is a corner like others. Leave such samples out, or pass normalize='l1', "
+            "to one the origin is a vertex like others. Leave such samples out, or pass normalize='l1', "
             "which does.",
             NonnegWarning,
             stacklevel=3,

@@ -66,4 +66,4 @@ def left_statement(first: float, last: float, left: float) -> Statement:
     )
     verdict = Verdict.HOLDS if share <= 1e-6 else Verdict.FAILS
     quantities = {"first_score": first, "last_score": last, "left": left}
-    return Statement("points-left", sentence, share, 1e-6, verdict, quantities)
+    return Statement("largest-residual", sentence, share, 1e-6, verdict, quantities)

@@ -15,13 +15,13 @@ from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL, squared_row_norms
 
 
-def snpa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
+def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
     """Pick the points farthest from the convex hull of the picks and the origin, one after another."""
     # One pass over the data an anchor, one product with a vector; then every point's weights, nonnegative
     # with a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a
     # simplex).
     # Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
-    return pursue(data, n_anchors, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data))
+    return pursue(data, n_components, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data))
 
 
 def _rule(tie_tol: float) -> GreedyRule:

@@ -15,7 +15,7 @@ from nonneg.separable.result import SelectionResult
 TIE_TOL = 1e-6
 
 
-def spa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
+def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
     """Pick the points with the longest residual, one after another."""
     # One pass over the data an anchor, one product with a vector. The squared norms are updated in float64 by
     # ``||r||^2 - (x'q)^2`` with q of length one. Where that difference has lost the digits that the choice
@@ -23,7 +23,7 @@ def spa(data: DataMatrix, n_anchors: int, *, tie_tol: float = TIE_TOL) -> Select
     # Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014),
     # IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
     return pursue(
-        data, n_anchors, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
+        data, n_components, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
     )
 
 

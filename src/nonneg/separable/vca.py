@@ -21,11 +21,13 @@ from nonneg.separable.result import SelectionResult
 CENTERED = 1e-5
 
 
-def vca(data: DataMatrix, n_anchors: int, *, snr: float | None = None, rng: Seed = None) -> SelectionResult:
+def vca(
+    data: DataMatrix, n_components: int, *, snr: float | None = None, rng: Seed = None
+) -> SelectionResult:
     """Pick extreme points along random directions orthogonal to the picks."""
     # One pass over the reduced points an anchor.
     # Nascimento & Dias (2005), IEEE Trans. Geosci. Remote Sens. 43(4), Algorithm 1.
-    k = n_anchors
+    k = n_components
     draws = generator(rng)
     estimate = _signal_to_noise(data, k) if snr is None else float(snr)
     points = _onto_plane(data, k) if estimate > 15.0 + 10.0 * math.log10(k) else None

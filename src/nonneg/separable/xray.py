@@ -39,7 +39,7 @@ FORESEEN_FROM = 1 << 16
 """A pass over fewer entries, where they are in this process, costs less than the guess that saves it."""
 
 
-def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
+def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
     """Pick extreme rays of the cone of the data, one after another."""
     # With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the
     # point x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are
@@ -54,20 +54,20 @@ def xray(data: DataMatrix, n_anchors: int, *, variant: str = "max", rng: Seed = 
     # Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max" and "rand".
     if variant not in VARIANTS:
         raise UnknownNameError.of("variant", variant, VARIANTS)
-    hunt = _Hunt(data, n_anchors, generator(rng) if variant == "rand" else None)
+    hunt = _Hunt(data, n_components, generator(rng) if variant == "rand" else None)
     rule = GreedyRule(
         begin=begin, advance=advance, facts=hunt.facts, n_kept=4, refine=hunt.refine, listen=hunt.listen
     )
-    result = pursue(data, n_anchors, rule, method="xray", relative_floor=relative_floor(data))
+    result = pursue(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
     return replace(result, n_passes=(result.n_passes or 0) + hunt.n_passes)
 
 
 class _Hunt:
     """The side of the search that is at home: picks, points at hand, guesses, and what passes found."""
 
-    def __init__(self, data: DataMatrix, n_anchors: int, draws: np.random.Generator | None) -> None:
+    def __init__(self, data: DataMatrix, n_components: int, draws: np.random.Generator | None) -> None:
         self.data = data
-        self.n_anchors = n_anchors
+        self.n_components = n_components
         self.draws = draws
         self.foresees = draws is None and _is_worth_a_guess(data)
         self.drawn: deque[Array] = deque()  # ahead of their turn
@@ -105,7 +105,7 @@ class _Hunt:
         self.rays = array_namespace(row).stack(self.picked, axis=0)
         self.gram = self.rays @ self.rays.T
         self.guesses = []
-        if n_picks < self.n_anchors:
+        if n_picks < self.n_components:
             self.guesses = self._drawn_ahead() if self.draws is not None else self._worst_at_hand()
         return {"rays": self.rays, "search": self._search() if self.guesses else None}
 

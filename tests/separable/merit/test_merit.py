@@ -26,7 +26,7 @@ def data():
 
 @pytest.mark.parametrize("mu", [1e-300, 1e-5, 1e-2, 1.0, 1e3])
 def test_equals_the_paper_for_any_smoothing(mu, data):
-    found = select_anchors(data.X, 6, lam=0.4, mu=mu, max_iter=30, tol=0.0)
+    found = select_anchors(data.X, 6, method_params={"lam": 0.4, "mu": mu}, max_iter=30, tol=0.0)
     X, C = data.X.T, found.coefficients.toarray()
     expected = reference.frank_wolfe(X, 0.4, max(mu, 1e-12), 30)
     assert np.abs(C - expected).max() <= 1e-12
@@ -47,8 +47,8 @@ def test_holders_agree(container, data):
 
 
 def test_float32_points_give_float32_coefficients(data):
-    whole = select_anchors(data.X, 6, lam=0.3, max_iter=20)
-    half = select_anchors(data.X.astype(np.float32), 6, lam=0.3, max_iter=20)
+    whole = select_anchors(data.X, 6, method_params={"lam": 0.3}, max_iter=20)
+    half = select_anchors(data.X.astype(np.float32), 6, method_params={"lam": 0.3}, max_iter=20)
     assert half.coefficients.dtype == np.float32
     assert abs(whole.coefficients - half.coefficients).max() <= 1e-6
 
@@ -62,9 +62,9 @@ def test_threads_do_not_change_the_answer():
 
 def test_of_equal_points_the_first_is_used(data):
     X = np.concatenate([data.X, data.X, data.X[:7]])
-    found = select_anchors(X, 6, lam=0.0, max_iter=25)
+    found = select_anchors(X, 6, method_params={"lam": 0.0}, max_iter=25)
     assert found.coefficients.tocoo().row.max() < 70
-    whole = select_anchors(data.X, 6, lam=0.0, max_iter=25)
+    whole = select_anchors(data.X, 6, method_params={"lam": 0.0}, max_iter=25)
     assert np.array_equal(found.anchors, whole.anchors)
     assert abs(found.coefficients[:70, :70] - whole.coefficients).max() <= 1e-12
 
@@ -72,27 +72,29 @@ def test_of_equal_points_the_first_is_used(data):
 def test_equal_points_are_not_two_anchors(data):
     # The penalty spreads the weight over twins.
     X = np.repeat(data.X[data.anchors], 5, axis=0)
-    found = select_anchors(X, 6, lam=0.3, max_iter=50)
+    found = select_anchors(X, 6, method_params={"lam": 0.3}, max_iter=50)
     assert len(np.unique(found.anchors // 5)) == 6
-    with pytest.raises(InvalidParameterError, match="found 6 anchors where n_anchors=7"):
-        select_anchors(X, 7, lam=0.3, max_iter=50)
+    with pytest.raises(InvalidParameterError, match="found 6 anchors, fewer than n_components=7"):
+        select_anchors(X, 7, method_params={"lam": 0.3}, max_iter=50)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_the_unit_of_the_data_does_not_matter(scale, data):
-    found = select_anchors(data.X, 6, lam=0.3, max_iter=20, tol=0.0)
-    other = select_anchors(data.X * scale, 6, lam=0.3 * scale**2, max_iter=20, tol=0.0)
+    found = select_anchors(data.X, 6, method_params={"lam": 0.3}, max_iter=20, tol=0.0)
+    other = select_anchors(data.X * scale, 6, method_params={"lam": 0.3 * scale**2}, max_iter=20, tol=0.0)
     assert abs(found.coefficients - other.coefficients).max() == 0
 
 
 def test_the_gap_bounds_the_distance_from_the_optimum():
     data = separable_dirichlet(40, 10, 4, snr=12, rng=2)
-    options = {"lam": 0.05, "mu": 0.1, "recovery": False}
-    best = select_anchors(data.X, 4, steps="pairwise", max_iter=60, tol=1e-3, **options)
+    params = {"lam": 0.05, "mu": 0.1, "recovery": False}
+    best = select_anchors(data.X, 4, method_params=params | {"steps": "pairwise"}, max_iter=60, tol=1e-3)
     assert best.gap <= 1e-3
     for steps in STEPS:
         for n_iter in (1, 5, 25):
-            found = select_anchors(data.X, 4, steps=steps, max_iter=n_iter, tol=0.0, **options)
+            found = select_anchors(
+                data.X, 4, method_params=params | {"steps": steps}, max_iter=n_iter, tol=0.0
+            )
             # The reference itself is no better than the minimum.
             assert found.objective - found.gap <= best.objective + 1e-12
             assert found.gap >= found.objective - best.objective
@@ -104,7 +106,9 @@ def test_the_gap_bounds_the_distance_from_the_optimum():
 @pytest.mark.parametrize("mu", [1e-5, 0.1])
 @pytest.mark.parametrize("steps", STEPS[1:])
 def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
-    found = select_anchors(data.X, 6, lam=lam, mu=mu, steps=steps, max_iter=25, tol=1e-12)
+    found = select_anchors(
+        data.X, 6, method_params={"lam": lam, "mu": mu, "steps": steps}, max_iter=25, tol=1e-12
+    )
     losses = np.array(found.history.loss)
     assert np.all(np.diff(losses) <= 1e-12 * losses[0])
     sums = np.asarray(found.coefficients.sum(axis=0))
@@ -116,14 +120,16 @@ def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
 def test_pairwise_steps_make_the_certificate_tight():
     data = separable_dirichlet(100, 50, 40, snr=15, rng=4)
     plain = select_anchors(data.X, 40, max_iter=30)
-    tight = select_anchors(data.X, 40, steps="pairwise", max_iter=30)
+    tight = select_anchors(data.X, 40, method_params={"steps": "pairwise"}, max_iter=30)
     assert tight.gap <= 5e-3 * min(plain.gap, tight.objective)
     assert tight.objective < plain.objective
     assert set(tight.anchors) == set(plain.anchors) == set(data.anchors)
 
 
 def test_skipped_columns_are_looked_at_again(data):
-    found = select_anchors(data.X, 6, lam=0.0, steps="away", skip=True, tol=0.5, max_iter=200)
+    found = select_anchors(
+        data.X, 6, method_params={"lam": 0.0, "steps": "away", "skip_converged": True}, tol=0.5, max_iter=200
+    )
     assert found.stop_reason is StopReason.CONVERGED
     C = found.coefficients.toarray()
     assert found.gap <= 0.5
@@ -131,12 +137,12 @@ def test_skipped_columns_are_looked_at_again(data):
     gaps = np.array(found.history["gap"])
     assert np.isnan(gaps).any(), "no column was ever skipped"
     assert not np.isnan(gaps[-1])
-    cut = select_anchors(data.X, 6, lam=0.2, skip=True, tol=5.0, max_iter=3)
+    cut = select_anchors(data.X, 6, method_params={"lam": 0.2, "skip_converged": True}, tol=5.0, max_iter=3)
     assert cut.gap == pytest.approx(reference.gap(data.X.T, cut.coefficients.toarray(), 0.2, 1e-5), rel=1e-8)
 
 
 def test_merit_without_penalty(data):
-    found = select_anchors(data.X, 6, lam=0.0, max_iter=20, tol=0.0)
+    found = select_anchors(data.X, 6, method_params={"lam": 0.0}, max_iter=20, tol=0.0)
     assert found.lam == 0.0
     assert (
         np.abs(found.coefficients.toarray() - reference.frank_wolfe(data.X.T, 0.0, 1e-5, 20)).max() <= 1e-12
@@ -147,7 +153,9 @@ def test_recovers_where_successive_projections_fail():
     found, greedy = 0, 0
     for seed in range(4):
         data = separable_dirichlet(200, 50, 40, snr=10, rng=seed)
-        found += set(select_anchors(data.X, 40, recovery=False).anchors) == set(data.anchors)
+        found += set(select_anchors(data.X, 40, method_params={"recovery": False}).anchors) == set(
+            data.anchors
+        )
         greedy += set(select_anchors(data.X, 40, method="spa").anchors) == set(data.anchors)
     assert found == 4
     assert greedy < 4
@@ -156,7 +164,7 @@ def test_recovers_where_successive_projections_fail():
 @pytest.mark.parametrize(("n_points", "k", "snr"), [(200, 40, 15), (150, 10, 20), (120, 5, 40)])
 def test_the_number_of_anchors_is_found(n_points, k, snr):
     data = separable_dirichlet(n_points, 50, k, snr=snr, rng=7)
-    found = select_anchors(data.X, None, recovery=False)
+    found = select_anchors(data.X, None, method_params={"recovery": False})
     assert set(found.anchors) == set(data.anchors)
     assert np.all(np.diff(found.curve) <= 0)
     assert found.curve[k - 1] - found.curve[k] == pytest.approx(found.margin)
@@ -182,15 +190,15 @@ def test_n_jobs_inside_a_thread_block(data):
 def test_a_tolerance_that_the_start_meets_is_refused():
     X = 0.01 * np.random.default_rng(0).random((50, 4))
     with pytest.raises(InvalidParameterError, match=r"tol=0.25 is met before the first step"):
-        select_anchors(X, 3, method="merit", tol=0.25, lam=0.0)
+        select_anchors(X, 3, method="merit", tol=0.25, method_params={"lam": 0.0})
 
 
 def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
-    found = select_anchors(data.X, 6, lam=1e6, max_iter=3)
+    found = select_anchors(data.X, 6, method_params={"lam": 1e6}, max_iter=3)
     assert found.n_iter == 3
     assert len(found.anchors)
 
 
 def test_an_iteration_to_go_on_from_needs_a_start(data):
     with pytest.raises(InvalidParameterError, match=r"t_init=5 says .*there is none"):
-        select_anchors(data.X, 6, t_init=5)
+        select_anchors(data.X, 6, method_params={"t_init": 5})

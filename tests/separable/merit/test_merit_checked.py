@@ -56,7 +56,9 @@ def test_every_index_gap_and_objective(name, container):
 def test_the_public_function_gives_the_same_coefficients(name):
     case, X, lam, mu = checked(name)
     n_iter = int(case["iters"])
-    found = select_anchors(X, len(case["pure"]), lam=lam, mu=mu, max_iter=n_iter, tol=0.0)
+    found = select_anchors(
+        X, len(case["pure"]), method_params={"lam": lam, "mu": mu}, max_iter=n_iter, tol=0.0
+    )
     assert np.abs(found.coefficients.toarray() - case["C"]).max() <= 1e-12
     # The history belongs to the iterate after each step, the case's to the one before.
     assert np.allclose(2 * np.array(found.history["gap"][:-1]), case["gap"][1:], rtol=0, atol=1e-9)

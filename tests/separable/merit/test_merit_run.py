@@ -22,6 +22,7 @@ from nonneg.kernels.sparse_columns import columns_of
 from nonneg.separable.merit.algorithm import merit
 from nonneg.separable.merit.initialization import first_iteration, from_anchors, start_condition
 from nonneg.separable.merit.penalty_weight import balanced_weight, guessed_number
+from nonneg.separable.registry import split_params
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def clean():
 
 
 def test_stops_at_the_gap_of_the_iterate_returned(clean):
-    found = select_anchors(clean.X, 4, lam=0.0, tol=0.05, max_iter=500)
+    found = select_anchors(clean.X, 4, method_params={"lam": 0.0}, tol=0.05, max_iter=500)
     assert found.stop_reason is StopReason.CONVERGED
     assert found.gap <= 0.05
     assert found.history["gap"][-2] > 0.05
@@ -45,7 +46,7 @@ def test_stops_at_the_gap_of_the_iterate_returned(clean):
 
 
 def test_a_start_within_the_gap_is_returned_as_it_is(clean):
-    found = select_anchors(clean.X, 4, lam=0.0, tol=1e-9, init=clean.anchors)
+    found = select_anchors(clean.X, 4, method_params={"lam": 0.0}, tol=1e-9, init=clean.anchors)
     assert found.n_iter == 0
     assert found.stop_reason is StopReason.CONVERGED
     assert set(found.anchors) == set(clean.anchors)
@@ -54,7 +55,9 @@ def test_a_start_within_the_gap_is_returned_as_it_is(clean):
 
 def test_stops_at_a_residual(data):
     limit = 0.4
-    found = select_anchors(data.X, 6, lam=0.0, residual_tol=limit, max_iter=500, tol=0.0)
+    found = select_anchors(
+        data.X, 6, method_params={"lam": 0.0, "residual_tol": limit}, max_iter=500, tol=0.0
+    )
     assert found.stop_reason is StopReason.CONVERGED
     assert "`residual_tol`" in found.stop_sentence
     assert found.stop_sentence in repr(found)
@@ -64,7 +67,7 @@ def test_stops_at_a_residual(data):
 
 
 def test_stops_at_a_relative_change(data):
-    found = select_anchors(data.X, 6, change_tol=1e-3, max_iter=500, tol=0.0)
+    found = select_anchors(data.X, 6, method_params={"change_tol": 1e-3}, max_iter=500, tol=0.0)
     losses = np.array(found.history.loss)
     assert found.stop_reason is StopReason.CONVERGED
     change = np.abs(np.diff(losses)) / losses[1:]
@@ -73,7 +76,7 @@ def test_stops_at_a_relative_change(data):
 
 
 def test_stops_when_the_anchors_stay(data):
-    found = select_anchors(data.X, 6, anchor_window=5, max_iter=500, tol=0.0)
+    found = select_anchors(data.X, 6, method_params={"anchor_window": 5}, max_iter=500, tol=0.0)
     assert found.stop_reason is StopReason.CONVERGED
     assert not any(found.history["new_anchors"][-5:])
     assert found.history["new_anchors"][-6] > 0
@@ -126,12 +129,14 @@ def test_the_guess_of_the_number_is_near(k, snr):
 @pytest.mark.parametrize("init", ["spa", "anchors", "result", "coefficients"])
 def test_warm_starts(init, data):
     spa = select_anchors(data.X, 6, method="spa")
-    first = select_anchors(data.X, 6, init=spa.anchors, lam=0.0, tol=1e9, steps="line-search")
+    first = select_anchors(
+        data.X, 6, init=spa.anchors, method_params={"lam": 0.0, "steps": "line-search"}, tol=1e9
+    )
     assert first.n_iter == 0
     given = {"spa": "spa", "anchors": spa.anchors, "result": spa, "coefficients": first.coefficients}[init]
-    found = select_anchors(data.X, 6, init=given, lam=0.2, max_iter=10, tol=0.0)
+    found = select_anchors(data.X, 6, init=given, method_params={"lam": 0.2}, max_iter=10, tol=0.0)
     assert found.facts["t_init"] >= 1
-    same = select_anchors(data.X, 6, init=spa.anchors, lam=0.2, max_iter=10, tol=0.0)
+    same = select_anchors(data.X, 6, init=spa.anchors, method_params={"lam": 0.2}, max_iter=10, tol=0.0)
     assert abs(found.coefficients - same.coefficients).max() <= 1e-12
 
 
@@ -208,14 +213,17 @@ def test_a_resumed_run_equals_an_uninterrupted_one(steps, container, data, tmp_p
     from tests.references.containers import as_container
 
     X = as_container(data.X, container)
-    options = {"steps": steps, "anchor_window": 40, "init": "spa", "lam": 0.2}
+    params = {"steps": steps, "anchor_window": 40, "lam": 0.2}
+    options = {"method_params": params, "init": "spa"}
     whole = select_anchors(X, 6, max_iter=12, **options)
     for n_iter in (5, 12):
         parts = select_anchors(X, 6, max_iter=n_iter, checkpoint=tmp_path, **options)
     assert parts.n_iter == 12
     assert abs(whole.coefficients - parts.coefficients).max() == 0
     assert whole.history["gap"] == parts.history["gap"]
-    other = select_anchors(X, 6, max_iter=2, checkpoint=tmp_path, **(options | {"lam": 0.3}))
+    other = select_anchors(
+        X, 6, max_iter=2, checkpoint=tmp_path, **(options | {"method_params": params | {"lam": 0.3}})
+    )
     assert other.n_iter == 2
 
 
@@ -235,7 +243,8 @@ def test_progress_is_shown(data, capsys):
     ],
 )
 def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said):
-    select_anchors(data.X, 6, lam=0.0, verbose=1, **({"max_iter": 500} | options))
+    options = {"lam": 0.0, "max_iter": 500} | options
+    select_anchors(data.X, 6, verbose=1, **split_params(options))
     assert f"stopped because {said}" in capsys.readouterr().err
 
 
@@ -250,9 +259,12 @@ def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said
         ({"t_init": 0, "init": "spa"}, "t_init must be one of .* or an integer of at least 1, got 0"),
         ({"t_init": "half", "init": "spa"}, "t_init='half' is not known"),
         ({"steps": "newton"}, "steps='newton' is not known. Expected one of .*'pairwise'"),
-        ({"corrections": 2}, "corrections are steps with a line search"),
-        ({"corrections": -1, "steps": "away"}, "corrections must be None or an integer of at least 0"),
-        ({"skip": True, "tol": 0.0}, "tol must be above 0"),
+        ({"corrective_steps": 2}, "corrective_steps need a line search"),
+        (
+            {"corrective_steps": -1, "steps": "away"},
+            "corrective_steps must be None or an integer of at least 0",
+        ),
+        ({"skip_converged": True, "tol": 0.0}, "tol must be above 0"),
         ({"residual_tol": -1}, "residual_tol must be None or a number not below 0, got -1"),
         ({"change_tol": "x"}, "change_tol must be None or a number not below 0, got 'x'"),
         ({"anchor_window": 0}, "anchor_window must be None or an integer of at least 1, got 0"),
@@ -273,7 +285,7 @@ def test_wrong_parameters_are_named(options, said, data):
 def test_wrong_starts_are_named(data):
     with pytest.raises(ShapeError, match="must be 70 x 70, one column a point; got"):
         select_anchors(data.X, 6, init=sp.eye_array(69))
-    with pytest.raises(InvalidParameterError, match="init='spa' needs n_anchors"):
+    with pytest.raises(InvalidParameterError, match="init='spa' needs n_components"):
         select_anchors(data.X, None, init="spa")
     with pytest.raises(UnknownNameError, match="init='merit' is not known"):
         select_anchors(data.X, 6, init="merit")
@@ -289,13 +301,13 @@ def test_sparse_points_with_too_many_features(data, monkeypatch):
     monkeypatch.setattr("nonneg.separable.merit.algorithm.RESIDUAL_LIMIT", 16.0 * 70 * 14)
     with pytest.raises(UnsupportedInputError, match=r"70 x 15 dense numbers: 0\.0 GB. Pass reduce="):
         select_anchors(sp.csr_array(data.X), 6)
-    assert select_anchors(sp.csr_array(data.X), 6, reduce=12, max_iter=2).n_anchors == 6
+    assert select_anchors(sp.csr_array(data.X), 6, reduce=12, max_iter=2).n_components == 6
 
 
 def test_residuals_made_anew_are_the_same(data, monkeypatch):
-    kept = select_anchors(data.X, 6, lam=0.2, max_iter=25)
+    kept = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
     monkeypatch.setattr("nonneg.separable.merit.frank_wolfe_steps.REFRESH", 4)
-    made = select_anchors(data.X, 6, lam=0.2, max_iter=25)
+    made = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
     assert abs(kept.coefficients - made.coefficients).max() == 0
     assert made.gap == pytest.approx(kept.gap, rel=1e-10)
     assert made.history["gap"] != kept.history["gap"]
@@ -303,7 +315,7 @@ def test_residuals_made_anew_are_the_same(data, monkeypatch):
 
 def test_more_anchors_than_distinct_points():
     X = np.repeat(np.eye(3) + 1, 4, axis=0)
-    with pytest.raises(InvalidParameterError, match="found 3 anchors where n_anchors=4"):
+    with pytest.raises(InvalidParameterError, match="found 3 anchors, fewer than n_components=4"):
         select_anchors(X, 4)
 
 
@@ -312,7 +324,7 @@ def test_more_anchors_than_the_rank():
     rng = np.random.default_rng(0)
     square = np.array([[0.0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]])
     X = np.concatenate([square, rng.dirichlet(np.ones(4), 30) @ square])
-    assert set(select_anchors(X, 4, lam=0.01, max_iter=200).anchors) == {0, 1, 2, 3}
+    assert set(select_anchors(X, 4, method_params={"lam": 0.01}, max_iter=200).anchors) == {0, 1, 2, 3}
 
 
 def test_points_of_zeros_and_a_single_point():
@@ -322,7 +334,7 @@ def test_points_of_zeros_and_a_single_point():
     one = select_anchors(np.array([[1.0, 2.0]]), 1)
     assert one.anchors.tolist() == [0]
     assert one.gap == 0.0
-    with pytest.raises(InvalidParameterError, match="n_anchors=2 is more than the 1 points"):
+    with pytest.raises(InvalidParameterError, match="n_components=2 is more than the 1 samples"):
         select_anchors(np.array([[1.0, 2.0]]), 2)
-    with pytest.raises(InvalidParameterError, match="All points are zero"):
+    with pytest.raises(InvalidParameterError, match="All samples are zero"):
         select_anchors(np.zeros((3, 2)), 1)

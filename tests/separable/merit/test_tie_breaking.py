@@ -97,7 +97,8 @@ def test_merit_takes_points_all_around_a_circle():
     angles = 2.0 * np.pi * np.arange(12) / 12
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
     first, apart = (
-        select_anchors(circle, 4, lam=0.0, max_iter=5, ties=ties) for ties in ("first", "farthest")
+        select_anchors(circle, 4, method_params={"lam": 0.0, "ties": ties}, max_iter=5)
+        for ties in ("first", "farthest")
     )
     assert first.facts["tied"] == apart.facts["tied"] == 12
     assert np.array_equal(first.row_maxima, apart.row_maxima)
@@ -108,4 +109,4 @@ def test_merit_takes_points_all_around_a_circle():
 
 def test_an_unknown_rule_is_named(square):
     with pytest.raises(UnknownNameError, match="ties"):
-        select_anchors(square, 4, ties="last")
+        select_anchors(square, 4, method_params={"ties": "last"})

@@ -23,7 +23,7 @@ from nonneg.applications.communities.spoc import as_selection, spoc
 from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
-from nonneg.separable.registry import find_method
+from nonneg.separable.registry import find_method, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.selection_certificate import span_statement
@@ -102,7 +102,9 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
         if method == "merit":
             lam = 0.0 if name == "merit-0" else MERIT_LAM
             keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
-        found = select_anchors(points, k, method=method, rng=options.rng, n_jobs=options.n_jobs, **keywords)
+        found = select_anchors(
+            points, k, method=method, rng=options.rng, n_jobs=options.n_jobs, **split_params(keywords)
+        )
         if convex and options.choice == "spread":
             found = _spread(found, points, k)
         pure = rows[found.anchors]

@@ -25,7 +25,7 @@ from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.io.cube import as_cube
 from nonneg.iteration.progress import StepCounter
-from nonneg.separable.registry import find_method, method_name
+from nonneg.separable.registry import find_method, method_name, split_params
 from nonneg.separable.select import select_anchors
 
 ROWS = 1 << 14
@@ -203,8 +203,10 @@ class Unmixing(SavableEstimator):
                 normalize=None if matrix is None else self.normalize,
                 rng=self.random_state,
                 n_jobs=self.n_jobs,
-                verbose=self.verbose if find_method(method_name(self.method)).kind == "convex" else 0,
-                **dict(self.method_options or {}),
+                **split_params(
+                    {"verbose": self.verbose if find_method(method_name(self.method)).kind == "convex" else 0}
+                    | dict(self.method_options or {})
+                ),
             )
             places = np.flatnonzero(pixels.mask)[found.anchors]
             rows, columns = np.divmod(places, scene.shape[1])

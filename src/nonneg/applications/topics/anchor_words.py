@@ -17,7 +17,7 @@ from nonneg.data import as_data_matrix
 from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
-from nonneg.separable.registry import find_method, method_name
+from nonneg.separable.registry import find_method, method_name, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.selection_certificate import with_statements
@@ -61,7 +61,7 @@ def find_anchor_words(
     if not find_method(name).signed:
         # XRAY takes projections of nonnegative points, which `select_anchors` cannot tell from signed data.
         return _projected_search(name, points, n_topics, settings, rng=rng, n_jobs=n_jobs)
-    return select_anchors(points, n_topics, method=name, rng=rng, n_jobs=n_jobs, **settings)
+    return select_anchors(points, n_topics, method=name, rng=rng, n_jobs=n_jobs, **split_params(settings))
 
 
 def _projected_search(

@@ -50,7 +50,7 @@ RESIDUAL_LIMIT = float(16 << 30)
 
 def merit(
     data: DataMatrix,
-    n_anchors: int | None = None,
+    n_components: int | None = None,
     *,
     lam: float | str = "auto",
     mu: float = 1e-5,
@@ -59,8 +59,8 @@ def merit(
     init: Any = None,
     t_init: str | int = "paper",
     steps: str = "open-loop",
-    corrections: int | None = None,
-    skip: bool = False,
+    corrective_steps: int | None = None,
+    skip_converged: bool = False,
     residual_tol: float | None = None,
     change_tol: float | None = None,
     anchor_window: int | None = None,
@@ -83,7 +83,7 @@ def merit(
     ----------
     data : DataMatrix
         The data, one point a row, in this process; signs are free.
-    n_anchors : int or None
+    n_components : int or None
         How many anchors; None takes the largest drop of the sorted row maxima (`SelectionResult.curve`),
         among twice as many as `nonneg.separable.merit.penalty_weight.guessed_number` says.
     lam : float or "auto"
@@ -106,10 +106,10 @@ def merit(
         "open-loop" is the published 2 / (t + 2). The others leave the published iterates: every column has a
         step of its own, and one exact search along the joint direction makes the objective fall; "away" may
         also move away from the worst point of a column, "pairwise" moves weight from the worst to the best.
-    corrections : int, optional
+    corrective_steps : int, optional
         How many steps among the points that a column already uses follow each scan, so that a small gap takes
         fewer scans; 10 with "pairwise", otherwise none. Not with "open-loop".
-    skip : bool
+    skip_converged : bool
         Whether columns whose part of the gap is within their share of `tol` wait, until a scan of all columns
         says otherwise. It leaves the published iterates too, and needs `tol` above 0.
     residual_tol : float, optional
@@ -149,7 +149,9 @@ def merit(
     .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
-    _check(mu, max_iter, tol, steps, corrections, skip, residual_tol, change_tol, anchor_window)
+    _check(
+        mu, max_iter, tol, steps, corrective_steps, skip_converged, residual_tol, change_tol, anchor_window
+    )
     if ties not in TIE_RULES:
         raise UnknownNameError.of("ties", ties, TIE_RULES)
     if not isinstance(data, LocalMatrix):
@@ -163,16 +165,16 @@ def merit(
             f"{16e-9 * math.prod(data.shape):.1f} GB. Pass reduce=, the number of leading directions to keep "
             "(twice the number of anchors, say)."
         )
-    most = n if n_anchors is not None else min(n, 2 * guessed_number(data))
-    start = given_init(data, init, n_anchors)
+    most = n if n_components is not None else min(n, 2 * guessed_number(data))
+    start = given_init(data, init, n_components)
     if start.coefficients is None and t_init != "paper":
         raise InvalidParameterError(
             f"t_init={t_init!r} says from which iteration a given start goes on, and there is none. Pass "
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
-    weight, lam_facts = _weight(data, lam, n_anchors, start)
-    problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip)
-    open_loop = steps == "open-loop" and not skip
+    weight, lam_facts = _weight(data, lam, n_components, start)
+    problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip_converged)
+    open_loop = steps == "open-loop" and not skip_converged
     columns = start_columns(start, n, exact=open_loop and max_iter <= LONGEST_EXACT)
     residual = residuals_of(problem.dictionary, columns)
     t = 0
@@ -184,7 +186,7 @@ def merit(
     first = [problem.start(columns, t, residual, placed=placed)]
     del residual
     rule = STEP_RULES[steps]
-    n_corrections = (10 if steps == "pairwise" else 0) if corrections is None else corrections
+    n_corrective = (10 if steps == "pairwise" else 0) if corrective_steps is None else corrective_steps
     saved = None
     if checkpoint is not None:
         key = [
@@ -193,9 +195,9 @@ def merit(
             tol,
             t,
             steps,
-            n_corrections,
-            skip,
-            n_anchors,
+            n_corrective,
+            skip_converged,
+            n_components,
             anchor_window,
             str(columns.weights.dtype),
         ]
@@ -203,10 +205,10 @@ def merit(
 
     def oracle(state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
         new, measures = problem.answer(state)
-        return _watched(new, measures, n_anchors, most) if anchor_window is not None else (new, measures)
+        return _watched(new, measures, n_components, most) if anchor_window is not None else (new, measures)
 
     def moved(state: FrankWolfeIterate, move: Move) -> FrankWolfeIterate:
-        return corrected(problem, advance(problem, state, move), rule, n_corrections)
+        return corrected(problem, advance(problem, state, move), rule, n_corrective)
 
     run = frank_wolfe(
         first.pop(),
@@ -225,8 +227,8 @@ def merit(
     )
     state = problem.complete(run.state).home
     maxima = state.row_maxima
-    candidates = _anchors(state, None if n_anchors is None else n, most)
-    wanted = len(candidates) if n_anchors is None else n_anchors
+    candidates = _anchors(state, None if n_components is None else n, most)
+    wanted = len(candidates) if n_components is None else n_components
     anchors, n_tied = untied_rows(data, candidates, maxima[candidates], wanted, ties)
     if not len(anchors):
         raise InvalidParameterError(
@@ -263,31 +265,31 @@ def merit(
 
 
 def _weight(
-    data: DataMatrix, lam: Any, n_anchors: int | None, start: WarmStart
+    data: DataMatrix, lam: Any, n_components: int | None, start: WarmStart
 ) -> tuple[float, dict[str, Any]]:
     if lam == "auto":
-        found = balanced_weight(data, n_anchors, anchors=start.anchors)
+        found = balanced_weight(data, n_components, anchors=start.anchors)
         return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}
     if isinstance(lam, str) or not is_number(lam) or not 0 <= lam < math.inf:
         raise InvalidParameterError(f"lam must be 'auto' or a finite number not below 0, got {lam!r}.")
     return float(lam), {}
 
 
-def _anchors(state: FrankWolfeIterate, n_anchors: int | None, most: int) -> IntArray:
+def _anchors(state: FrankWolfeIterate, n_components: int | None, most: int) -> IntArray:
     curve = leading_rows(state.row_maxima, len(state.row_max))[1]
-    if n_anchors is None:
+    if n_components is None:
         # Far down the curve single rows drop out; the anchors are among the first.
         drops = curve[:most] - np.append(curve, 0.0)[1 : most + 1]
-        n_anchors = int(np.argmax(drops)) + 1
-    found = leading_rows(state.row_maxima, n_anchors)[0]
+        n_components = int(np.argmax(drops)) + 1
+    found = leading_rows(state.row_maxima, n_components)[0]
     # A row that no point uses is no anchor, however many were asked for.
     return found[curve[: len(found)] > 0]
 
 
 def _watched(
-    state: FrankWolfeIterate, measures: Mapping[str, Any], n_anchors: int | None, most: int
+    state: FrankWolfeIterate, measures: Mapping[str, Any], n_components: int | None, most: int
 ) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
-    anchors = np.sort(_anchors(state, n_anchors, most))
+    anchors = np.sort(_anchors(state, n_components, most))
     before = state.anchors
     new = len(anchors) if before is None else len(np.setxor1d(anchors, before))
     return replace(state, anchors=anchors), {**measures, "new_anchors": new}
@@ -335,8 +337,8 @@ def _check(
     max_iter: Any,
     tol: Any,
     steps: Any,
-    corrections: Any,
-    skip: bool,
+    corrective_steps: Any,
+    skip_converged: bool,
     residual: Any,
     change: Any,
     window: Any,
@@ -348,17 +350,17 @@ def _check(
         raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
     if steps not in STEP_RULES:
         raise UnknownNameError.of("steps", steps, STEP_RULES)
-    if corrections is not None and not is_count(corrections, 0):
+    if corrective_steps is not None and not is_count(corrective_steps, 0):
         raise InvalidParameterError(
-            f"corrections must be None or an integer of at least 0, got {corrections!r}."
+            f"corrective_steps must be None or an integer of at least 0, got {corrective_steps!r}."
         )
-    if corrections and steps == "open-loop":
+    if corrective_steps and steps == "open-loop":
         raise InvalidParameterError(
-            "corrections are steps with a line search: choose steps='line-search', 'away' or 'pairwise'."
+            "corrective_steps need a line search: choose steps='line-search', 'away' or 'pairwise'."
         )
-    if skip and not tol > 0:
+    if skip_converged and not tol > 0:
         raise InvalidParameterError(
-            "skip=True leaves out columns within their share of tol: tol must be above 0."
+            "skip_converged=True leaves out columns within their share of tol: tol must be above 0."
         )
     for name, value in (("residual_tol", residual), ("change_tol", change)):
         if value is not None and (not is_number(value) or not value >= 0):

@@ -31,7 +31,7 @@ class WarmStart:
     anchors: IntArray | None = None  # the points they were made of
 
 
-def given_init(data: DataMatrix, init: Any, n_anchors: int | None) -> WarmStart:
+def given_init(data: DataMatrix, init: Any, n_components: int | None) -> WarmStart:
     """Read what a user gave as `init`."""
     if init is None:
         return WarmStart()
@@ -41,12 +41,12 @@ def given_init(data: DataMatrix, init: Any, n_anchors: int | None) -> WarmStart:
         greedy = [name for name, method in METHODS.items() if method.kind == "greedy"]
         if init not in METHODS or find_method(init).kind != "greedy":
             raise UnknownNameError.of("init", init, greedy)
-        if n_anchors is None:
+        if n_components is None:
             raise InvalidParameterError(
-                f"init={init!r} needs n_anchors, the number of points to pick. Pass it, or the anchors "
+                f"init={init!r} needs n_components, the number of points to pick. Pass it, or the anchors "
                 "themselves as init."
             )
-        return from_anchors(data, find_method(init).run(data, n_anchors).anchors)
+        return from_anchors(data, find_method(init).run(data, n_components).anchors)
     if hasattr(init, "anchors"):
         init = init.anchors
     if sp.issparse(init) or np.ndim(init) == 2:

@@ -34,15 +34,15 @@ class PenaltyWeight:
 
 
 def balanced_weight(
-    data: DataMatrix, n_anchors: int | None, *, anchors: IntArray | None = None
+    data: DataMatrix, n_components: int | None, *, anchors: IntArray | None = None
 ) -> PenaltyWeight:
     """Return ||X - W H|| / (2 K), with W the K anchors of SPA and H the best weights."""
     # The authors' code sets twice this weight in an objective without the 1/2, which is the same problem. The
     # row sparsity of the mixtures is close to K, so that this is the paper's ``||X - X C0|| / Phi(C0)`` up to
     # the factor. Above 100 000 points the norm is estimated from so many of them.
-    k = guessed_number(data) if n_anchors is None else n_anchors
+    k = guessed_number(data) if n_components is None else n_components
     if anchors is None:
-        anchors = spa(data, min(2 * k, *data.shape) if n_anchors is None else k).anchors
+        anchors = spa(data, min(2 * k, *data.shape) if n_components is None else k).anchors
     points = to_float64(data.take_rows(anchors))
     n = data.shape[0]
     share = 1.0
