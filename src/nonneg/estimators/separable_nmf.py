@@ -21,7 +21,7 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.stored_fields import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
-from nonneg.separable.registry import find_method, method_name
+from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights, rows_sum_to_one
 
@@ -204,7 +204,7 @@ class SeparableNMF(FactorizingEstimator):
         return tags
 
     def _takes_signed(self) -> bool:
-        return bool(find_method(method_name(self.method)).signed)
+        return bool(METHODS.find(self.method).signed)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> SeparableNMF:

@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.separable.merit.initialization import checked_anchors, checked_coefficients
 from nonneg.separable.preprocessing import Prepared
-from nonneg.separable.registry import METHODS, find_method
+from nonneg.separable.registry import METHODS
 
 
 def init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> Any:
@@ -41,7 +41,7 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
             f"init={name!r} needs n_components, the number of points to pick. Pass it, or the anchors "
             "themselves as init."
         )
-    entry = find_method(name)
+    entry = METHODS.find(name)
     # As for a search: projections of points that were not negative are taken.
     if not entry.signed and data.extremes()[0] < 0:
         able = sorted(key for key, method in greedy.items() if method.signed)

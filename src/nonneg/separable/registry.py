@@ -1,167 +1,146 @@
-"""The methods that choose anchors, by name, and what each accepts: errors, docs and tests read this."""
+"""The methods that select anchors, by name, and what each accepts: errors, docs and tests read this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg._registry import Entry, Registry
+from nonneg.exceptions import InvalidParameterError, UnsupportedError
 
-EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
+ALL_CONTAINERS = frozenset({"dense", "sparse", "array", "dask"})
 
 
-@dataclass(frozen=True)
-class Method:
-    """A way to choose anchors and the data it accepts.
+@dataclass(frozen=True, kw_only=True)
+class Method(Entry):
+    """A way to select anchors and the data it accepts.
 
     Attributes
     ----------
-    run : callable
-        ``run(data, n_components, **options)`` returns a `SelectionResult`; `data` is a checked `DataMatrix`.
+    implementation : callable or str
+        ``run(data, n_components, **parameters)`` returns a `SelectionResult`; `data` is a checked
+        `DataMatrix`.
     summary : str
         What it does, in a few words.
+    options : frozenset of str
+        The parameters of its own that it accepts (`method_params`).
+    aliases : tuple of str
+        Other names.
     kind : str
-        "greedy" (one pass over the data an anchor) or "convex" (all anchors at once).
+        "greedy" (one pass over the data per anchor) or "convex" (all anchors at once).
     signed : bool
-        Whether the data may have negative entries (PCA-reduced points, eigenvectors).
+        Whether the data may have negative entries (PCA-reduced samples, eigenvectors).
     inputs : frozenset of str
-        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+        The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
     needs_n_components : bool
         Whether the number of anchors must be given.
     simplex : bool
-        Whether it is made for points whose weights sum to one; others look for a cone.
+        Whether it is made for samples whose weights sum to one; the others look for a cone.
     centered : bool
-        Whether the points may be shifted: a method that looks at them from the origin does not find the
-        corners of centred points.
+        Whether the samples may be centered: a method that depends on the origin does not find the vertices of
+        centered samples.
     seeded : bool
-        Whether `rng` matters.
+        Whether it draws random numbers (`rng`).
     in_process : bool
-        Whether it needs the points in this process: chunked data are reduced and gathered first.
-    options : frozenset of str
-        The keywords it takes beside `rng`.
-    aliases : tuple of str
-        Other names.
+        Whether it needs the samples in this process: chunked data are reduced and gathered first.
+    shared : frozenset of str
+        Which of the parameters in `SHARED` it accepts.
     """
 
-    run: Callable[..., Any]
-    summary: str
     kind: str = "greedy"
     signed: bool = True
-    inputs: frozenset[str] = EVERYWHERE
+    inputs: frozenset[str] = ALL_CONTAINERS
     needs_n_components: bool = True
     simplex: bool = True
     centered: bool = False
     seeded: bool = False
     in_process: bool = False
-    options: frozenset[str] = frozenset()
-    aliases: tuple[str, ...] = ()
-
-
-def _later(module: str, function: str) -> Callable[..., Any]:
-    # A method's module is loaded when it first runs.
-    def run(*args: Any, **keywords: Any) -> Any:
-        return getattr(import_module(f"nonneg.separable.{module}"), function)(*args, **keywords)
-
-    return run
+    shared: frozenset[str] = frozenset()
 
 
 CONVEX = frozenset({"init", "tol", "max_iter", "verbose", "callback"})
 SHARED = CONVEX | {"checkpoint"}
 """Parameters of `select_anchors` itself, which several methods take; the others travel in `method_params`."""
 
-METHODS: dict[str, Method] = {
-    "merit": Method(
-        _later("merit.algorithm", "merit"),
-        "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, memory linear in the points",
-        kind="convex",
-        needs_n_components=False,
-        centered=True,
-        in_process=True,
-        options=SHARED
-        | {"lam", "mu", "t_init", "steps", "corrective_steps", "skip_converged"}
-        | {"residual_tol", "change_tol", "anchor_window", "ties", "recovery"},
-    ),
-    "fast-gradient": Method(
-        _later("fast_gradient", "fast_gradient"),
-        "accelerated gradient on the self-dictionary problem with the trace as the penalty, quadratic memory",
-        kind="convex",
-        needs_n_components=False,
-        seeded=True,
-        in_process=True,
-        options=CONVEX | {"lam", "memory_limit"},
-        aliases=("fastgradient", "fgnsr"),
-    ),
-    "spa": Method(
-        _later("spa", "spa"),
-        "successive projections: the longest residual, then its direction taken out",
-        options=frozenset({"tie_tol"}),
-        aliases=("successive-projection",),
-    ),
-    "snpa": Method(
-        _later("snpa", "snpa"),
-        "successive nonnegative projections: the longest residual outside the hull of picks and origin",
-        centered=True,
-        options=frozenset({"tie_tol"}),
-    ),
-    "xray": Method(
-        _later("xray", "xray"),
-        "extreme rays of the cone, in the direction of the worst residual",
-        signed=False,
-        simplex=False,
-        seeded=True,
-        options=frozenset({"variant"}),
-    ),
-    "fast-anchor": Method(
-        _later("fast_anchor", "fast_anchor"),
-        "the farthest point from the affine span of the picks, then a round that checks each pick",
-        centered=True,
-        options=frozenset({"tie_tol", "clean_up"}),
-        aliases=("fastanchor", "fast-anchor-words"),
-    ),
-    "preconditioned-spa": Method(
-        _later("preconditioning", "preconditioned_spa"),
-        "successive projections after a map that makes the anchors all but orthogonal",
-        options=frozenset({"preconditioner", "tie_tol"}),
-        aliases=("precspa",),
-    ),
-    "vca": Method(
-        _later("vca", "vca"),
-        "extreme points along random directions orthogonal to the picks",
-        seeded=True,
-        options=frozenset({"snr"}),
-    ),
-}
+MERIT = frozenset(
+    {"lam", "mu", "t_init", "steps", "corrective_steps", "skip_converged"}
+    | {"residual_tol", "change_tol", "anchor_window", "ties", "recovery"}
+)
 
-
-def find_method(name: str) -> Method:
-    """Return the method of a name or alias."""
-    return METHODS[method_name(name)]
-
-
-def method_name(name: str) -> str:
-    """Return the registry's name of a method, given that or an alias."""
-    if isinstance(name, str):
-        if name in METHODS:
-            return name
-        for key, method in METHODS.items():
-            if name in method.aliases:
-                return key
-    raise UnknownNameError.of("method", name, METHODS)
+METHODS: Registry[Method] = Registry(
+    "method",
+    {
+        "merit": Method(
+            "nonneg.separable.merit.algorithm:merit",
+            "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, in linear memory",
+            kind="convex",
+            needs_n_components=False,
+            centered=True,
+            in_process=True,
+            shared=SHARED,
+            options=MERIT,
+        ),
+        "fast-gradient": Method(
+            "nonneg.separable.fast_gradient:fast_gradient",
+            "accelerated gradient on the self-dictionary problem with a trace penalty, in quadratic memory",
+            kind="convex",
+            needs_n_components=False,
+            seeded=True,
+            in_process=True,
+            shared=CONVEX,
+            options=frozenset({"lam", "memory_limit"}),
+            aliases=("fastgradient", "fgnsr"),
+        ),
+        "spa": Method(
+            "nonneg.separable.spa:spa",
+            "successive projections: the largest residual, whose direction is then projected out",
+            options=frozenset({"tie_tol"}),
+            aliases=("successive-projection",),
+        ),
+        "snpa": Method(
+            "nonneg.separable.snpa:snpa",
+            "successive nonnegative projections: the largest residual outside the hull of anchors and origin",
+            centered=True,
+            options=frozenset({"tie_tol"}),
+        ),
+        "xray": Method(
+            "nonneg.separable.xray:xray",
+            "extreme rays of the cone, in the direction of the largest residual",
+            signed=False,
+            simplex=False,
+            seeded=True,
+            options=frozenset({"variant"}),
+        ),
+        "fast-anchor": Method(
+            "nonneg.separable.fast_anchor:fast_anchor",
+            "the sample farthest from the affine span of the anchors, then a clean-up pass",
+            centered=True,
+            options=frozenset({"tie_tol", "clean_up"}),
+            aliases=("fastanchor", "fast-anchor-words"),
+        ),
+        "preconditioned-spa": Method(
+            "nonneg.separable.preconditioning:preconditioned_spa",
+            "successive projections after a linear map that makes the anchors nearly orthogonal",
+            options=frozenset({"preconditioner", "tie_tol"}),
+            aliases=("precspa",),
+        ),
+        "vca": Method(
+            "nonneg.separable.vca:vca",
+            "extreme samples along random directions orthogonal to the anchors",
+            seeded=True,
+            options=frozenset({"snr"}),
+        ),
+    },
+)
 
 
 def checked_params(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the parameters of a method, or refuse those that it does not accept."""
-    accepted = METHODS[name].options - SHARED
     for key in given or {}:
         if key in SHARED:
             raise InvalidParameterError(f"Pass {key} by its own name, not in method_params.")
-        if key not in accepted:
-            able = [other for other, method in METHODS.items() if key in method.options]
-            if able:
-                raise not_accepted(name, key, able)
-            raise UnknownNameError.of("method_params key", key, accepted)
+    METHODS.check_options(name, given or {})
     return dict(given or {})
 
 

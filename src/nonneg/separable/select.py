@@ -23,15 +23,7 @@ from nonneg.iteration import Progress
 from nonneg.separable.arguments import check_arguments
 from nonneg.separable.given_points import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
-from nonneg.separable.registry import (
-    METHODS,
-    Method,
-    checked_params,
-    find_method,
-    listed,
-    method_name,
-    not_accepted,
-)
+from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.selection_certificate import with_statements
 
@@ -143,8 +135,8 @@ def select_anchors(
     >>> select_anchors(X, 2, method="spa").anchors.tolist()
     [0, 2]
     """
-    name = method_name(method)
-    entry = find_method(name)
+    name = METHODS.name_of(method)
+    entry = METHODS.find(name)
     shared = {
         "init": init, "tol": tol, "max_iter": max_iter, "verbose": verbose, "callback": callback,
         "checkpoint": checkpoint,
@@ -185,11 +177,11 @@ def _shared_keywords(name: str, entry: Method, values: dict[str, Any]) -> dict[s
     for key, value in values.items():
         default = DEFAULTS[key]
         untouched = value is default or (isinstance(value, str | int | float) and value == default)
-        if key in entry.options:
+        if key in entry.shared:
             if not (untouched and default is None):
                 keywords[key] = value
         elif not untouched:
-            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].options])
+            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
     return keywords
 
 

@@ -23,7 +23,7 @@ from nonneg.applications.communities.spoc import as_selection, spoc
 from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
-from nonneg.separable.registry import find_method, split_params
+from nonneg.separable.registry import split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.selection_certificate import span_statement
@@ -76,7 +76,7 @@ class CommunityMethod:
 
 def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
     method = "merit" if name == "merit-0" else name
-    entry = find_method(method)
+    entry = ANCHOR_METHODS.find(method)
     convex = entry.kind == "convex"
 
     def run(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:

@@ -25,7 +25,7 @@ from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.io.cube import as_cube
 from nonneg.iteration.progress import StepCounter
-from nonneg.separable.registry import find_method, method_name, split_params
+from nonneg.separable.registry import METHODS, split_params
 from nonneg.separable.select import select_anchors
 
 ROWS = 1 << 14
@@ -204,7 +204,7 @@ class Unmixing(SavableEstimator):
                 rng=self.random_state,
                 n_jobs=self.n_jobs,
                 **split_params(
-                    {"verbose": self.verbose if find_method(method_name(self.method)).kind == "convex" else 0}
+                    {"verbose": self.verbose if METHODS.find(self.method).kind == "convex" else 0}
                     | dict(self.method_options or {})
                 ),
             )
@@ -312,7 +312,7 @@ class Unmixing(SavableEstimator):
             )
 
     def _check_parameters(self) -> None:
-        if self.reduce is not None and not find_method(method_name(self.method)).signed:
+        if self.reduce is not None and not METHODS.find(self.method).signed:
             raise UnsupportedError(
                 f"method={self.method!r} needs nonnegative points, and reduce={self.reduce} makes signed "
                 "ones. Leave reduce at None, or use 'snpa'."
@@ -322,7 +322,7 @@ class Unmixing(SavableEstimator):
             raise InvalidParameterError(
                 f"n_endmembers must be None or a whole number of at least 1, got {wanted!r}."
             )
-        if wanted is None and find_method(method_name(self.method)).kind != "convex":
+        if wanted is None and METHODS.find(self.method).kind != "convex":
             raise InvalidParameterError(
                 f"method={self.method!r} needs n_endmembers, the number of pure spectra; 'merit' can do "
                 "without."

@@ -15,9 +15,8 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.word_correlation import WordCorrelation
 from nonneg.data import as_data_matrix
 from nonneg.data.spectral import leading_vectors
-from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
-from nonneg.separable.registry import find_method, method_name, split_params
+from nonneg.separable.registry import METHODS, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.selection_certificate import with_statements
@@ -48,7 +47,7 @@ def find_anchor_words(
     """Search for anchor words."""
     # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
     # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
-    name = "merit" if method == "merit(0)" else method_name(method)
+    name = "merit" if method == "merit(0)" else METHODS.name_of(method)
     if name == "merit":
         settings = merit_settings(to_float64(points), n_topics, options, as_published=as_published)
         if method == "merit(0)":
@@ -56,9 +55,9 @@ def find_anchor_words(
     else:
         settings = {}
     settings |= options
-    if find_method(name).kind == "convex":
+    if METHODS.find(name).kind == "convex":
         settings["verbose"] = verbose
-    if not find_method(name).signed:
+    if not METHODS.find(name).signed:
         # XRAY takes projections of nonnegative points, which `select_anchors` cannot tell from signed data.
         return _projected_search(name, points, n_topics, settings, rng=rng, n_jobs=n_jobs)
     return select_anchors(points, n_topics, method=name, rng=rng, n_jobs=n_jobs, **split_params(settings))
@@ -73,11 +72,9 @@ def _projected_search(
     rng: Seed,
     n_jobs: int | None,
 ) -> SelectionResult:
-    entry, data = find_method(name), as_data_matrix(points)
+    entry, data = METHODS.find(name), as_data_matrix(points)
     keywords = {**settings, "rng": rng} if entry.seeded else dict(settings)
-    for key in settings:
-        if key not in entry.options:
-            raise UnknownNameError.of("option", key, entry.options)
+    METHODS.check_options(name, settings)
     with threads(n_jobs):
         return with_statements(entry.run(data, n_topics, **keywords), data)
 

@@ -21,7 +21,7 @@ from nonneg.applications.topics.topic_recovery import document_weights, rows_of_
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.nmf import NMF
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedError
-from nonneg.separable.registry import METHODS, method_name
+from nonneg.separable.registry import METHODS
 
 FACTORIZATIONS = {
     "nmf": "least squares on balanced TF-IDF weights",
@@ -63,7 +63,7 @@ def topic_method(name: Any) -> str:
     if name in FACTORIZATIONS or name == "merit(0)":
         return str(name)
     try:
-        return method_name(name)
+        return METHODS.name_of(name)
     except UnknownNameError:
         raise UnknownNameError.of("method", name, [*FACTORIZATIONS, "merit(0)", *METHODS]) from None
 

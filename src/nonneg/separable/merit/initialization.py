@@ -36,17 +36,17 @@ def given_init(data: DataMatrix, init: Any, n_components: int | None) -> WarmSta
     if init is None:
         return WarmStart()
     if isinstance(init, str):
-        from nonneg.separable.registry import METHODS, find_method
+        from nonneg.separable.registry import METHODS
 
         greedy = [name for name, method in METHODS.items() if method.kind == "greedy"]
-        if init not in METHODS or find_method(init).kind != "greedy":
+        if init not in METHODS or METHODS.find(init).kind != "greedy":
             raise UnknownNameError.of("init", init, greedy)
         if n_components is None:
             raise InvalidParameterError(
                 f"init={init!r} needs n_components, the number of points to pick. Pass it, or the anchors "
                 "themselves as init."
             )
-        return from_anchors(data, find_method(init).run(data, n_components).anchors)
+        return from_anchors(data, METHODS.find(init).run(data, n_components).anchors)
     if hasattr(init, "anchors"):
         init = init.anchors
     if sp.issparse(init) or np.ndim(init) == 2:
