@@ -82,7 +82,9 @@ def test_more_anchors_than_distinct_points(name, n_features):
 def test_unknown_names(clean):
     with pytest.raises(UnknownNameError, match="Did you mean 'spa'"):
         select_anchors(clean.X, 3, method="sap")
-    with pytest.raises(UnknownNameError, match="'spa' does not accept tie_tolerance. It accepts .*'tie_tol'"):
+    with pytest.raises(
+        UnknownNameError, match=r"'spa' does not accept tie_tolerance. It accepts .*'tie_tol'"
+    ):
         select_anchors(clean.X, 3, method="spa", method_params={"tie_tolerance": 0.1})
     with pytest.raises(InvalidParameterError, match="Pass tol by its own name, not in method_params"):
         select_anchors(clean.X, 3, method_params={"tol": 0.1})
@@ -94,7 +96,7 @@ def test_unknown_names(clean):
 
 def test_options_of_other_methods_are_refused(clean):
     with pytest.raises(
-        UnsupportedError, match="'spa' does not accept lam; only 'fast-gradient' and 'merit' do"
+        UnsupportedError, match="'spa' does not accept lam; only 'merit' and 'fast-gradient' do"
     ):
         select_anchors(clean.X, 3, method="spa", method_params={"lam": 0.5})
     with pytest.raises(UnsupportedError, match="'spa' does not accept steps; only 'merit' does"):

@@ -301,7 +301,7 @@ def test_documents_whose_words_are_in_no_topic_are_not_called_empty():
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
 def test_unknown_options_are_told(method):
-    with pytest.raises(UnknownNameError, match="option='depth' is not known|does not accept depth"):
+    with pytest.raises(UnknownNameError, match=r"option='depth' is not known|does not accept depth"):
         TopicModel(2, method=method, method_options={"depth": 1}).fit(TEXTS)
 
 
