@@ -19,7 +19,9 @@ def certificate():
     return Certificate(
         (
             Statement("stationarity", "It is small.", np.float32(0.5), 1.0, "holds", {"steps": np.int64(3)}),
-            Statement("svd-floor", "Unknown.", None, 1.1, Verdict.NOT_VERIFIABLE, {"loss": "frobenius"}),
+            Statement(
+                "eckart-young-bound", "Unknown.", None, 1.1, Verdict.NOT_VERIFIABLE, {"loss": "frobenius"}
+            ),
             Statement("gap", "It is large.", np.inf, None, "fails"),
         )
     )
@@ -36,7 +38,7 @@ def test_it_can_be_copied(through, certificate):
 
 
 def test_statements_are_found_by_name_and_in_order(certificate):
-    assert [statement.name for statement in certificate] == ["stationarity", "svd-floor", "gap"]
+    assert [statement.name for statement in certificate] == ["stationarity", "eckart-young-bound", "gap"]
     assert certificate["gap"].number == np.inf
     assert len(certificate) == 3
     assert "gap" in certificate
@@ -60,15 +62,18 @@ def test_numbers_become_python_s_own(certificate):
     assert type(statement.quantities["steps"]) is int
     assert statement.verdict is Verdict.HOLDS
     assert statement.holds
-    assert not certificate["svd-floor"].holds
+    assert not certificate["eckart-young-bound"].holds
 
 
 def test_it_reads_as_text(certificate):
     lines = str(certificate).splitlines()
     assert lines[0] == "[holds] stationarity: It is small."
-    assert lines[1] == "[not verifiable] svd-floor: Unknown."
+    assert lines[1] == "[not verifiable] eckart-young-bound: Unknown."
     assert str(Certificate()) == "(no statements)"
-    assert repr(certificate) == "Certificate(stationarity: holds, svd-floor: not verifiable, gap: fails)"
+    assert (
+        repr(certificate)
+        == "Certificate(stationarity: holds, eckart-young-bound: not verifiable, gap: fails)"
+    )
     assert "verdict='fails'" in repr(certificate["gap"])
 
 
@@ -76,7 +81,7 @@ def test_statements_can_be_added_and_replaced(certificate):
     more = certificate.with_statements(
         [Statement("gap", "Now small.", 0.0, 1.0, "holds"), Statement("new", "New.", 1.0, None, "holds")]
     )
-    assert more.names == ("stationarity", "svd-floor", "gap", "new")
+    assert more.names == ("stationarity", "eckart-young-bound", "gap", "new")
     assert more["gap"].holds
     assert not certificate["gap"].holds
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from nonneg.certificates import frobenius_stationarity, gram_residual, ratio_residual, stationarity_statement
-from nonneg.certificates.stationarity import normalised
+from nonneg.certificates import frobenius_kkt_residuals, gram_residual, ratio_residual, stationarity_statement
+from nonneg.certificates.stationarity import normalized
 from nonneg.data import as_data_matrix
 
 CONTAINERS = {
@@ -44,7 +44,7 @@ def test_it_is_the_definition_for_every_container(container, problem, rng):
     X, W, Ht = problem
     weights = rng.random(20) + 0.5
     data = as_data_matrix(CONTAINERS[container](X), weights=weights)
-    left, right = frobenius_stationarity(
+    left, right = frobenius_kkt_residuals(
         data, data.to_sample_array(W), data.to_device(Ht), l1=(0.3, 0.0), l2=(0.7, 0.0)
     )
     assert left == pytest.approx(direct(X, W, Ht, weights, 0.3, 0.7), rel=1e-12)
@@ -55,12 +55,12 @@ def test_it_is_the_definition_for_every_container(container, problem, rng):
 def test_it_is_zero_for_the_minimiser_of_each_factor(problem):
     X, _, Ht = problem
     W = np.array([nnls(Ht, row)[0] for row in X])
-    left, right = frobenius_stationarity(as_data_matrix(X), W, Ht)
+    left, right = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
     assert (W == 0).any()
     assert left < 1e-12
     assert right > 1e-3
     Ht = np.array([nnls(W, column)[0] for column in X.T])
-    assert frobenius_stationarity(as_data_matrix(X), W, Ht)[1] < 1e-12
+    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht)[1] < 1e-12
 
 
 def test_a_zero_with_a_descent_direction_counts(problem):
@@ -68,7 +68,7 @@ def test_a_zero_with_a_descent_direction_counts(problem):
     W = np.array([nnls(Ht, row)[0] for row in X])
     i, j = np.argwhere(W > 0.1)[0]
     W[i, j] = 0.0
-    assert frobenius_stationarity(as_data_matrix(X), W, Ht)[0] > 1e-3
+    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht)[0] > 1e-3
 
 
 @given(power=st.integers(-6, 6), scales=st.lists(st.integers(-4, 4), min_size=3, max_size=3))
@@ -77,34 +77,34 @@ def test_it_has_no_units(power, scales):
     rng = np.random.default_rng(5)
     X, W, Ht = rng.random((10, 6)), rng.random((10, 3)), rng.random((6, 3))
     D = 2.0 ** np.array(scales)
-    first = frobenius_stationarity(as_data_matrix(X), W, Ht)
-    second = frobenius_stationarity(as_data_matrix(X * 4.0**power), W * D * 4.0**power, Ht / D)
+    first = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
+    second = frobenius_kkt_residuals(as_data_matrix(X * 4.0**power), W * D * 4.0**power, Ht / D)
     np.testing.assert_allclose(second, first, rtol=1e-10)
 
 
 def test_weights_equal_repetition(problem, rng):
     X, W, Ht = problem
     weights = rng.integers(1, 4, size=20)
-    first = frobenius_stationarity(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
+    first = frobenius_kkt_residuals(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
     repeated = as_data_matrix(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(first, frobenius_stationarity(repeated, np.repeat(W, weights, axis=0), Ht))
+    np.testing.assert_allclose(first, frobenius_kkt_residuals(repeated, np.repeat(W, weights, axis=0), Ht))
 
 
 def test_empty_components_and_frozen_ones_have_nothing_to_meet(problem):
     X, W, Ht = problem
     Ht[:, 1] = 0.0
     W[:, 1] = 0.0
-    assert np.isfinite(frobenius_stationarity(as_data_matrix(X), W, Ht)).all()
-    _, free = frobenius_stationarity(as_data_matrix(X), W, Ht)
-    _, frozen = frobenius_stationarity(as_data_matrix(X), W, Ht, frozen=np.array([True, True, True]))
+    assert np.isfinite(frobenius_kkt_residuals(as_data_matrix(X), W, Ht)).all()
+    _, free = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
+    _, frozen = frobenius_kkt_residuals(as_data_matrix(X), W, Ht, frozen=np.array([True, True, True]))
     assert free > 0
     assert frozen == 0
 
 
 def test_a_matrix_of_zeros_is_no_special_case():
     data = as_data_matrix(np.zeros((4, 3)))
-    assert frobenius_stationarity(data, np.zeros((4, 2)), np.zeros((3, 2))) == (0.0, 0.0)
-    assert frobenius_stationarity(data, np.ones((4, 2)), np.ones((3, 2))) == (np.inf, np.inf)
+    assert frobenius_kkt_residuals(data, np.zeros((4, 2)), np.zeros((3, 2))) == (0.0, 0.0)
+    assert frobenius_kkt_residuals(data, np.ones((4, 2)), np.ones((3, 2))) == (np.inf, np.inf)
 
 
 def beta_parts(X, W, Ht, beta):
@@ -115,7 +115,7 @@ def beta_parts(X, W, Ht, beta):
 
 def ratio(X, W, Ht, beta, **options):
     energy, scale = ratio_residual(np, W, *beta_parts(X, W, Ht, beta), **options)
-    return normalised(float(energy), float(scale))
+    return normalized(float(energy), float(scale))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0])

@@ -1,4 +1,4 @@
-"""The relative error beside the floor of the truncated SVD, in words and numbers."""
+"""The relative error beside the Eckart-Young lower bound, in words and numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import NMF
 
-from nonneg.certificates import svd_floor_statement
+from nonneg.certificates import eckart_young_statement
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import as_data_matrix
 
@@ -27,36 +27,36 @@ def fit(low_rank):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_a_good_fit_is_close_to_the_floor(container, fit):
+def test_a_good_fit_is_close_to_the_bound(container, fit):
     X, W, Ht = fit
     data = as_data_matrix(CONTAINERS[container](X))
-    statement = svd_floor_statement(data, data.to_sample_array(W), data.to_device(Ht))
+    statement = eckart_young_statement(data, data.to_sample_array(W), data.to_device(Ht))
     values = np.linalg.svd(X, compute_uv=False)
-    floor = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
+    bound = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
     error = np.linalg.norm(X - W @ Ht.T) / np.linalg.norm(X)
-    assert statement.quantities["floor"] == pytest.approx(floor, rel=1e-6)
+    assert statement.quantities["lower_bound"] == pytest.approx(bound, rel=1e-6)
     assert statement.quantities["relative_error"] == pytest.approx(error, rel=1e-12)
-    assert statement.number == pytest.approx(error / floor, rel=1e-6)
+    assert statement.number == pytest.approx(error / bound, rel=1e-6)
     assert statement.number >= 1.0
-    assert statement.verdict == ("holds" if error <= 1.1 * floor else "fails")
-    assert "no factorization of rank 4 has one below" in statement.sentence
+    assert statement.verdict == ("holds" if error <= 1.1 * bound else "fails")
+    assert "no factorization of rank 4 has a relative error below" in statement.sentence
 
 
 def test_a_bad_fit_is_said_to_be_one(fit):
     X, W, Ht = fit
-    statement = svd_floor_statement(as_data_matrix(X), W * 1.1, Ht)
+    statement = eckart_young_statement(as_data_matrix(X), W * 1.1, Ht)
     assert statement.verdict == "fails"
-    assert "outside the 10 % asked for" in statement.sentence
-    assert svd_floor_statement(as_data_matrix(X), W * 1.1, Ht, factor=1e6).verdict == "holds"
+    assert "outside the requested 10 %" in statement.sentence
+    assert eckart_young_statement(as_data_matrix(X), W * 1.1, Ht, factor=1e6).verdict == "holds"
 
 
 def test_weights_count_in_both_numbers(fit, rng):
     X, W, Ht = fit
     weights = rng.integers(1, 4, size=60)
-    first = svd_floor_statement(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
+    first = eckart_young_statement(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
     repeated = as_data_matrix(np.repeat(X, weights, axis=0))
-    second = svd_floor_statement(repeated, np.repeat(W, weights, axis=0), Ht)
-    for name in ("relative_error", "floor", "norm"):
+    second = eckart_young_statement(repeated, np.repeat(W, weights, axis=0), Ht)
+    for name in ("relative_error", "lower_bound", "norm"):
         assert first.quantities[name] == pytest.approx(second.quantities[name], rel=1e-9)
 
 
@@ -64,19 +64,19 @@ def test_weights_count_in_both_numbers(fit, rng):
 def test_missing_entries_make_it_not_verifiable(container, fit, rng):
     X, W, Ht = fit
     data = as_data_matrix(CONTAINERS[container](X), mask=rng.random(X.shape) < 0.9)
-    statement = svd_floor_statement(data, W, Ht)
+    statement = eckart_young_statement(data, W, Ht)
     assert statement.verdict == "not verifiable"
     assert statement.number is None
     assert "Entries are missing" in statement.sentence
 
 
-def test_a_floor_of_zero_says_nothing_but_of_an_exact_fit(rng):
+def test_a_bound_of_zero_says_nothing_but_of_an_exact_fit(rng):
     W, Ht = rng.random((9, 3)), rng.random((7, 3))
-    exact = svd_floor_statement(as_data_matrix(W @ Ht.T), W, Ht)
+    exact = eckart_young_statement(as_data_matrix(W @ Ht.T), W, Ht)
     assert exact.verdict == "holds"
     assert "X is reproduced" in exact.sentence
     X = rng.random((9, 3))
-    statement = svd_floor_statement(as_data_matrix(X), W, Ht[:3])
+    statement = eckart_young_statement(as_data_matrix(X), W, Ht[:3])
     assert statement.verdict == "not verifiable"
     assert "says nothing" in statement.sentence
 

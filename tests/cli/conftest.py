@@ -83,7 +83,7 @@ class FakeNMF:
         return W.astype(dtype)
 
     def certify(self, X: Any) -> None:
-        self.certificate_.append(Statement("svd-floor", "Nothing is better.", quantities={}))
+        self.certificate_.append(Statement("eckart-young-bound", "Nothing is better.", quantities={}))
 
     def save(self, path: Any) -> None:
         np.savez(path, components=self.components_)

@@ -252,13 +252,13 @@ def test_without_the_report_libraries_all_else_is_written(fake, array_file, tmp_
     assert not (tmp_path / "out" / "report.html").exists()
 
 
-def test_the_floor_is_computed_on_demand(fake, quick_page, array_file, tmp_path):
-    for words, names in (([], ["stationarity"]), (["--certify"], ["stationarity", "svd-floor"])):
+def test_the_lower_bound_is_computed_on_demand(fake, quick_page, array_file, tmp_path):
+    for words, names in (([], ["stationarity"]), (["--certify"], ["stationarity", "eckart-young-bound"])):
         assert fit(array_file, tmp_path / "out", *words) == 0
         record = json.loads((tmp_path / "out" / "result.json").read_text())
         assert [statement["name"] for statement in record["certificate"]] == names
     assert fit(array_file, tmp_path / "out", "--certify", "--loss", "kullback-leibler") == 0
-    assert len(fake.made[-1].certificate_) == 1  # the floor is one of squared errors
+    assert len(fake.made[-1].certificate_) == 1  # the lower bound is one on squared errors
 
 
 def test_control_c_after_the_fit_does_not_lose_it(

@@ -1,4 +1,4 @@
-"""Singular values and vectors from products alone, against NumPy's, in every container; the floor is one."""
+"""Singular values and vectors from products alone, against NumPy's, in every container; the lower bound."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nonneg.data import spectral as spectral_module
 from nonneg.data.lanczos import block_lanczos
 from nonneg.data.singular_values import leading_singular_values
 from nonneg.data.spectral import (
+    eckart_young_bound,
     leading_vectors,
     numerical_noise,
     singular_value_bounds,
-    svd_floor,
     truncated_svd,
 )
 from nonneg.exceptions import InvalidParameterError
@@ -165,13 +165,13 @@ def test_bounds_enclose_the_singular_values(seed, k, decay):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_the_floor_is_not_overstated_and_nearly_exact(container, matrix):
-    floor = svd_floor(as_data_matrix(CONTAINERS[container](matrix)), 4)
+def test_the_bound_is_not_overstated_and_nearly_exact(container, matrix):
+    bound = eckart_young_bound(as_data_matrix(CONTAINERS[container](matrix)), 4)
     values = np.linalg.svd(matrix, compute_uv=False)
     true = np.sqrt(np.sum(values[4:] ** 2) / np.sum(values**2))
-    assert floor.relative_error <= true
-    assert floor.relative_error == pytest.approx(true, rel=1e-9)
-    assert floor.norm == pytest.approx(np.linalg.norm(matrix))
+    assert bound.relative_error <= true
+    assert bound.relative_error == pytest.approx(true, rel=1e-9)
+    assert bound.norm == pytest.approx(np.linalg.norm(matrix))
 
 
 def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch):
@@ -181,10 +181,10 @@ def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch
         return block_lanczos(apply, order, k, source, tol=tol, max_passes=2)
 
     monkeypatch.setattr(spectral_module, "block_lanczos", hurried)
-    floor = svd_floor(as_data_matrix(X), 10)
+    bound = eckart_young_bound(as_data_matrix(X), 10)
     values = np.linalg.svd(X, compute_uv=False)
     true = np.sqrt(np.sum(values[10:] ** 2) / np.sum(values**2))
-    assert floor.relative_error < true < floor.estimate
+    assert bound.relative_error < true < bound.estimate
 
 
 def test_float32_floors_are_not_overstated(rng):
@@ -192,20 +192,20 @@ def test_float32_floors_are_not_overstated(rng):
     X = exact.astype(np.float32)
     values = np.linalg.svd(X.astype(float), compute_uv=False)
     true = np.sqrt(np.sum(values[5:] ** 2) / np.sum(values**2))
-    floor = svd_floor(as_data_matrix(X), 5).relative_error
-    assert true * 0.99 < floor <= true
+    bound = eckart_young_bound(as_data_matrix(X), 5).relative_error
+    assert true * 0.99 < bound <= true
 
 
-def test_the_floor_of_as_many_components_as_columns_is_zero(matrix):
-    assert svd_floor(as_data_matrix(matrix), 30).relative_error == 0.0
-    assert svd_floor(as_data_matrix(np.zeros((4, 3))), 1).relative_error == 0.0
+def test_the_bound_of_as_many_components_as_columns_is_zero(matrix):
+    assert eckart_young_bound(as_data_matrix(matrix), 30).relative_error == 0.0
+    assert eckart_young_bound(as_data_matrix(np.zeros((4, 3))), 1).relative_error == 0.0
 
 
 @pytest.mark.parametrize("container", ["numpy", "dask"])
-def test_the_floor_is_refused_where_entries_are_missing(container, matrix, rng):
+def test_the_bound_is_refused_where_entries_are_missing(container, matrix, rng):
     data = as_data_matrix(CONTAINERS[container](matrix), mask=rng.random(matrix.shape) < 0.9)
     with pytest.raises(InvalidParameterError, match="needs complete data"):
-        svd_floor(data, 2)
+        eckart_young_bound(data, 2)
 
 
 def test_lanczos_restarts_reach_the_same_answer(rng):

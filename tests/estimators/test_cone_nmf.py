@@ -118,7 +118,7 @@ def test_bounds_may_be_left_for_later(planted, model):
     assert certificate is quick.certificate_
     np.testing.assert_allclose(quick.size_angles_, model.size_angles_, atol=1e-9)
     np.testing.assert_allclose(quick.basis_, model.basis_, atol=1e-6)
-    assert set(certificate.names) == {*model.certificate_.names, "svd-floor"}
+    assert set(certificate.names) == {*model.certificate_.names, "eckart-young-bound"}
     assert certificate["cluster-bound"].number == pytest.approx(model.certificate_["cluster-bound"].number)
     # A new fit forgets what was said of the old one.
     quick.fit(planted.X[:100])

@@ -86,7 +86,7 @@ def test_dask(low_rank, expected):
         numbers(model.inverse_transform(W)), expected[1].inverse_transform(expected[0]), rtol=1e-7
     )
     assert model.reconstruction_err_ == pytest.approx(expected[1].reconstruction_err_, rel=1e-7)
-    assert "svd-floor" in model.certify(X)
+    assert "eckart-young-bound" in model.certify(X)
     single = NMF(**SETTINGS).fit(X.astype(np.float32))
     assert single.components_.dtype == np.float32
     with pytest.raises(ValueError, match="X has 39 features, but NMF is expecting 40"):

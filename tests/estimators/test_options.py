@@ -61,7 +61,7 @@ def test_a_mask_says_the_same_as_nan(planted):
         np.testing.assert_allclose(given.fit_transform(wrong_where_unseen, mask=mask), W, rtol=1e-8)
         np.testing.assert_allclose(given.transform(wrong_where_unseen, mask=mask), W, rtol=1e-8)
         assert given.reconstruction_err_ == pytest.approx(nan.reconstruction_err_, rel=1e-8)
-    assert nan.certify(holes)["svd-floor"].verdict == "not verifiable"
+    assert nan.certify(holes)["eckart-young-bound"].verdict == "not verifiable"
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
@@ -154,17 +154,17 @@ def test_history_and_certificate_come_with_a_fit(low_rank):
     assert len(losses) == model.n_iter_
     assert np.all(np.diff(losses) <= 1e-12 * np.sum(low_rank**2))
     assert model.certificate_["stationarity"].holds
-    assert "svd-floor" not in model.certificate_
-    floor = model.certify(low_rank)["svd-floor"]
-    assert model.certificate_["svd-floor"] is floor
+    assert "eckart-young-bound" not in model.certificate_
+    bound = model.certify(low_rank)["eckart-young-bound"]
+    assert model.certificate_["eckart-young-bound"] is bound
     error = np.linalg.norm(low_rank - model.transform(low_rank) @ model.components_)
-    assert floor.quantities["relative_error"] == pytest.approx(error / np.linalg.norm(low_rank))
-    assert floor.number >= 1
+    assert bound.quantities["relative_error"] == pytest.approx(error / np.linalg.norm(low_rank))
+    assert bound.number >= 1
 
 
-def test_the_floor_is_not_claimed_for_other_losses(low_rank):
+def test_the_lower_bound_is_not_claimed_for_other_losses(low_rank):
     model = NMF(3, beta_loss="kullback-leibler", tol=0, max_iter=5).fit(low_rank)
-    assert model.certify(low_rank)["svd-floor"].verdict == "not verifiable"
+    assert model.certify(low_rank)["eckart-young-bound"].verdict == "not verifiable"
 
 
 def test_verbose_writes_to_standard_error(low_rank, capsys):

@@ -1,4 +1,4 @@
-r"""How far a pair of factors is from a stationary point, in a number without units.
+r"""The KKT residual: how far a pair of factors is from a stationary point, as a number without units.
 
 At a stationary point of a loss over nonnegative factors (the conditions of Karush, Kuhn and Tucker) every
 entry f of a factor with partial derivative g satisfies ``min(f, g) = 0``: it is positive and g is zero, or
@@ -17,7 +17,7 @@ rows are permuted or replaced by weights.
 * Other losses: the derivative is a difference P - N of nonnegative parts, as in multiplicative updates,
   the curvature is ``P / max(f, mean of its column)``, and ``scale = sum P f`` (`ratio_residual`).
   For the Kullback-Leibler divergence at a large entry this is the curvature of the function that the
-  multiplicative update minimises.
+  multiplicative update minimizes.
 
 The residual of a fit is the larger one of its two factors'.
 """
@@ -31,7 +31,7 @@ from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
-DEFAULT_THRESHOLD = 1e-3
+DEFAULT_THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
 
 
 def gram_residual(
@@ -92,14 +92,14 @@ def _quotient(xp: Namespace, numerator: Array, denominator: Array) -> Array:
     return xp.where(denominator > 0, numerator / safe, xp.zeros_like(numerator))
 
 
-def normalised(energy: float, scale: float) -> float:
+def normalized(energy: float, scale: float) -> float:
     """Return the root of energy / scale."""
     if energy <= 0.0:
         return 0.0
     return math.sqrt(energy / scale) if scale > 0.0 else math.inf
 
 
-def frobenius_stationarity(
+def frobenius_kkt_residuals(
     data: DataMatrix,
     W: SampleArray,
     Ht: Array,
@@ -109,21 +109,21 @@ def frobenius_stationarity(
     frozen: Array | None = None,
     squared_norm: float | None = None,
 ) -> tuple[float, float]:
-    """Return the residuals of W and of Ht for half the squared loss, in one pass over the data."""
+    """Return the KKT residuals of W and of H for half the squared loss, in one pass over the data."""
     _, (energy, gram, cross) = data.map_reduce_rows(
-        _left_part, W, n_out=0, right=Ht, right_gram=Ht.T @ Ht, l1=l1[0], l2=l2[0]
+        _w_part, W, n_out=0, Ht=Ht, h_gram=Ht.T @ Ht, l1=l1[0], l2=l2[0]
     )
     scale = data.squared_norm() if squared_norm is None else squared_norm
-    right = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
-    return normalised(float(energy), scale), normalised(float(right), scale)
+    energy_h = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
+    return normalized(float(energy), scale), normalized(float(energy_h), scale)
 
 
-def _left_part(
-    block: LocalMatrix, left: Array, *, right: Array, right_gram: Array, l1: float, l2: float
+def _w_part(
+    block: LocalMatrix, W: Array, *, Ht: Array, h_gram: Array, l1: float, l2: float
 ) -> tuple[tuple[()], tuple[Any, Any, Any]]:
-    cross = block.times(right)
-    energy = gram_residual(block.xp, left, right_gram, cross, l1=l1, l2=l2, weights=block.weights)
-    return (), (float(energy), block.weighted_gram(left), block.transposed_times(left))
+    cross = block.times(Ht)
+    energy = gram_residual(block.xp, W, h_gram, cross, l1=l1, l2=l2, weights=block.weights)
+    return (), (float(energy), block.weighted_gram(W), block.transposed_times(W))
 
 
 def stationarity_statement(
@@ -133,12 +133,12 @@ def stationarity_statement(
     values = (float(residual_W), float(residual_H))
     quantities = {"residual_W": values[0], "residual_H": values[1], "loss": loss}
     if any(math.isnan(value) for value in values):
-        sentence = "The normalised KKT residual could not be computed."
+        sentence = "The normalized KKT residual could not be computed."
         return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
     holds = residual <= threshold
     sentence = (
-        f"The normalised KKT residual is {residual:.2e}, "
+        f"The normalized KKT residual is {residual:.2e}, "
         + (
             f"at most {threshold:g}: the factors are a stationary point"
             if holds

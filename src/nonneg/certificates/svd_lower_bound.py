@@ -1,21 +1,23 @@
-"""The error of a factorization beside the smallest one that any factorization of that rank can have."""
+"""The error of a fit beside the Eckart-Young lower bound on that of any factorization of its rank."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from nonneg._arrays import is_float32
 from nonneg._random import Seed
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import svd_floor
+from nonneg.data.spectral import eckart_young_bound
 
+# An error within 10 % of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1
-NAME = "svd-floor"
+NAME = "eckart-young-bound"
 
 
-def svd_floor_statement(
+def eckart_young_statement(
     data: DataMatrix,
     W: SampleArray,
     Ht: Array,
@@ -24,43 +26,43 @@ def svd_floor_statement(
     factor: float = DEFAULT_FACTOR,
     rng: Seed = None,
 ) -> Statement:
-    """Return how far the relative error lies above the floor of the truncated SVD."""
-    # It costs like a few iterations of a fit. No factorization of rank k, nonnegative or not, has an error
-    # below the floor (Eckart and Young); that the best nonnegative one reaches it is not claimed.
+    """Compare the relative error with the Eckart-Young lower bound."""
+    # It costs as much as a few iterations of a fit. No factorization of rank k, nonnegative or not, has an
+    # error below the bound; that the best nonnegative one reaches it is not claimed.
     k = int(Ht.shape[1]) if k is None else k
     if data.has_missing:
-        sentence = "Entries are missing, and the truncated SVD bounds the error of complete data only."
+        sentence = "Entries are missing, and the Eckart-Young lower bound holds for complete data only."
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
     error = relative_frobenius_error(data, W, Ht)
-    floor = svd_floor(data, k, rng)
+    bound = eckart_young_bound(data, k, rng)
     quantities = {
         "relative_error": error,
-        "floor": floor.relative_error,
-        "floor_estimate": floor.estimate,
-        "norm": floor.norm,
+        "lower_bound": bound.relative_error,
+        "lower_bound_estimate": bound.estimate,
+        "norm": bound.norm,
         "rank": k,
     }
-    lowest = f"no factorization of rank {k} has one below {floor.relative_error:.4g}"
+    lowest = f"no factorization of rank {k} has a relative error below {bound.relative_error:.4g}"
     said = f"The relative error is {error:.4g}; {lowest}"
-    if floor.relative_error == 0.0:
+    if bound.relative_error == 0.0:
         exact = error <= rounding_error(data)
-        sentence = f"{said}, so that the floor says nothing" + (
-            ", but the error is rounding: X is reproduced." if exact else "."
+        sentence = f"{said}, so the lower bound says nothing" + (
+            ", but X is reproduced up to rounding." if exact else "."
         )
         number = 1.0 if exact else None
         verdict = Verdict.HOLDS if exact else Verdict.NOT_VERIFIABLE
         return Statement(NAME, sentence, number, factor, verdict, quantities)
-    ratio = error / floor.relative_error
+    ratio = error / bound.relative_error
     holds = ratio <= factor
     sentence = (
-        f"{said} (truncated SVD): {100 * max(ratio - 1, 0.0):.3g} % above that floor, "
-        f"{'within' if holds else 'outside'} the {100 * (factor - 1):.3g} % asked for."
+        f"{said} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g} % above that lower bound, "
+        f"{'within' if holds else 'outside'} the requested {100 * (factor - 1):.3g} %."
     )
     return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)
 
 
 def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
-    """Return ||X - W H|| / ||X||, in the norm of the row weights, one block of rows at a time."""
+    """Return ||X - W H|| / ||X||, with row weights, one block of rows at a time."""
     # The residual itself is squared and summed: ||X||^2 - 2 <X, W H> + ||W H||^2 would lose half of the
     # digits of a small error.
     square = squared_residual(data, W, Ht)
@@ -71,22 +73,23 @@ def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> flo
 
 
 def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
-    """Return the weighted sum of the squared observed entries of X - W H, a block of rows at a time."""
-    _, (square,) = data.map_reduce_rows(_squared_residual, W, n_out=0, right=Ht)
+    """Return the weighted sum of the squared observed entries of X - W H, one block of rows at a time."""
+    _, (square,) = data.map_reduce_rows(_squared_residual, W, n_out=0, Ht=Ht)
     return float(square)
 
 
-def settled_error(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:
-    """Return ||X - W H|| / ||X||, given its square as a difference of sums that nearly cancel."""
-    if square < (1e-8 if "64" in str(data.dtype) else 1e-2):
+def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:
+    """Return ||X - W H|| / ||X||, given its square computed as a difference of sums, which may cancel."""
+    # Below about sqrt(eps) half of the digits are lost to cancellation: sum the squared residuals instead.
+    if square < (1e-2 if is_float32(data.dtype) else 1e-8):
         return relative_frobenius_error(data, W, Ht)
     return math.sqrt(square)
 
 
-def _squared_residual(block: LocalMatrix, left: Array, *, right: Array) -> tuple[tuple[()], tuple[float]]:
+def _squared_residual(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[float]]:
     xp, total = block.xp, 0.0
     for start, stop in block.row_blocks(1 << 20):
-        residual = block.dense_rows(start, stop) - left[start:stop, :] @ right.T
+        residual = block.dense_rows(start, stop) - W[start:stop, :] @ Ht.T
         if block.observed is not None:
             residual = residual * block.observed.dense_rows(start, stop)
         squares = xp.sum(xp.astype(residual, xp.float64) ** 2, axis=1)

@@ -15,7 +15,7 @@ from nonneg._random import Seed, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.svd_lower_bound import rounding_error, settled_error
+from nonneg.certificates.svd_lower_bound import relative_error_from_square, rounding_error
 from nonneg.cones.certificate import cone_statements
 from nonneg.cones.clustering import SEEDINGS, ConeClusters, cone_clusters
 from nonneg.cones.directions import ClusterDirections, leading_directions
@@ -215,7 +215,7 @@ def cone_rank_one(
         whole = data.squared_norm()
         # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
         left = 1.0 - float(found.squared_values.sum()) / whole if whole > 0 else 0.0
-        error = settled_error(data, W, H.T, left) if whole > 0 else 0.0
+        error = relative_error_from_square(data, W, H.T, left) if whole > 0 else 0.0
     return ConeResult(
         labels=clusters.labels[:, 0],
         W=W,

@@ -37,12 +37,12 @@ class SingularValueBounds:
     squared_norm: float  # the (weighted) squared Frobenius norm of X
 
 
-class SvdFloor(NamedTuple):
-    """Bounds of the smallest error of any factorization of rank k."""
+class EckartYoungBound(NamedTuple):
+    """The Eckart-Young lower bound on the error of any factorization of rank k."""
 
-    # No W and B of k columns have a smaller ||X - W B'|| / ||X||: a value that is not overstated.
+    # No W and H of rank k have a smaller ||X - W H|| / ||X||; rounding does not make it too large.
     relative_error: float
-    estimate: float  # the same without the allowances: what the computed singular values say
+    estimate: float  # the same from the computed singular values, without the allowances for rounding
     norm: float  # the (weighted) Frobenius norm of X
 
 
@@ -98,21 +98,21 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
     return SingularValueBounds(lower, upper, data.squared_norm())
 
 
-def svd_floor(data: DataMatrix, k: int, rng: Seed = None) -> SvdFloor:
-    """Return a floor of the relative error of every factorization of rank k, nonnegative or not."""
+def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoungBound:
+    """Return a lower bound on the relative error of every factorization of rank k, nonnegative or not."""
     # Eckart & Young (1936), Psychometrika 1, 211-218.
     if data.has_missing:
         raise InvalidParameterError(
-            "The floor of the truncated SVD needs complete data, and entries are missing. "
-            "Leave it out, or fill them first."
+            "The Eckart-Young lower bound needs complete data, and entries are missing. "
+            "Leave it out, or impute them first."
         )
     square = data.squared_norm()
     if k >= min(data.shape) or square == 0.0:
-        return SvdFloor(0.0, 0.0, float(np.sqrt(square)))
+        return EckartYoungBound(0.0, 0.0, float(np.sqrt(square)))
     bounds = singular_value_bounds(data, k, rng)
     rest = square - float(np.sum(bounds.upper**2)) - precision(data) * square
     estimate = square - float(np.sum(bounds.lower**2))
-    return SvdFloor(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
+    return EckartYoungBound(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
 
 
 def _root(value: float) -> float:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.svd_lower_bound import settled_error
+from nonneg.certificates.svd_lower_bound import relative_error_from_square
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data, refuse_unsupported_types
 from nonneg.estimators.saving import SavableEstimator
@@ -177,5 +177,5 @@ def reconstruction_error(
     if beta == 2.0:
         squared_norm = data.squared_norm()
         if squared_norm > 0:
-            return settled_error(data, W, Ht, 2 * loss / squared_norm) * math.sqrt(squared_norm)
+            return relative_error_from_square(data, W, Ht, 2 * loss / squared_norm) * math.sqrt(squared_norm)
     return math.sqrt(2 * max(loss, 0.0))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.svd_lower_bound import relative_frobenius_error, svd_floor_statement
+from nonneg.certificates.svd_lower_bound import eckart_young_statement, relative_frobenius_error
 from nonneg.cones.clustering import SEEDINGS
 from nonneg.cones.encoding import coefficients_of, cones_of, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
@@ -309,8 +309,8 @@ class ConeNMF(OnlineConeEstimator):
         Returns
         -------
         Certificate
-            With the statement "svd-floor", and those of the smallest cones where they are missing. Sets
-            `basis_` and `size_angles_` then.
+            With the statement "eckart-young-bound", and those of the smallest cones where they are missing,
+            which also sets `basis_` and `size_angles_`.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight)
@@ -331,6 +331,6 @@ class ConeNMF(OnlineConeEstimator):
                         _labels=labels,
                     )
                 )
-            statement = svd_floor_statement(data, W, Ht)
+            statement = eckart_young_statement(data, W, Ht)
         self.certificate_ = self.certificate_.with_statements([statement])
         return self.certificate_

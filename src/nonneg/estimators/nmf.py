@@ -21,8 +21,8 @@ from nonneg.estimators._base import input_data, reconstruction_error
 from nonneg.estimators.online import OnlineEstimator, OnlineState
 from nonneg.estimators.preparation import (
     beta_loss_of,
-    floor_statement,
     given_factors,
+    lower_bound_statement,
     penalties_of,
     rank_of,
     start_of,
@@ -389,11 +389,11 @@ class NMF(OnlineEstimator):
         Returns
         -------
         Certificate
-            With the statement "svd-floor", which costs like a few iterations of a fit.
+            With the statement "eckart-young-bound", which costs like a few iterations of a fit.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask)
         with threads(self.n_jobs):
-            statement = floor_statement(self, data)
+            statement = lower_bound_statement(self, data)
         self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
         return self.certificate_

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg.certificates.certificate import Statement, Verdict
-from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, svd_floor_statement
+from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.initializers.from_anchors import start_from_anchors
@@ -25,7 +25,7 @@ ANCHORS = "anchors"
 """The start that the registry of starts cannot hold, because it lies above them: successive projections."""
 
 FAR = 50.0
-"""A run that met `tol` has stopped too early where the normalised KKT residual is above so many times it."""
+"""A run that met `tol` has stopped too early where the normalized KKT residual is above so many times it."""
 
 
 def beta_loss_of(model: Any) -> float:
@@ -122,7 +122,7 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
     if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
         warnings.warn(
             f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
-            f"from a stationary point: the normalised KKT residual is {residual:.2g}. The rule measures "
+            f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
             "progress against the start, which was far away. Divide X by its mean, lower tol (now "
             f"{model.tol:g}), or use another init, such as 'random'.",
             ConvergenceWarning,
@@ -130,11 +130,13 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         )
 
 
-def floor_statement(model: Any, data: DataMatrix) -> Statement:
-    """Return how far the model's error lies above the floor of the truncated SVD."""
+def lower_bound_statement(model: Any, data: DataMatrix) -> Statement:
+    """Compare the error of the model with the Eckart-Young lower bound."""
     if beta_loss_of(model) != 2.0:
-        sentence = "The truncated SVD bounds the Frobenius error, and another loss was minimised."
-        return Statement("svd-floor", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
+        sentence = (
+            "The Eckart-Young lower bound is one on the Frobenius error, and another loss was minimized."
+        )
+        return Statement("eckart-young-bound", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
     Ht = data.to_device(model.components_.T)
     W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(model, data))
-    return svd_floor_statement(data, W, Ht)
+    return eckart_young_statement(data, W, Ht)

@@ -9,8 +9,8 @@ import numpy as np
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Statement
 from nonneg.certificates.stationarity import (
-    frobenius_stationarity,
-    normalised,
+    frobenius_kkt_residuals,
+    normalized,
     ratio_residual,
     stationarity_statement,
 )
@@ -30,7 +30,7 @@ def certify(
         held[free] = False
         frozen = data.xp.asarray(held)
     if beta == 2.0 and not data.has_missing:
-        residuals = frobenius_stationarity(
+        residuals = frobenius_kkt_residuals(
             data,
             W,
             Ht,
@@ -53,7 +53,7 @@ def _ratio_residuals(
     )
     positive = power + penalties.l1_H + penalties.l2_H * Ht
     right_energy, right_scale = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
-    return normalised(energy, scale), normalised(float(right_energy), float(right_scale))
+    return normalized(energy, scale), normalized(float(right_energy), float(right_scale))
 
 
 def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:

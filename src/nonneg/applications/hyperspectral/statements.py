@@ -9,7 +9,7 @@ import numpy as np
 from nonneg.applications.hyperspectral.abundances import NEAR_ONE, Mixtures
 from nonneg.certificates.certificate import Statement, Verdict
 
-FLOOR_FACTOR = 2.0
+BOUND_FACTOR = 2.0
 ENOUGH_PIXELS = 0.5
 
 
@@ -17,10 +17,10 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     """State how well linear mixtures explain a scene."""
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
-    floor = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)
-    facts = {"relative error": error, "floor": floor, "n_pixels": mixtures.n_pixels}
-    # The products of bands carry half the digits: a floor of rounding is no floor.
-    ratio = error / floor if floor > 1e-7 else None
+    bound = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)
+    facts = {"relative_error": error, "lower_bound": bound, "n_pixels": mixtures.n_pixels}
+    # The products of bands carry half the digits: below 1e-7 the lower bound is rounding.
+    ratio = error / bound if bound > 1e-7 else None
     word = "spectrum" if n_endmembers == 1 else "spectra"
     if ratio is None:
         sentence = (
@@ -31,10 +31,10 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     else:
         sentence = (
             f"The mixtures leave {100 * error:.3g} % of the scene (in norm), {ratio:.3g} "
-            f"times what any {n_endmembers} {word} must leave ({100 * floor:.3g} %)."
+            f"times what any {n_endmembers} {word} must leave ({100 * bound:.3g} %)."
         )
-        verdict = Verdict.HOLDS if ratio <= FLOOR_FACTOR else Verdict.FAILS
-    found = [Statement("svd-floor", sentence, ratio, FLOOR_FACTOR, verdict, facts)]
+        verdict = Verdict.HOLDS if ratio <= BOUND_FACTOR else Verdict.FAILS
+    found = [Statement("eckart-young-bound", sentence, ratio, BOUND_FACTOR, verdict, facts)]
     if constraint == "sum-to-one":
         share = mixtures.n_near_one / mixtures.n_pixels
         near = (
