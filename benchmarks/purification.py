@@ -82,19 +82,17 @@ def measure_iteration(threads: int) -> dict[str, Any]:
     from nonneg.data import as_data_matrix
     from nonneg.datasets import purification_data
     from nonneg.purification import perturbed_features
-    from nonneg.purification.iteration import Iteration
+    from nonneg.purification.iteration import Iteration, initial_state
     from nonneg.purification.options import completed_options
     from nonneg.purification.pseudo_inverse import pseudo_inverse
-    from nonneg.purification.samples import WholeSet
-    from nonneg.purification.state import first_state
+    from nonneg.purification.samples import FullBatch
 
     data = purification_data(N_SAMPLES, N_FEATURES, N_COMPONENTS, sparsity=5, rng=SEED)
     start = perturbed_features(data.H, 0.1, rng=SEED)
-    automatic = dict.fromkeys(("decode", "alpha", "eta", "r", "anneal"), "auto")
-    options = completed_options(N_COMPONENTS, update="regression", **automatic)
-    samples = WholeSet(as_data_matrix(data.X))
-    step = Iteration(samples, options, "moore-penrose", truth=None, beta=4.0, scales=None)
-    state = first_state(samples.some(), start, pseudo_inverse(start), options)
+    options = completed_options(N_COMPONENTS)
+    samples = FullBatch(as_data_matrix(data.X))
+    step = Iteration(samples, options, "moore-penrose")
+    state = initial_state(samples.subsample(), start, pseudo_inverse(start), options)
     products = bare_products(data.X, N_COMPONENTS, threads)
     ours: list[float] = []
     yardstick: list[float] = []
@@ -168,6 +166,7 @@ def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
     """
     from nonneg import purify
     from nonneg.datasets import purification_model
+    from nonneg.metrics import mixing
     from nonneg.purification import perturbed_features
 
     model = purification_model(STREAM["n_features"], STREAM["n_components"], rng=SEED)
@@ -184,15 +183,13 @@ def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
                 return
             yield batch
 
-    options = {"fresh_samples": STREAM["per_iteration"], "max_iter": 10**6, "tol": 0, "n_jobs": threads}
+    options = {"batch_size": STREAM["per_iteration"], "max_iter": 10**6, "tol": 0, "n_jobs": threads}
     with machine.limited(threads):
-        purify(stream(20_000), start, **options | {"fresh_samples": 10_000})
+        purify(stream(20_000), start, **options | {"batch_size": 10_000})
         drawing[0] = 0.0
         found: list[Any] = []
         with stopwatch() as taken:
-            peak, how = peak_beyond(
-                lambda: found.append(purify(stream(n_samples), start, truth=model.H, **options))
-            )
+            peak, how = peak_beyond(lambda: found.append(purify(stream(n_samples), start, **options)))
             seconds = taken() - drawing[0]
         X = model.draw(STREAM["batch_size"], rng=SEED).X
         products = bare_products(X, STREAM["n_components"], threads)
@@ -209,7 +206,7 @@ def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
         "peak": peak,
         "allowed": STREAM_MEMORY,
         "how": how,
-        "error": found[0].history["e_norm"][-1],
+        "error": mixing(model.H, found[0].H).e_norm,
         "met": peak <= STREAM_MEMORY and seconds <= STREAM_RATIO * bare,
     }
 

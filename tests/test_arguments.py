@@ -24,7 +24,7 @@ EDGES = np.ones((12, 12)) - np.eye(12)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "factorize": lambda **given: nonneg.factorize(X, 2, max_iter=2, **given),
-    "purify": lambda **given: nonneg.purify(X, X[:2], max_iter=2, check_start="report", **given),
+    "purify": lambda **given: nonneg.purify(X, X[:2], max_iter=2, check_init="report", **given),
     "learn_transform": lambda **given: nonneg.learn_transform(Y, 2, eps0=1e-3, max_iter=2, **given),
     "joint_diagonalize": lambda **given: nonneg.joint_diagonalize(COVARIANCES, max_iter=2, **given),
     "select_anchors": lambda **given: nonneg.select_anchors(X, 2, max_iter=2, **given),

@@ -1,4 +1,4 @@
-"""Purification and NMF from the same start, on data whose parts are known."""
+"""Purification and NMF from the same initialization, on data whose parts are known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.data import as_data_matrix
-from nonneg.estimators.purification_initialization import features_to_start
+from nonneg.estimators.purification_initialization import purification_init
 from nonneg.metrics import match_components
 from nonneg.purification import purify
 from nonneg.solvers import factorize
@@ -32,19 +32,19 @@ NMF_ITERATIONS, NMF_TOL = 500, 1e-6
 def found_parts(
     X: FloatArray, n: int, *, init: str = "nmf", seed: int = 0, kl: bool = True
 ) -> dict[str, tuple[FloatArray, dict[str, Any]]]:
-    """Look for parts by purification and by NMF from one start."""
-    start = features_to_start(as_data_matrix(X), n, init, seed)
+    """Look for parts by purification and by NMF from one initialization."""
+    init_H = purification_init(as_data_matrix(X), n, init, seed)
     began = time.perf_counter()
-    result = purify(X, start, check_start="report")
+    result = purify(X, init_H, check_init="report")
     taken = time.perf_counter() - began
-    facts = {"seconds": short(taken), "n_iter": result.n_iter, "estimate": short(result.start.level)}
+    facts = {"seconds": short(taken), "n_iter": result.n_iter, "estimate": short(result.init_quality.level)}
     found: dict[str, tuple[FloatArray, dict[str, Any]]] = {
-        "start": (start, {}),
-        "purification": (np.asarray(result.features), facts),
+        "start": (init_H, {}),
+        "purification": (np.asarray(result.H), facts),
     }
     positive = np.maximum(X, 0.0)
     # Entries that are exactly zero would stay so in multiplicative updates.
-    first = np.maximum(start, 1e-6 * float(np.abs(start).max()))
+    first = np.maximum(init_H, 1e-6 * float(np.abs(init_H).max()))
     weights = np.maximum(positive @ np.linalg.pinv(first), 1e-6)
     for name, loss in {"nmf": "frobenius", "nmf-kl": "kullback-leibler"}.items():
         if name == "nmf-kl" and not kl:

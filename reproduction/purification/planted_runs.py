@@ -11,8 +11,8 @@ from scipy.linalg import polar
 from nonneg._typing import FloatArray
 from nonneg.datasets import PurificationModel, purification_model
 from nonneg.metrics.mixing import mixing
-from nonneg.purification import perturbed_features, purify
-from nonneg.purification.balance import weight_constants
+from nonneg.purification import MixingRecorder, perturbed_features, purify
+from nonneg.purification.certificate import weight_constants
 from reproduction.experiment import Setting
 from reproduction.purification.designs import all_patterns, orthogonal_array
 
@@ -32,7 +32,16 @@ COMMON = {
     "threads": 1,
 }
 """What a setting says unless it says something else."""
-OPTIONS = ("update", "decode", "alpha", "eta", "r", "anneal", "pseudo_inverse", "balance")
+# A setting says alpha, eta and r as the paper does.
+OPTIONS = {
+    "update": "update",
+    "decode": "decode",
+    "alpha": "threshold",
+    "eta": "step_size",
+    "r": "scale",
+    "pseudo_inverse": "pseudo_inverse",
+    "balance": "balance",
+}
 MIXED = ("binary", "uniform", "heavy")
 
 
@@ -58,7 +67,7 @@ def settings(
 
 
 def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
-    """Draw samples and a start."""
+    """Draw samples and an initialization."""
     n, m, s = setting["n"], setting["m"], setting["s"]
     seeds = np.random.SeedSequence([n, m, draw]).spawn(3)
     weights = setting["weights"]
@@ -74,7 +83,7 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         rng=np.random.default_rng(seeds[0]),
     )
     W, shares, noise = _weights_and_noise(setting, model, np.random.default_rng(seeds[1]))
-    start = perturbed_features(
+    init = perturbed_features(
         model.H,
         setting["level"],
         signs=setting["signs"],
@@ -82,8 +91,8 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         rng=np.random.default_rng(seeds[2]),
     )
     if "symmetry" in setting:
-        start = _of_symmetry(start, model.H, setting["symmetry"])
-    return Planted(W @ model.H + noise, W, shares, model), start
+        init = _of_symmetry(init, model.H, setting["symmetry"])
+    return Planted(W @ model.H + noise, W, shares, model), init
 
 
 def _weights_and_noise(
@@ -113,9 +122,9 @@ def _proportions(n: int, ratio: float) -> FloatArray:
     return np.geomspace(1.0, 1.0 / ratio, n)
 
 
-def _of_symmetry(start: FloatArray, true: FloatArray, symmetry: str) -> FloatArray:
-    """Return a start whose mixing E has another shape, and the same size ||E||_s."""
-    found = mixing(true, start)
+def _of_symmetry(init: FloatArray, true: FloatArray, symmetry: str) -> FloatArray:
+    """Return an init whose mixing E has another shape, and the same size ||E||_s."""
+    found = mixing(true, init)
     E = found.off_diagonal
     if symmetry == "one other":
         # The next feature, with the sign that it had.
@@ -133,22 +142,23 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
-    planted, start = draw_samples(setting, draw)
+    planted, init = draw_samples(setting, draw)
     H = planted.model.H
+    recorder = MixingRecorder(H)
     result = purify(
         planted.X,
-        start,
-        truth=H,
+        init,
+        callback=recorder,
         sample_weight=planted.shares,
         max_iter=setting["max_iter"],
         tol=setting.get("tol", 0.0),
-        check_start="report",
-        **{name: setting[name] for name in OPTIONS if name in setting},
+        check_init="report",
+        **{name: setting[key] for key, name in OPTIONS.items() if key in setting},
     )
-    history, begun, ended = result.history, mixing(H, start), mixing(H, result.features)
+    history, begun, ended = recorder.history, mixing(H, init), mixing(H, result.H)
     record: dict[str, Any] = {
         "begin": short(begun.e_norm),
-        "estimate": short(result.start.level),
+        "estimate": short(result.init_quality.level),
         "e_norm": short(ended.e_norm),
         "relative_e_norm": short(ended.relative_e_norm),
         "n_norm": short(ended.n_norm),
@@ -175,8 +185,8 @@ def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
 
 def error_of_known_weights(planted: Planted) -> float:
     """Return the error of least squares with the true weights: what no method can be asked to beat."""
-    centred = planted.W - planted.W.mean(axis=0)
-    best = np.linalg.solve(centred.T @ centred, centred.T @ planted.X)
+    centered = planted.W - planted.W.mean(axis=0)
+    best = np.linalg.solve(centered.T @ centered, centered.T @ planted.X)
     return mixing(planted.model.H, best).normalized_error
 
 

@@ -55,11 +55,11 @@ def test_the_paper_s_name_of_the_start_from_cones(data):
 
 
 def test_given_features_are_refined_as_by_the_function(data):
-    start = perturbed_features(data.H, 0.1, rng=1)
-    model = PurificationNMF(init=start, max_iter=40, tol=0)
+    init = perturbed_features(data.H, 0.1, rng=1)
+    model = PurificationNMF(init=init, max_iter=40, tol=0)
     W = model.fit_transform(data.X)
-    result = purify(data.X, start, max_iter=40, tol=0)
-    np.testing.assert_array_equal(model.components_, result.features)
+    result = purify(data.X, init, max_iter=40, tol=0)
+    np.testing.assert_array_equal(model.components_, result.H)
     np.testing.assert_array_equal(W, result.W)
     np.testing.assert_array_equal(W, model.transform(data.X))
     np.testing.assert_allclose(model.inverse_transform(W), data.X, atol=1e-6)
@@ -69,19 +69,19 @@ def test_given_features_are_refined_as_by_the_function(data):
 
 
 def test_what_is_refused(data):
-    start = perturbed_features(data.H, 0.1, rng=1)
+    init = perturbed_features(data.H, 0.1, rng=1)
     with pytest.raises(InvalidParameterError, match="init has 8 features, n_components is 5"):
-        PurificationNMF(5, init=start).fit(data.X)
+        PurificationNMF(5, init=init).fit(data.X)
     with pytest.raises(UnknownNameError, match="Did you mean 'anchors'"):
         PurificationNMF(5, init="anchor").fit(data.X)
     with pytest.raises(InvalidParameterError, match="'update' parameter of PurificationNMF"):
         PurificationNMF(5, update="other").fit(data.X)
-    with pytest.raises(InvalidParameterError, match="n_components=60 is more than the rank"):
+    with pytest.raises(InvalidParameterError, match="n_components=60 is larger than the rank"):
         PurificationNMF(60).fit(data.X)
     with pytest.raises(InvalidParameterError, match="Not a warm start"):
-        PurificationNMF(init=np.random.default_rng(0).random(start.shape)).fit(data.X)
-    with pytest.raises(ShapeError, match="Expected features of shape"):
-        PurificationNMF(init=start[:, :9]).fit(data.X)
+        PurificationNMF(init=np.random.default_rng(0).random(init.shape)).fit(data.X)
+    with pytest.raises(ShapeError, match="init must have shape"):
+        PurificationNMF(init=init[:, :9]).fit(data.X)
     flat = np.outer(data.X[:, 0], np.ones(9)) + np.outer(data.X[:, 5], np.arange(9.0))
     with pytest.raises(InvalidParameterError, match="found 2 dimensions in the data, and n_components=3"):
         PurificationNMF(3).fit(flat)
@@ -104,16 +104,16 @@ def test_every_container(data, form):
 
 def test_a_stream_of_batches_of_any_size():
     data = purification_data(30_000, 60, 8, sparsity=2, weights="uniform", rng=1)
-    start = perturbed_features(data.H, 0.1, rng=2)
-    large = PurificationNMF(init=start, batch_size=1000)
+    init = perturbed_features(data.H, 0.1, rng=2)
+    large = PurificationNMF(init=init, batch_size=1000)
     for batch in np.split(data.X, 30):
         large.partial_fit(batch)
     assert large.n_steps_ == 30
     assert metrics.mixing(data.H, large.components_).e_norm < 1e-3
     assert not hasattr(large, "certificate_")
     # Small batches are counted until there are enough of them: the features are the same.
-    small = PurificationNMF(init=start, batch_size=1000, alpha=0.2)
-    larger = PurificationNMF(init=start, batch_size=1000, alpha=0.2)
+    small = PurificationNMF(init=init, batch_size=1000, threshold=0.2)
+    larger = PurificationNMF(init=init, batch_size=1000, threshold=0.2)
     larger.partial_fit(data.X[:1]).partial_fit(data.X[1:1000]).partial_fit(data.X[1000:2000])
     for batch in np.split(data.X[:2000], [1, 250, 251, 1000, 1500]):
         small.partial_fit(batch)
@@ -124,10 +124,10 @@ def test_a_stream_of_batches_of_any_size():
 
 def test_noise_averages_out_over_a_stream():
     data = purification_data(40_000, 60, 8, sparsity=2, noise="unbiased", noise_level=1.0, rng=1)
-    start = perturbed_features(data.H, 0.1, rng=2)
+    init = perturbed_features(data.H, 0.1, rng=2)
     errors = {}
     for forget_factor in (0.0, 0.95):
-        model = PurificationNMF(init=start, batch_size=1000, forget_factor=forget_factor)
+        model = PurificationNMF(init=init, batch_size=1000, forget_factor=forget_factor)
         for batch in np.split(data.X, 40):
             model.partial_fit(batch)
         errors[forget_factor] = metrics.mixing(data.H, model.components_).normalized_error
@@ -208,12 +208,12 @@ def test_integer_weights_count_like_repetitions(noisy, init, form):
 @pytest.mark.parametrize("update", ["regression", "covariance"])
 def test_weights_in_a_stream(noisy, update):
     weights = np.random.default_rng(1).integers(0, 3, size=len(noisy.X))
-    start = perturbed_features(noisy.H, 0.1, rng=1)
-    one, many = (PurificationNMF(init=start, update=update, batch_size=700) for _ in range(2))
+    init = perturbed_features(noisy.H, 0.1, rng=1)
+    one, many = (PurificationNMF(init=init, update=update, batch_size=700) for _ in range(2))
     for part in np.array_split(np.arange(3000), 6):
         one.partial_fit(noisy.X[part], sample_weight=weights[part])
         many.partial_fit(np.repeat(noisy.X[part], weights[part], axis=0))
-    assert one._stream.state.iteration == many._stream.state.iteration > 2
+    assert one._online_state.state.iteration == many._online_state.state.iteration > 2
     np.testing.assert_allclose(one.components_, many.components_, atol=1e-9)
 
 

@@ -20,27 +20,27 @@ from nonneg.purification import perturbed_features
 
 @pytest.fixture(scope="module")
 def small(planted):
-    data, start = planted(n_samples=600, n_features=30, n_components=6, sparsity=1.5)
-    return data.X, start
+    data, init = planted(n_samples=600, n_features=30, n_components=6, sparsity=1.5)
+    return data.X, init
 
 
-def spoiled(start, what):
-    start = start.copy()
+def spoiled(init, what):
+    init = init.copy()
     if what == "zero":
-        start[2] = 0
+        init[2] = 0
     elif what == "dependent":
-        start[2] = start[0] + 2 * start[1]
+        init[2] = init[0] + 2 * init[1]
     elif what == "nan":
-        start[2, 4] = np.nan
-    return start
+        init[2, 4] = np.nan
+    return init
 
 
 @pytest.mark.parametrize(
     ("what", "error", "said"),
     [
-        ("zero", InvalidParameterError, "Feature 2 is all zeros.*leave it out"),
+        ("zero", InvalidParameterError, "Feature 2 of init is all zeros.*leave it out"),
         ("dependent", InvalidParameterError, "linearly dependent: feature [012] is a combination"),
-        ("nan", NonFiniteDataError, "Feature 2 has the entry nan at 4"),
+        ("nan", NonFiniteDataError, r"entry \[2, 4\] is nan"),
     ],
 )
 def test_bad_features(small, what, error, said):
@@ -49,13 +49,15 @@ def test_bad_features(small, what, error, said):
 
 
 def test_more_features_than_entries(small):
-    X, start = small
-    with pytest.raises(ShapeError, match=r"6 features of length 4 cannot be independent: .*n <= m"):
-        purify(X[:, :4], start[:, :4])
-    with pytest.raises(ShapeError, match=r"Expected features of shape \(n, 30\)"):
-        purify(X, start[:, :9])
-    with pytest.raises(ShapeError, match="Expected features"):
-        purify(X, start[0])
+    X, init = small
+    with pytest.raises(
+        ShapeError, match=r"6 features of length 4 cannot be independent: .*n_components <= n_features"
+    ):
+        purify(X[:, :4], init[:, :4])
+    with pytest.raises(ShapeError, match=r"init must have shape \(n_components, 30\)"):
+        purify(X, init[:, :9])
+    with pytest.raises(ShapeError, match="init must have shape"):
+        purify(X, init[0])
 
 
 @pytest.mark.parametrize(
@@ -63,21 +65,20 @@ def test_more_features_than_entries(small):
     [
         ({"update": "regresion"}, UnknownNameError, "Did you mean 'regression'"),
         ({"decode": "relu"}, UnknownNameError, "decode='relu'"),
-        ({"eta": 0}, InvalidParameterError, "eta must be 'auto' or a number above 0"),
-        ({"eta": True}, InvalidParameterError, "eta must be"),
-        ({"anneal": 1.5}, InvalidParameterError, "anneal must be"),
-        ({"r": 2.0}, UnsupportedError, "takes no r"),
-        ({"r": -1.0, "update": "covariance"}, InvalidParameterError, "r must be .* above 0"),
-        ({"alpha": [0.1, 0.2]}, ShapeError, "alpha must have one entry for each of the 6"),
-        ({"alpha": "high"}, InvalidParameterError, "alpha must be 'auto', a number"),
-        ({"alpha": np.inf}, InvalidParameterError, "alpha must be 'auto' or a finite number"),
+        ({"step_size": 0}, InvalidParameterError, "step_size must be 'auto' or a number in"),
+        ({"step_size": True}, InvalidParameterError, "step_size must be"),
+        ({"threshold_decay": 1.5}, InvalidParameterError, "threshold_decay must be"),
+        ({"scale": 2.0}, UnsupportedError, "does not accept `scale`"),
+        ({"scale": -1.0, "update": "covariance"}, InvalidParameterError, "scale must be .* above 0"),
+        ({"threshold": [0.1, 0.2]}, ShapeError, "threshold must have one entry for each of the 6"),
+        ({"threshold": "high"}, InvalidParameterError, "threshold must be 'auto', a number"),
+        ({"threshold": np.inf}, InvalidParameterError, "threshold must be 'auto' or a finite number"),
         ({"tol": -1}, InvalidParameterError, "tol must be"),
         ({"max_iter": 1.5}, InvalidParameterError, "max_iter must be an integer"),
-        ({"fresh_samples": 0}, InvalidParameterError, "fresh_samples must be an integer of at least 1"),
-        ({"check_start": "warn"}, UnknownNameError, "check_start"),
-        ({"normalize": "l2"}, UnknownNameError, "normalize"),
+        ({"batch_size": 0}, InvalidParameterError, "batch_size must be an integer of at least 1"),
+        ({"check_init": "warn"}, UnknownNameError, "check_init"),
+        ({"normalize": "l3"}, UnknownNameError, "normalize"),
         ({"pseudo_inverse": "qr"}, UnknownNameError, "pseudo_inverse"),
-        ({"truth": np.ones((2, 30)) + np.eye(2, 30)}, InvalidParameterError, "truth has 2 features"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -87,33 +88,33 @@ def test_bad_parameters(small, options, error, said):
 
 
 def test_bad_data(small):
-    X, start = small
+    X, init = small
     spoilt = X.copy()
     spoilt[3, 5] = np.nan
     with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
-        purify(spoilt, start)
+        purify(spoilt, init)
     with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
-        purify(lambda: iter([X, spoilt]), start)
+        purify(lambda: iter([X, spoilt]), init)
     with pytest.raises(InvalidDataError, match="stream of samples is empty"):
-        purify(iter([]), start)
+        purify(iter([]), init)
     with pytest.raises(ShapeError, match="A batch of the stream has 29 columns"):
-        purify([X, X[:, 1:]], start)
+        purify([X, X[:, 1:]], init)
     with pytest.raises(UnsupportedError, match="no sample_weight"):
-        purify([X], start, sample_weight=np.ones(len(X)))
-    with pytest.raises(UnsupportedError, match="cannot be taken up"):
-        purify([X], start, checkpoint="folder")
+        purify([X], init, sample_weight=np.ones(len(X)))
+    with pytest.raises(UnsupportedError, match="cannot be resumed"):
+        purify([X], init, checkpoint="folder")
 
 
 def test_inputs_stay_as_they_are_and_precision_is_kept(small):
-    X, start = small
+    X, init = small
     X32 = X.astype(np.float32)
-    before = X32.copy(), start.copy()
-    result = purify(X32, start, balance=True, normalize="l1")
+    before = X32.copy(), init.copy()
+    result = purify(X32, init, balance=True, normalize="l1")
     np.testing.assert_array_equal(X32, before[0])
-    np.testing.assert_array_equal(start, before[1])
-    assert result.features.dtype == result.W.dtype == np.float32
-    double = purify(X, start, normalize="l1")
-    np.testing.assert_allclose(result.features, double.features, atol=1e-4)
+    np.testing.assert_array_equal(init, before[1])
+    assert result.H.dtype == result.W.dtype == np.float32
+    double = purify(X, init, normalize="l1")
+    np.testing.assert_allclose(result.H, double.H, atol=1e-4)
 
 
 def test_made_up_starts_have_the_asked_mixing():
@@ -139,26 +140,26 @@ def test_made_up_starts_have_the_asked_mixing():
     "features", ["anchors", {}, [[1.0], [1.0, 2.0]], np.ones((2, 30)) * 1j], ids=["text", "dict", "rows", "i"]
 )
 def test_features_that_are_no_numbers(small, features):
-    with pytest.raises(InvalidParameterError, match="Features are an array of numbers"):
+    with pytest.raises(InvalidParameterError, match="init must be an array of numbers"):
         purify(small[0], features)
 
 
 def test_features_may_be_sparse_or_a_tensor(small):
     torch = pytest.importorskip("torch")
-    X, start = small
-    expected = purify(X, start).features
-    np.testing.assert_array_equal(purify(X, sp.csr_array(start)).features, expected)
-    np.testing.assert_array_equal(purify(X, torch.tensor(start, requires_grad=True)).features, expected)
+    X, init = small
+    expected = purify(X, init).H
+    np.testing.assert_array_equal(purify(X, sp.csr_array(init)).H, expected)
+    np.testing.assert_array_equal(purify(X, torch.tensor(init, requires_grad=True)).H, expected)
 
 
-@pytest.mark.parametrize("name", ["update", "decode", "pseudo_inverse", "normalize", "check_start"])
+@pytest.mark.parametrize("name", ["update", "decode", "pseudo_inverse", "normalize", "check_init"])
 def test_names_are_texts(small, name):
     with pytest.raises(UnknownNameError, match=name):
         purify(*small, **{name: np.ones(3)})
 
 
-@pytest.mark.parametrize(("name", "value"), [("balance", "no"), ("balance", 1), ("beta", "x"), ("beta", -1)])
-def test_flags_and_weights(small, name, value):
+@pytest.mark.parametrize(("name", "value"), [("balance", "no"), ("balance", 1)])
+def test_flags(small, name, value):
     with pytest.raises(InvalidParameterError, match=f"{name} must be"):
         purify(*small, **{name: value})
 
@@ -168,5 +169,13 @@ def test_perturbed_features_are_finite():
         perturbed_features(np.eye(4), outside=0.1)
     with pytest.raises(InvalidParameterError, match="Expected level"):
         perturbed_features(np.eye(4), np.inf)
-    with pytest.raises(ShapeError, match="one a row"):
+    with pytest.raises(ShapeError, match="one per row"):
         perturbed_features(np.ones(4))
+
+
+@pytest.mark.parametrize(("normalize", "order"), [("l1", 1), ("l2", 2)])
+def test_features_are_normalized(small, normalize, order):
+    plain, normalized = (purify(*small, normalize=given) for given in (None, normalize))
+    norms = np.linalg.norm(plain.H, order, axis=1)
+    np.testing.assert_allclose(normalized.H, plain.H / norms[:, None], rtol=1e-12)
+    np.testing.assert_allclose(normalized.W, plain.W * norms, rtol=1e-8, atol=1e-12)

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from nonneg.purification.certificate import (
+    WeightConstants,
     balancing_statement,
     conditioning_statement,
     decode_statement,
     halves_statement,
-    truth_statements,
     warm_start_statement,
     weights_statement,
 )
@@ -26,15 +26,11 @@ def test_verdicts():
     assert halves_statement(0.05, 0.01, 0.0).holds
     assert not halves_statement(0.5, 0.01, 0.0).holds
     assert str(halves_statement(math.nan, 0, 0).verdict) == "not verifiable"
-    assert weights_statement(3, 2, 3.9, 0.1).holds
-    assert not weights_statement(3, 2, 4.1, 0.1).holds
-    assert weights_statement(3, 0, 4.1, math.inf).number == math.inf
+    assert weights_statement(WeightConstants(3, 2, 3.9, 1), 20).holds
+    assert not weights_statement(WeightConstants(3, 2, 4.1, 1), 20).holds
+    assert weights_statement(WeightConstants(3, 0, 4.1, 1), 20).number == math.inf
     assert balancing_statement(-0.001, 0.1, 3).holds
     assert not balancing_statement(-0.05, 0.1, 3).holds
-    assert [statement.name for statement in truth_statements(0.1, 0.2, 0.3, 4.0, 0.4)] == [
-        "true-mixing",
-        "true-outside",
-    ]
 
 
 def test_the_unit_of_noise_is_the_theorems():

@@ -8,7 +8,7 @@ from tests.references.purification import paper_update
 
 from nonneg import purify
 from nonneg.data import as_data_matrix
-from nonneg.purification.decode import Decoder, decode, first_threshold, weight_scales
+from nonneg.purification.decode import Decoder, decode, initial_threshold, weight_scales
 from nonneg.purification.moments import moments_of
 from nonneg.purification.update import regression_target
 
@@ -22,27 +22,35 @@ def small():
 
 
 def test_the_published_update_is_the_mean_over_pairs(small):
-    X, start = small
+    X, init = small
     result = purify(
-        X, start, update="covariance", alpha=0.1, eta=0.3, r=2.0, max_iter=3, tol=0, check_start="report"
+        X,
+        init,
+        update="covariance",
+        threshold=0.1,
+        step_size=0.3,
+        scale=2.0,
+        max_iter=3,
+        tol=0,
+        check_init="report",
     )
-    A = start.T
+    A = init.T
     for _ in range(3):
         A = paper_update(X.T, A, 0.1, 0.3, 2.0, np.linalg.pinv(A))
-    np.testing.assert_allclose(result.features, A.T, rtol=1e-9)
-    assert result.parameters["r"] == 2.0
+    np.testing.assert_allclose(result.H, A.T, rtol=1e-9)
+    assert result.parameters["scale"] == 2.0
 
 
 def test_the_automatic_scale_keeps_the_own_share(small):
-    X, start = small
-    one = purify(X, start, update="covariance", alpha=0.1, eta=1.0, max_iter=1, check_start="report")
-    np.testing.assert_allclose(np.diagonal(one.features @ np.linalg.pinv(start)), 1.0, rtol=1e-10)
+    X, init = small
+    one = purify(X, init, update="covariance", threshold=0.1, step_size=1.0, max_iter=1, check_init="report")
+    np.testing.assert_allclose(np.diagonal(one.H @ np.linalg.pinv(init)), 1.0, rtol=1e-10)
 
 
 def test_moments_of_parts_add_up_and_do_not_cancel(small):
-    X, start = small
+    X, init = small
     X = X + 1e6  # a background that no weight explains
-    inverse = np.linalg.pinv(start.T)
+    inverse = np.linalg.pinv(init.T)
     decoder = Decoder(inverse, np.full(4, -np.inf), "unshifted")
     values = X @ inverse.T
     parts = [moments_of(as_data_matrix(X[a:b]), decoder, values.mean(axis=0)) for a, b in ((0, 7), (7, 40))]
@@ -56,16 +64,16 @@ def test_moments_of_parts_add_up_and_do_not_cancel(small):
 
 
 def test_the_regression_is_least_squares_and_leaves_the_unseen_alone(small):
-    X, start = small
-    inverse = np.linalg.pinv(start.T)
+    X, init = small
+    inverse = np.linalg.pinv(init.T)
     decoder = Decoder(inverse, np.array([0.1, 0.1, 0.1, 1e9]), "unshifted")
     moments = moments_of(as_data_matrix(X), decoder, np.array([0.3, 0.3, 0.3, 0.3]))
-    target = regression_target(start, moments)
+    target = regression_target(init, moments)
     W = decode(as_data_matrix(X), decoder)
     design = np.hstack([W[:, :3], np.ones((40, 1))])
     # The fourth feature has no weights: it stays, and the others are fitted without it.
     np.testing.assert_allclose(target[:3], np.linalg.lstsq(design, X, rcond=None)[0][:3], rtol=1e-8)
-    np.testing.assert_array_equal(target[3], start[3])
+    np.testing.assert_array_equal(target[3], init[3])
 
 
 def test_thresholds_follow_the_size_of_the_weights():
@@ -75,18 +83,18 @@ def test_thresholds_follow_the_size_of_the_weights():
     uniform = rng.random((200000, 1))
     assert weight_scales(uniform)[0] == pytest.approx(0.75, abs=0.01)
     noisy = binary / np.array([1.0, 10.0, 0.01]) + 0.1 * rng.normal(size=binary.shape)
-    chosen = first_threshold(noisy * np.array([1.0, 10.0, 0.01]))
+    chosen = initial_threshold(noisy * np.array([1.0, 10.0, 0.01]))
     np.testing.assert_allclose(chosen / chosen[0], [1.0, 10.0, 0.01], rtol=0.1)
     assert 0.25 < chosen[0] < 0.6
-    np.testing.assert_array_equal(first_threshold(-np.ones((5, 2))), [0.0, 0.0])
+    np.testing.assert_array_equal(initial_threshold(-np.ones((5, 2))), [0.0, 0.0])
 
 
 def test_features_of_any_size_give_the_same_answer(planted):
-    data, start = planted(weights="uniform")
+    data, init = planted(weights="uniform")
     sizes = 10.0 ** np.linspace(-3, 3, 20)
-    one = purify(data.X, start, max_iter=20, tol=0)
-    other = purify(data.X, start * sizes[:, None], max_iter=20, tol=0)
-    np.testing.assert_allclose(other.features / sizes[:, None], one.features, rtol=1e-8, atol=1e-12)
+    one = purify(data.X, init, max_iter=20, tol=0)
+    other = purify(data.X, init * sizes[:, None], max_iter=20, tol=0)
+    np.testing.assert_allclose(other.H / sizes[:, None], one.H, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(other.W * sizes, one.W, rtol=1e-8, atol=1e-10)
-    units = purify(1e5 * data.X, 1e5 * start, max_iter=20, tol=0)
-    np.testing.assert_allclose(units.features / 1e5, one.features, rtol=1e-8, atol=1e-12)
+    units = purify(1e5 * data.X, 1e5 * init, max_iter=20, tol=0)
+    np.testing.assert_allclose(units.H / 1e5, one.H, rtol=1e-8, atol=1e-12)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import linprog
+
+from nonneg import purify
+from nonneg.purification import MixingRecorder
+
+
+def purify_with_truth(X, init, *, truth, beta=4.0, **options):
+    """The result of purify, with the mixing after each iteration in its history."""
+    recorder = MixingRecorder(truth, beta=beta)
+    result = purify(X, init, callback=recorder, **options)
+    names = ("change", "threshold", "noise", "step_size")
+    return replace(result, history={name: result.history[name] for name in names} | recorder.history)
 
 
 def paper_update(Y, A, alpha, eta, r, inverse):

@@ -18,11 +18,12 @@ from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.estimators._base import input_data
-from nonneg.estimators.purification_initialization import features_to_start, number_of_features
-from nonneg.estimators.purification_online import OnlinePurification, PurificationStream
+from nonneg.estimators.purification_initialization import purification_init
+from nonneg.estimators.purification_online import OnlinePurification
 from nonneg.iteration import Progress
 from nonneg.purification import purify
 from nonneg.purification.decode import decode
+from nonneg.purification.online import OnlineState
 from nonneg.purification.options import DECODES, UPDATES
 from nonneg.purification.pseudo_inverse import METHODS
 
@@ -31,52 +32,53 @@ AUTO = StrOptions({"auto"})
 
 
 class PurificationNMF(OnlinePurification):
-    r"""Features from decoding and updating in turn: the method of Li, Liang and Risteski.
+    r"""Features by alternating decoding and updates: the method of Li, Liang and Risteski.
 
-    Samples are y = A* x* + noise, with features that need only be independent (entries may be negative) and
-    nonnegative weights. Given a start near enough, each iteration decodes weights by a pseudo-inverse and a
+    Samples are y = A* x* + noise, with nonnegative weights and features that need only be independent
+    (entries may be negative). Given a warm start, each iteration decodes weights by a pseudo-inverse and a
     threshold, and updates the features by a regression on them (or by the paper's covariance).
 
     Parameters
     ----------
     n_components : int or "auto"
-        The number of features. "auto" takes that of a given start, else an estimate by
-        `nonneg.estimate_rank`.
+        The number of features. "auto" takes the number of features in `init` where it is an array, otherwise
+        an estimate by `nonneg.estimate_rank`.
     init : {"anchors", "cone", "nmf"} or array of shape (n_components, n_features)
         The warm start: samples that show one feature alone (successive projections), the directions of cones
-        (also named "cr1"), fifty passes of NMF, or given features. For cones and NMF negative entries count
-        as zeros.
+        (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
+        count as zeros.
     update : {"regression", "covariance"}
         The regression on decoded weights, or the published update.
     decode : {"auto", "unshifted", "shifted", "linear"}
         What happens to decoded values; see `nonneg.purify`.
-    alpha, eta, r, anneal : float or "auto"
-        Threshold, step size, scaling of the covariance update, and factor of the threshold; see
+    threshold, threshold_decay, step_size, scale : float or "auto"
+        The initial threshold, its decay, the step size, and the scale of the covariance update; see
         `nonneg.purify`.
     pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}
         Which one; see `nonneg.purify`.
     balance : bool
         Whether features are scaled first so that weights have equal second moments.
-    fresh_samples : int or None
-        So many new samples an iteration; None takes all.
+    normalize : None, "l1" or "l2"
+        Scale the features found by `fit` to norm one, and the weights accordingly.
+    batch_size : int or None
+        The number of samples in a mini-batch. None: `fit` uses all samples in every iteration, and
+        `partial_fit` updates the features after 1024 samples.
     max_iter : int
-        At most so many iterations.
+        Maximum number of iterations.
     tol : float or None
         When to stop; see `nonneg.purify`.
-    batch_size : int
-        `partial_fit` updates the features after so many samples.
     forget_factor : float
-        What it keeps of the past at each update.
+        The weight of the past at each update of `partial_fit`.
     random_state : int, RandomState, Generator or None
-        For starts that draw.
+        For ``init="nmf"``, which draws random numbers.
     verbose : int
         1 shows a line with rate and time left.
     n_jobs : int or None
-        Threads; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable or None
-        Called with a `Progress` after each iteration; True stops.
+        Called with a `Progress` after each iteration; returning True stops.
     checkpoint : str, path or None
-        A folder in which the run is saved, and from which it is taken up again.
+        A folder in which the run is saved, and from which it resumes.
 
     Attributes
     ----------
@@ -87,17 +89,18 @@ class PurificationNMF(OnlinePurification):
     reconstruction_err_ : float
         The Frobenius norm of X - W H.
     n_iter_ : int
-        Iterations of `fit`.
+        Number of iterations of `fit`.
     n_steps_ : int
-        Batches seen by `partial_fit`.
+        Number of batches seen by `partial_fit`.
     history_ : History
         What was measured after each iteration.
     certificate_ : Certificate
-        How good the start was, how consistent decoding and features are; not after `partial_fit`.
+        How good the initialization was, and how consistent decoding and features are; not after
+        `partial_fit`.
     result_ : PurificationResult
-        All of it.
+        The complete result.
     n_features_in_ : int
-        The number of features of a sample.
+        The number of columns of X.
     feature_names_in_ : array of str
         Their names, where X had any.
 
@@ -108,11 +111,12 @@ class PurificationNMF(OnlinePurification):
     Notes
     -----
     `transform` decodes each sample on its own: A^+ y where it exceeds the noise. `fit_transform(X)` equals
-    `fit(X).transform(X)`. A start by name that the data show to be none is reported in `certificate_`; a
-    given one is refused.
+    `fit(X).transform(X)`. An initialization by name that the data show not to be a warm start is reported in
+    `certificate_`; a given one is refused. There is no `n_init`: no loss is minimized by which restarts could
+    be compared.
 
-    A weighted sample counts in every average that the features rest on: the start, the threshold, the moments
-    of decoded weights. `fresh_samples` counts rows, whatever they weigh; `batch_size` counts weights.
+    Sample weights enter every average that the features depend on: the initialization, the threshold, the
+    moments of decoded weights. The mini-batches of `fit` count rows; those of `partial_fit` count weights.
 
     References
     ----------
@@ -130,22 +134,23 @@ class PurificationNMF(OnlinePurification):
     """
 
     missing = "error"
+    signed_components = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, AUTO],
         "init": [str, "array-like"],
         "update": [StrOptions(set(UPDATES))],
         "decode": [StrOptions(set(DECODES))],
-        "alpha": [Interval(Real, None, None, closed="neither"), "array-like", AUTO],
-        "eta": [Interval(Real, 0, 1, closed="right"), AUTO],
-        "r": [Interval(Real, 0, None, closed="neither"), "array-like", AUTO],
-        "anneal": [Interval(Real, 0, 1, closed="right"), AUTO],
+        "threshold": [Interval(Real, None, None, closed="neither"), "array-like", AUTO],
+        "threshold_decay": [Interval(Real, 0, 1, closed="right"), AUTO],
+        "step_size": [Interval(Real, 0, 1, closed="right"), AUTO],
+        "scale": [Interval(Real, 0, None, closed="neither"), "array-like", AUTO],
         "pseudo_inverse": [StrOptions(set(METHODS))],
         "balance": ["boolean"],
-        "fresh_samples": [*COUNT, None],
+        "normalize": [StrOptions({"l1", "l2"}), None],
+        "batch_size": [*COUNT, None],
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
@@ -161,16 +166,16 @@ class PurificationNMF(OnlinePurification):
         init: Any = "anchors",
         update: str = "regression",
         decode: str = "auto",
-        alpha: Any = "auto",
-        eta: float | str = "auto",
-        r: Any = "auto",
-        anneal: float | str = "auto",
+        threshold: Any = "auto",
+        threshold_decay: float | str = "auto",
+        step_size: float | str = "auto",
+        scale: Any = "auto",
         pseudo_inverse: str = "auto",
         balance: bool = False,
-        fresh_samples: int | None = None,
+        normalize: str | None = None,
+        batch_size: int | None = None,
         max_iter: int = 100,
         tol: float | None = None,
-        batch_size: int = 1024,
         forget_factor: float = 0.7,
         random_state: Seed = None,
         verbose: int = 0,
@@ -182,16 +187,16 @@ class PurificationNMF(OnlinePurification):
         self.init = init
         self.update = update
         self.decode = decode
-        self.alpha = alpha
-        self.eta = eta
-        self.r = r
-        self.anneal = anneal
+        self.threshold = threshold
+        self.threshold_decay = threshold_decay
+        self.step_size = step_size
+        self.scale = scale
         self.pseudo_inverse = pseudo_inverse
         self.balance = balance
-        self.fresh_samples = fresh_samples
+        self.normalize = normalize
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
-        self.batch_size = batch_size
         self.forget_factor = forget_factor
         self.random_state = random_state
         self.verbose = verbose
@@ -215,7 +220,7 @@ class PurificationNMF(OnlinePurification):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------
@@ -236,48 +241,48 @@ class PurificationNMF(OnlinePurification):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            W, same array type as X.
         """
         return self._fit(X, sample_weight)
 
     def _fit(self, X: Any, sample_weight: Any) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
-            n = number_of_features(self.n_components, self.init, data)
-            start = features_to_start(data, n, self.init, self.random_state)
+            init = purification_init(data, self.n_components, self.init, self.random_state)
         result = purify(
             data,
-            start,
+            init,
             update=self.update,
             decode=self.decode,
-            alpha=self.alpha,
-            eta=self.eta,
-            r=self.r,
-            anneal=self.anneal,
+            threshold=self.threshold,
+            threshold_decay=self.threshold_decay,
+            step_size=self.step_size,
+            scale=self.scale,
             pseudo_inverse=self.pseudo_inverse,
             balance=self.balance,
-            fresh_samples=self.fresh_samples,
+            normalize=self.normalize,
+            batch_size=self.batch_size,
             max_iter=self.max_iter,
             tol=self.tol,
-            check_start="report" if isinstance(self.init, str) else "error",
+            check_init="report" if isinstance(self.init, str) else "error",
             n_jobs=self.n_jobs,
             callback=self.callback,
             verbose=self.verbose,
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
         with threads(self.n_jobs):
-            error = relative_frobenius_error(data, result.W, data.to_device(result.features).T)
+            error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
-        # `partial_fit` goes on from here.
+        # `partial_fit` continues from here.
         self.__dict__.pop("n_steps_", None)
-        self._decoder, self._stream = result.decoder, PurificationStream(result.state)
-        self.components_ = result.features
-        self.n_components_ = n
+        self._decoder, self._online_state = result.decoder, OnlineState(result.state)
+        self.components_ = result.H
+        self.n_components_ = len(init)
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.certificate_ = result.certificate
@@ -285,7 +290,7 @@ class PurificationNMF(OnlinePurification):
         return result.W
 
     def transform(self, X: Any) -> Any:
-        """Return the weights of data: each sample is decoded on its own.
+        """Return the weights of samples, each decoded on its own.
 
         Parameters
         ----------
@@ -295,7 +300,7 @@ class PurificationNMF(OnlinePurification):
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            W, same array type as X.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, signed=True)

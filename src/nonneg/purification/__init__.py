@@ -1,9 +1,10 @@
-"""Purification: features recovered from noisy samples by decoding and updating in turn, with a warm start."""
+"""Purification: features recovered from noisy samples by alternating decoding and updates."""
 
 from __future__ import annotations
 
+from nonneg.purification.initialization import InitQuality
 from nonneg.purification.purify import purify
 from nonneg.purification.result import PurificationResult
-from nonneg.purification.warm_start import StartQuality, perturbed_features
+from nonneg.purification.studies import MixingRecorder, perturbed_features
 
-__all__ = ["PurificationResult", "StartQuality", "perturbed_features", "purify"]
+__all__ = ["InitQuality", "MixingRecorder", "PurificationResult", "perturbed_features", "purify"]

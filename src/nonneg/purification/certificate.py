@@ -1,15 +1,96 @@
-"""Statements about features found by purification: start, decoding, mixing, conditioning, weights."""
+"""The certificate of a purification: statements on init, decoding, mixing, conditioning and weights."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from nonneg.certificates.certificate import Statement, Verdict
+import numpy as np
 
-# What the theorems allow of mixing in the start is what halves of the data may differ by.
-ALLOWED_MIXING = 0.1
+from nonneg._typing import FloatArray
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.metrics.mixing import mixing
+from nonneg.purification.decode import Decoder
+from nonneg.purification.initialization import PROVED, InitQuality
+from nonneg.purification.moments import Moments
+from nonneg.purification.update import regression_target
+
+# Two halves of the data may differ by the mixing that the theorems allow of an init.
+ALLOWED_MIXING = PROVED
+# C2 / c2 in Theorems 6 and 7.
 ALLOWED_IMBALANCE = 2.0
+# The largest share of the squared values that decoding may remove: a convention, as in significance tests.
 CONSISTENT = 0.05
+
+
+class WeightConstants(NamedTuple):
+    """The constants C1, c2 and C2 of assumption (A2), for weights scaled to [0, 1]."""
+
+    C1: float  # n times the largest mean of a weight
+    c2: float  # n times the smallest mean square
+    C2: float  # n times the largest mean square
+    scale: float  # the largest weight, by which all were divided
+
+    @property
+    def imbalance(self) -> float:
+        """The quotient C2 / c2, at most 2 in Theorems 6 and 7."""
+        return self.C2 / self.c2 if self.c2 > 0 else float("inf")
+
+    def density(self, n: int) -> float:
+        """Return C1^3 / (c2^2 n), which the theorems bound by a constant that they do not give."""
+        return self.C1**3 / (self.c2**2 * n) if self.c2 > 0 else float("inf")
+
+
+def weight_constants(weights: FloatArray) -> WeightConstants:
+    """Estimate C1, c2 and C2 from decoded weights."""
+    n = weights.shape[1]
+    scale = float(weights.max(initial=0.0)) or 1.0
+    units = weights / scale
+    squares = (units**2).mean(axis=0)
+    return WeightConstants(
+        n * float(units.mean(axis=0).max()), n * float(squares.min()), n * float(squares.max()), scale
+    )
+
+
+def purification_certificate(
+    H: FloatArray,
+    decoder: Decoder,
+    samples: FloatArray,
+    halves: tuple[Moments, Moments] | None,
+    init: InitQuality,
+    balancing: FloatArray | None,
+) -> Certificate:
+    """Return the certificate of a run."""
+    n, m = H.shape
+    values = samples @ decoder.inverse.T
+    weights = np.where(values > decoder.threshold, values, 0.0)
+    total = float(np.sum(values**2))
+    removed = float(np.sum((values - weights) ** 2)) / total if total > 0 else 0.0
+    norm = float(np.abs(decoder.inverse).sum(axis=1).max())
+    statements = [
+        warm_start_statement(init.level, init.sentence, silent=len(init.silent)),
+        decode_statement(removed, len(samples)),
+        _mixing_of_halves(H, halves),
+        conditioning_statement(norm, n, m),
+        weights_statement(weight_constants(weights), n),
+    ]
+    if balancing is not None:
+        smallest = float(init.off_diagonal[~np.eye(n, dtype=bool)].min(initial=0.0))
+        ratio = float(balancing.max() / balancing.min())
+        statements.append(balancing_statement(smallest, init.level, ratio))
+    return Certificate(tuple(statements))
+
+
+def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> Statement:
+    if halves is None or min(half.total for half in halves) <= 0:
+        return halves_statement(math.nan, math.nan, math.nan)
+    first, second = (regression_target(H, half) for half in halves)
+    if not all(np.isfinite(half).all() and np.abs(half).sum(axis=1).all() for half in (first, second)):
+        return halves_statement(math.nan, math.nan, math.nan)
+    found = mixing(first, second)
+    sizes = np.abs(first).sum(axis=1)
+    outside = float((np.abs(found.outside).sum(axis=0) / sizes).max())
+    return halves_statement(found.e_norm, float(np.abs(found.diagonal - 1.0).max()), outside)
 
 
 def _verdict(number: float, threshold: float) -> Verdict:
@@ -19,32 +100,30 @@ def _verdict(number: float, threshold: float) -> Verdict:
 
 
 def warm_start_statement(level: float, sentence: str, *, silent: int) -> Statement:
-    """Say how good the start was."""
+    """State how good the initialization was."""
     verdict = Verdict.FAILS if silent else _verdict(level, ALLOWED_MIXING)
     return Statement("warm-start", sentence, level, ALLOWED_MIXING, verdict, {"silent_features": silent})
 
 
-def decode_statement(dropped: float, n_samples: int) -> Statement:
-    """Say how far the values A^+ y are from being weights."""
+def decode_statement(removed: float, n_samples: int) -> Statement:
+    """State how far the values A^+ y are from being weights."""
     sentence = (
-        f"The decoding removed {dropped:.2g} of the squared values A^+ y of {n_samples} samples (negative "
-        "ones and "
-        "those below the threshold): 0 if they are nonnegative weights without noise."
+        f"Decoding removed {removed:.2g} of the squared values A^+ y of {n_samples} samples (negative ones "
+        "and those below the threshold): 0 if they are nonnegative weights without noise."
     )
-    verdict = _verdict(dropped, CONSISTENT)
-    return Statement("decode-consistency", sentence, dropped, CONSISTENT, verdict, {"n_samples": n_samples})
+    verdict = _verdict(removed, CONSISTENT)
+    return Statement("decode-consistency", sentence, removed, CONSISTENT, verdict, {"n_samples": n_samples})
 
 
 def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement:
-    """Say how much two halves of the data disagree about the features."""
+    """State how much two halves of the data disagree about the features."""
     if math.isnan(e_norm):
-        sentence = "The samples of the last iteration came in one batch, which was not held in halves."
+        sentence = "The samples of the last iteration came in one batch, which was not split into halves."
         return Statement("mixing-on-halves", sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
     sentence = (
         f"Features updated on each half of the samples are mixed by Sigma + E with ||E||_1 = {e_norm:.2g} "
-        "and Sigma "
-        f"within {diagonal:.2g} of the identity; {n_norm:.2g} of a feature lies outside the span of the "
-        "others."
+        f"and Sigma within {diagonal:.2g} of the identity; {n_norm:.2g} of a feature lies outside the span "
+        "of the others."
     )
     quantities = {"diagonal_off_one": diagonal, "outside": n_norm}
     verdict = _verdict(e_norm, ALLOWED_MIXING)
@@ -52,25 +131,24 @@ def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement
 
 
 def conditioning_statement(infinity_norm: float, n: int, m: int) -> Statement:
-    """Say by how much the pseudo-inverse can amplify noise."""
+    """State by how much the pseudo-inverse can amplify noise."""
     allowed = 1.0 / max(m, n * infinity_norm)
     sentence = (
         f"||A^+||_inf = {infinity_norm:.4g}: adversarial noise of at most c G times {allowed:.2g} in each "
-        "entry, unbiased "
-        "noise of sqrt(n) times that, keeps the error below c by Theorems 1 and 2, whose constant G is not "
-        "known."
+        "entry, or unbiased noise of sqrt(n) times that, keeps the error below c by Theorems 1 and 2, whose "
+        "constant G is not known."
     )
     quantities = {"noise_unit": allowed}
     return Statement("conditioning", sentence, infinity_norm, None, Verdict.NOT_VERIFIABLE, quantities)
 
 
-def weights_statement(C1: float, c2: float, C2: float, density: float) -> Statement:
-    """Say whether the weights are as balanced as the theorems ask."""
-    imbalance = C2 / c2 if c2 > 0 else math.inf
+def weights_statement(constants: WeightConstants, n: int) -> Statement:
+    """State whether the weights are as balanced as the theorems ask."""
+    C1, c2, C2, _ = constants
+    imbalance, density = constants.imbalance, constants.density(n)
     sentence = (
         f"Decoded weights have C1 = {C1:.3g}, c2 = {c2:.3g}, C2 = {C2:.3g}: C2 / c2 = {imbalance:.3g} "
-        "(Theorems 6 and 7 "
-        f"ask for 2), C1^3 / (c2^2 n) = {density:.3g} (they ask for an unknown constant)."
+        f"(at most 2 in Theorems 6 and 7), C1^3 / (c2^2 n) = {density:.3g} (at most an unknown constant)."
     )
     quantities = {"C1": C1, "c2": c2, "C2": C2, "density": density}
     verdict = _verdict(imbalance, ALLOWED_IMBALANCE)
@@ -78,30 +156,13 @@ def weights_statement(C1: float, c2: float, C2: float, density: float) -> Statem
 
 
 def balancing_statement(smallest: float, level: float, ratio: float) -> Statement:
-    """Say whether the extra conditions of balancing hold for the start."""
+    """State whether the extra conditions of balancing hold for the initialization."""
+    # E(0) >= 0 is estimated from samples: entries above a tenth of the level are taken for estimation error.
     threshold = -0.1 * max(level, 0.1)
     sentence = (
-        f"Features were scaled by a diagonal D with entries up to {ratio:.3g} times each other. Its "
-        "guarantee asks for E(0) "
-        f">= 0 (smallest entry found: {smallest:.2g}) and for Sigma <= 1 + l, which only the truth can tell."
+        f"Features were scaled by a diagonal D whose entries differ by a factor of up to {ratio:.3g}. The "
+        f"guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which only "
+        "the truth can tell."
     )
     verdict = Verdict.HOLDS if smallest >= threshold else Verdict.FAILS
     return Statement("balancing", sentence, smallest, threshold, verdict, {"level": level, "ratio": ratio})
-
-
-def truth_statements(
-    e_norm: float, n_norm: float, potential: float, beta: float, error: float
-) -> list[Statement]:
-    """Say how far the features are from known true ones."""
-    mixing = (
-        f"Against the true features ||E||_1 = {e_norm:.3g}; the potential ||E+||_s + {beta:g} ||E-||_s is "
-        f"{potential:.3g}."
-    )
-    outside = (
-        f"||N||_1 = {n_norm:.3g} lies outside the span of the true features; normalised, the error is "
-        f"{error:.3g}."
-    )
-    return [
-        Statement("true-mixing", mixing, e_norm, None, Verdict.HOLDS, {"potential": potential, "beta": beta}),
-        Statement("true-outside", outside, n_norm, None, Verdict.HOLDS, {"normalized_error": error}),
-    ]

@@ -1,7 +1,4 @@
-"""Decoding: weights are what a pseudo-inverse reads off a sample, as far as it exceeds a threshold.
-
-The threshold is chosen from decoded values, and lowered from iteration to iteration.
-"""
+"""Decoding: weights are the values A^+ y above a threshold, which is chosen from the values."""
 
 from __future__ import annotations
 
@@ -13,23 +10,26 @@ from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.threshold_decode.array_api import decoded
 
-# The threshold lies so many standard deviations of the bulk above its middle, and between these shares of the
-# size of a weight. A start may mix l = 0.1 of one feature into another: what that adds to decoded values is
-# rare, so the bulk does not show it, and where it is positive nothing but the threshold removes it.
-BULK_DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.25, 0.6
-# A threshold that is lowered from iteration to iteration can begin higher, and remove more.
-LOWEST_BEGIN = 0.4
-# A value is not taken for a weight unless it exceeds so many times the size of the negative values.
+# The threshold lies three robust standard deviations above the median of the values (the usual outlier rule),
+# clipped to shares of a typical weight. An init may mix l = 0.1 of one feature into another: what that adds
+# to decoded values is rare, so the median does not show it, and where it is positive only the threshold
+# removes it. The shares were chosen on the inits of docs/reproduced/purification/basin.
+DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.25, 0.6
+# A threshold that decays can begin higher, and remove more.
+LOWEST_WITH_DECAY = 0.4
+# A value counts as a weight where it exceeds three times the root mean square of the negative values.
 NOISE_FACTOR = 3.0
+# The median absolute deviation times this is the standard deviation of a normal distribution.
+NORMAL_MAD = 1.4826
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """How weights are read off a sample y: x = phi(A^+ y)."""
+    """How weights are decoded from a sample y: x = phi(A^+ y)."""
 
     inverse: FloatArray  # the pseudo-inverse of the features
     threshold: FloatArray  # what a value must exceed to be kept
-    rule: str  # kept values stay as they are, lose the threshold (the paper's ReLU), or all values are kept
+    rule: str  # "unshifted" keeps values above it, "shifted" subtracts it (ReLU), "linear" keeps all values
 
 
 def weight_scales(values: FloatArray) -> FloatArray:
@@ -41,15 +41,15 @@ def weight_scales(values: FloatArray) -> FloatArray:
     return np.where(squares > 0, cubes / np.where(squares > 0, squares, 1.0), 0.0) * largest
 
 
-def first_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
+def initial_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
     """Return a threshold for each feature from the decoded values of some samples."""
     scales = weight_scales(values)
     units = (values / np.where(scales > 0, scales, 1.0))[:, scales > 0]
     if units.size == 0:
         return np.zeros(values.shape[1])
     middle = float(np.median(units))
-    deviation = 1.4826 * float(np.median(np.abs(units - middle)))
-    return float(np.clip(middle + BULK_DEVIATIONS * deviation, lowest, HIGHEST)) * scales
+    deviation = NORMAL_MAD * float(np.median(np.abs(units - middle)))
+    return float(np.clip(middle + DEVIATIONS * deviation, lowest, HIGHEST)) * scales
 
 
 def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:

@@ -17,7 +17,7 @@ from nonneg.purification.decode import Decoder
 
 @dataclass(frozen=True)
 class Moments:
-    """Centred sums over samples y and their weights x; two of them can be added."""
+    """Centered sums over samples y and their weights x; two of them can be added."""
 
     total: float  # number of samples, or sum of their weights
     mean_weights: FloatArray  # mean of x
@@ -47,7 +47,7 @@ class Moments:
         )
 
     def scaled(self, factor: float) -> Moments:
-        """Return the moments of samples that count less."""
+        """Return the moments with every sample counted `factor` times."""
         return Moments(
             factor * self.total,
             self.mean_weights,
@@ -61,7 +61,7 @@ class Moments:
 
     @property
     def noise(self) -> FloatArray:
-        """Root mean square of the negative values: the size of what is not weight, for each feature."""
+        """Root mean square of the negative values: noise, because weights are not negative."""
         counts = np.where(self.negative_counts > 0, self.negative_counts, 1.0)
         return np.sqrt(self.negative_squares / counts)
 
@@ -92,7 +92,7 @@ def _block_moments(
             decoder.rule,
             weights,
         )
-        return (), (_centred(reference, *sums),)
+        return (), (_centered(reference, *sums),)
     values = block.times(block.to_device(decoder.inverse.T))
     threshold, shift = (block.to_device(given) for given in (decoder.threshold, reference))
     left, facts = decode_block(values, weights, threshold, shift, decoder.rule, block.xp)
@@ -100,8 +100,8 @@ def _block_moments(
     gram = left.T @ weighted
     # The product weighs with the block's own weights, which are in `weighted` already.
     cross = block.transposed_times(_unweighted(block, weighted)).T
-    arrays = [to_float64(array).astype(np.float64) for array in (gram, cross, *facts)]
-    return (), (_centred(reference, *arrays),)
+    arrays = [to_float64(array) for array in (gram, cross, *facts)]
+    return (), (_centered(reference, *arrays),)
 
 
 def _unweighted(block: LocalMatrix, weighted: Array) -> Array:
@@ -112,7 +112,7 @@ def _unweighted(block: LocalMatrix, weighted: Array) -> Array:
     return weighted / safe[:, None]
 
 
-def _centred(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Moments:
+def _centered(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Moments:
     n = len(reference)
     total = float(gram[n, n])
     over = 1.0 / total if total > 0 else 0.0

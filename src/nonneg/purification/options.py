@@ -1,9 +1,8 @@
-"""The parameters of a purification: checked, and completed from the data."""
+"""The parameters of a purification: checked, with the defaults that do not depend on the data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,71 +15,65 @@ from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameErro
 
 UPDATES = ("regression", "covariance")
 DECODES = ("auto", "unshifted", "shifted", "linear")
-ANNEAL = 0.8
+# Measured on 4000 samples of 20 features: 0.6 to 0.95 reach the same error; with uniform weights 0.6 takes 24
+# iterations, 0.8 takes 45 and 0.95 takes 138. Theory covers a constant threshold, hence not the fastest one.
+THRESHOLD_DECAY = 0.8
+# Step sizes: the regression update is a fixed point of itself; 1/2 makes the covariance update Newton's
+# iteration for the polar factor (docs/reproduced/purification/relu).
+STEP_SIZES = {"regression": 1.0, "covariance": 0.5}
 
 
 @dataclass(frozen=True)
 class Options:
-    """How features are updated and weights decoded.
+    """How features are updated and weights decoded."""
 
-    Attributes
-    ----------
-    update : {"regression", "covariance"}
-        The rule.
-    decode : {"unshifted", "shifted", "linear"}
-        The rule of the decoding.
-    alpha : float, array of shape (n,) or None
-        The first threshold; None chooses it from the data.
-    eta : float
-        The first step size.
-    adaptive : bool
-        Whether the step size may be halved.
-    r : float, array of shape (n,) or None
-        Scaling of the covariance update; None keeps the diagonal of the mixing at one.
-    anneal : float
-        By what the threshold is multiplied after an iteration.
-    """
-
-    update: str
-    decode: str
-    alpha: float | FloatArray | None
-    eta: float
-    adaptive: bool
-    r: float | FloatArray | None
-    anneal: float
+    update: str  # "regression" or "covariance"
+    decode: str  # "unshifted", "shifted" or "linear"
+    threshold: float | FloatArray | None  # the initial threshold; None chooses it from the data
+    step_size: float  # the initial step size
+    adaptive: bool  # whether the step size may be halved
+    scale: float | FloatArray | None  # of the covariance update; None keeps the diagonal of the mixing at one
+    threshold_decay: float  # factor of the threshold after each iteration
 
 
 def completed_options(
-    n: int, *, update: Any, decode: Any, alpha: Any, eta: Any, r: Any, anneal: Any
+    n: int,
+    *,
+    update: Any = "regression",
+    decode: Any = "auto",
+    threshold: Any = "auto",
+    step_size: Any = "auto",
+    scale: Any = "auto",
+    threshold_decay: Any = "auto",
 ) -> Options:
     """Check the parameters and fill in those that do not depend on the data."""
-    checked_name("update", update, UPDATES)
-    checked_name("decode", decode, DECODES)
+    check_name("update", update, UPDATES)
+    check_name("decode", decode, DECODES)
     if decode == "auto":
         decode = "shifted" if update == "covariance" else "unshifted"
-    adaptive = isinstance(eta, str) and eta == "auto"
-    if not adaptive and (not is_number(eta) or not 0 < eta <= 1):
-        raise InvalidParameterError(f"eta must be 'auto' or a number above 0 and at most 1, got {eta!r}.")
-    if isinstance(anneal, str) and anneal == "auto":
-        anneal = ANNEAL if decode == "unshifted" else 1.0
-    elif not is_number(anneal) or not 0 < anneal <= 1:
+    adaptive = isinstance(step_size, str) and step_size == "auto"
+    if not adaptive and (not is_number(step_size) or not 0 < step_size <= 1):
+        raise InvalidParameterError(f"step_size must be 'auto' or a number in (0, 1], got {step_size!r}.")
+    if isinstance(threshold_decay, str) and threshold_decay == "auto":
+        threshold_decay = THRESHOLD_DECAY if decode == "unshifted" else 1.0
+    elif not is_number(threshold_decay) or not 0 < threshold_decay <= 1:
         raise InvalidParameterError(
-            f"anneal must be 'auto' or a number above 0 and at most 1, got {anneal!r}."
+            f"threshold_decay must be 'auto' or a number in (0, 1], got {threshold_decay!r}."
         )
-    scaling = _one_or_each("r", r, n, lowest=0.0)
+    scaling = _one_or_each("scale", scale, n, lowest=0.0)
     if scaling is not None and update == "regression":
         raise UnsupportedError(
-            "update='regression' finds its own scale and takes no r. Leave r='auto', or use "
+            "update='regression' finds its own scale and does not accept `scale`. Leave scale='auto', or use "
             "update='covariance'."
         )
     return Options(
         update=update,
         decode=decode,
-        alpha=_one_or_each("alpha", alpha, n, lowest=-math.inf),
-        eta=(1.0 if update == "regression" else 0.5) if adaptive else float(eta),
+        threshold=_one_or_each("threshold", threshold, n, lowest=-math.inf),
+        step_size=STEP_SIZES[update] if adaptive else float(step_size),
         adaptive=adaptive,
-        r=scaling,
-        anneal=float(anneal),
+        scale=scaling,
+        threshold_decay=float(threshold_decay),
     )
 
 
@@ -106,8 +99,8 @@ def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | Flo
     return each
 
 
-def checked_name(name: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse a value that is none of some names."""
+def check_name(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise UnknownNameError.of(name, value, known)
 

@@ -1,14 +1,10 @@
-"""purify: features recovered by decoding weights and updating features in turn (Algorithm 1)."""
+"""purify: features recovered by alternating decoding and updates (Algorithm 1)."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +18,48 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason, iterate
 from nonneg.iteration.progress import reporter
-from nonneg.purification.balance import balancing_scales
-from nonneg.purification.certify import certified
+from nonneg.purification.certificate import purification_certificate
 from nonneg.purification.decode import Decoder
 from nonneg.purification.decode import decode as decoded
-from nonneg.purification.iteration import FeaturesSettled, Iteration
+from nonneg.purification.initialization import InitQuality, checked_init, init_quality
+from nonneg.purification.iteration import (
+    FeaturesConverged,
+    Iteration,
+    PurificationState,
+    balancing_scales,
+    final_decoder,
+    initial_state,
+)
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
     Options,
+    check_name,
     checked_flag,
-    checked_name,
     checked_tolerance,
     completed_options,
 )
 from nonneg.purification.pseudo_inverse import chosen_method, pseudo_inverse
 from nonneg.purification.result import PurificationResult
-from nonneg.purification.samples import BatchStream, Samples, WholeSet, samples_of
-from nonneg.purification.state import PurificationState, final_decoder, first_state
-from nonneg.purification.warm_start import StartQuality, checked_features, start_quality
+from nonneg.purification.samples import BatchStream, FullBatch, Samples, samples_of
 
 
 def purify(
     X: Any,
-    features: Any,
+    init: Any,
     *,
     update: str = "regression",
     decode: str = "auto",
-    alpha: float | str | Array = "auto",
-    eta: float | str = "auto",
-    r: float | str | Array = "auto",
-    anneal: float | str = "auto",
+    threshold: float | str | Array = "auto",
+    threshold_decay: float | str = "auto",
+    step_size: float | str = "auto",
+    scale: float | str | Array = "auto",
     pseudo_inverse: str = "auto",
     balance: bool = False,
     normalize: str | None = None,
-    fresh_samples: int | None = None,
+    batch_size: int | None = None,
     max_iter: int = 100,
     tol: float | None = None,
-    check_start: str = "error",
-    truth: Any = None,
-    beta: float = 4.0,
+    check_init: str = "error",
     sample_weight: Any = None,
     n_jobs: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -72,64 +71,66 @@ def purify(
     Parameters
     ----------
     X : array, sparse matrix, tensor, dask array, or a stream of batches of them
-        One sample a row, negative entries allowed; never changed. A stream is an iterator, which is read
-        once, or an iterable or a function without arguments that can be read again. One batch is in memory at
-        a time.
-    features : array of shape (n, m)
-        The start: one feature a row, independent, each holding most of a true one and little of the others.
+        One sample per row, negative entries allowed; never changed. A stream is an iterator, which is read
+        once, or an iterable or a function without arguments, which are read again when they end. One batch
+        is in memory at a time.
+    init : array of shape (n_components, n_features)
+        The initial features, one per row: linearly independent, each with most of a true feature and little
+        of the others.
     update : {"regression", "covariance"}
         How features follow from decoded weights x: "regression" takes Cov(y, x) Cov(x, x)^+; "covariance"
-        takes r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has a floor of about 0.8 n
-        / sqrt(N).
+        takes r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has an error of about
+        0.8 n / sqrt(N).
     decode : {"auto", "unshifted", "shifted", "linear"}
         What happens to the values A^+ y: those above the threshold are kept ("unshifted", for the regression
-        update), kept less the threshold ("shifted", the paper's ReLU, for the covariance update), or all are
-        kept ("linear", which fails: it is there to be compared with).
-    alpha : float, array of shape (n,) or "auto"
-        The threshold, in units of the weights. "auto" lies above the bulk of the decoded values.
-    eta : float or "auto"
-        The step size, above 0 and at most 1. "auto" begins at 1 (covariance: 1/2) and halves when the
-        features move more and more.
-    r : float, array of shape (n,) or "auto"
-        The scaling of the covariance update. "auto" keeps the own share of every feature.
-    anneal : float or "auto"
-        By what the threshold is multiplied after an iteration: 0.8 for unshifted decoding, which never goes
-        below three times the noise that negative values show, else 1.
+        update), reduced by the threshold ("shifted", the paper's ReLU, for the covariance update), or all
+        values are kept ("linear", which fails and exists for comparison).
+    threshold : float, array of shape (n_components,) or "auto"
+        The initial threshold, in units of the weights: the paper's alpha. "auto" lies above the bulk of the
+        decoded values.
+    threshold_decay : float or "auto"
+        The factor by which the threshold decays in each iteration. "auto" is 0.8 for unshifted decoding,
+        where the threshold never falls below three times the noise that negative values show, and 1
+        otherwise.
+    step_size : float or "auto"
+        The step size in (0, 1]: the paper's eta. "auto" begins with 1 (covariance: 1/2) and halves when the
+        features change more and more.
+    scale : float, array of shape (n_components,) or "auto"
+        The scale of the covariance update: the paper's r. "auto" preserves the share that each feature has
+        of itself.
     pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}
-        Which A^+. "min-infinity" is the paper's, n linear programs an iteration; "-highs" solves them by
+        Which A^+. "min-infinity" is the paper's, n linear programs per iteration; "-highs" solves them with
         SciPy's HiGHS without warm starts. "auto" takes it for the covariance update where it costs at most a
-        tenth of the products, and else Moore-Penrose, which did better under unbiased noise.
+        tenth of the products, and Moore-Penrose otherwise, which did better under unbiased noise.
     balance : bool
         Whether features are scaled first so that the decoded weights have equal second moments (Section 6).
-        The default update with an automatic threshold does not depend on it; a given `alpha` or `r` does.
-    normalize : {"l1"}, optional
-        Scale the features found to l1 norm one, and the weights with them: both are known up to that scale
-        only, and otherwise keep that of the start.
-    fresh_samples : int, optional
-        Use so many new samples in every iteration: the next rows, from the first one again after the last (in
-        an order that tells nothing), or the next ones of the stream. None uses all samples in every
-        iteration; for an iterator it means 10 000, or 200 n where that is more.
+        The default update with an automatic threshold does not depend on it; a given `threshold` or `scale`
+        does.
+    normalize : None, "l1" or "l2"
+        Scale the features found to norm one, and the weights accordingly: both are determined up to scale
+        only, and otherwise keep the scale of `init`.
+    batch_size : int, optional
+        The number of samples in the mini-batch of an iteration: the next rows, cyclically (their order must
+        carry no information), or the next samples of the stream. None uses all samples in every iteration;
+        for an iterator it means 10 000, or 200 per component where that is more.
     max_iter : int
-        At most so many iterations.
+        Maximum number of iterations.
     tol : float, optional
-        Stop when no feature moved by more than this share of its l1 norm in two iterations. 1e-10 by default,
-        1e-5 for float32; 0 never stops.
-    check_start : {"error", "report"}
-        Whether features that the data show to be no warm start are refused, or only reported.
-    truth : array of shape (n, m), optional
-        The true features, in the order of `features`: errors against them are recorded.
-    beta : float
-        Weight of negative entries in the recorded potential.
+        Stop when no feature changed by more than this share of its l1 norm in two iterations. Default: 1e-10,
+        or 1e-5 for float32; 0 never stops.
+    check_init : {"error", "report"}
+        Whether an `init` that the data show not to be a warm start is refused, or only reported.
     sample_weight : array of shape (n_samples,), optional
-        For data that are no stream; an integer weight counts like so many equal samples.
+        Sample weights; an integer weight is equivalent to repeating the sample. Not for streams.
     n_jobs : int or None
-        Threads; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable, optional
-        Called with a `Progress` after each iteration; True stops.
+        Called with a `Progress` after each iteration, whose `state.H` are the current features; returning
+        True stops.
     verbose : int
         1 shows a line with rate and time left.
     checkpoint : str or path, optional
-        A folder in which the run is saved, and from which it is taken up again; not for streams.
+        A folder in which the run is saved, and from which it resumes; not for streams.
 
     Returns
     -------
@@ -139,17 +140,18 @@ def purify(
     Raises
     ------
     InvalidParameterError
-        If the features are dependent, zero, too many, or no warm start.
+        If the features in `init` are dependent, zero, too many, or not a warm start.
 
     Warns
     -----
     NonnegWarning
-        If a stream ends before its first iteration has half of its samples: the features are still the start.
+        If a stream ends before half of the first mini-batch: the features are still those of `init`.
 
     Notes
     -----
-    An iteration takes two products with the data, 4 n m N operations, and n x m numbers of memory beside a
+    An iteration takes two products with the data, 4 n m N operations, and memory for n x m numbers beside a
     block of rows. Weights returned by unshifted decoding are cut at the noise alone, not at the threshold.
+    Nothing is random and the result follows from `init`, so there are no `rng` and `n_init`.
 
     References
     ----------
@@ -158,49 +160,44 @@ def purify(
 
     Examples
     --------
-    >>> from nonneg import purify
+    >>> from nonneg import metrics, purify
     >>> from nonneg.datasets import purification_data
     >>> from nonneg.purification import perturbed_features
     >>> data = purification_data(2000, 60, 10, rng=0)
-    >>> result = purify(data.X, perturbed_features(data.H, 0.1, rng=0), truth=data.H)
-    >>> result.certificate["true-mixing"].number < 1e-10
+    >>> result = purify(data.X, perturbed_features(data.H, 0.1, rng=0))
+    >>> metrics.mixing(data.H, result.H).e_norm < 1e-10
     True
     """
-    checked_name("check_start", check_start, ("error", "report"))
+    check_name("check_init", check_init, ("error", "report"))
     if normalize is not None:
-        checked_name("normalize", normalize, ("l1",))
+        check_name("normalize", normalize, ("l1", "l2"))
     balance = checked_flag("balance", balance)
-    if not isinstance(beta, Real) or not 0 <= beta < math.inf:
-        raise InvalidParameterError(f"beta must be a finite number not below 0, got {beta!r}.")
     max_iter = checked_count("max_iter", max_iter, 0)
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    fresh = None if fresh_samples is None else checked_count("fresh_samples", fresh_samples)
-    shape = getattr(features, "shape", None) or (len(features) if hasattr(features, "__len__") else 1,)
-    samples = samples_of(X, fresh, int(shape[0]), sample_weight)
-    given = checked_features(features, samples.n_columns)
-    true = None if truth is None else _checked_truth(truth, given)
+    size = None if batch_size is None else checked_count("batch_size", batch_size)
+    shape = getattr(init, "shape", None) or (len(init) if hasattr(init, "__len__") else 1,)
+    samples = samples_of(X, size, int(shape[0]), sample_weight)
+    H = checked_init(init, samples.n_columns)
     options = completed_options(
-        len(given), update=update, decode=decode, alpha=alpha, eta=eta, r=r, anneal=anneal
+        len(H),
+        update=update,
+        decode=decode,
+        threshold=threshold,
+        step_size=step_size,
+        scale=scale,
+        threshold_decay=threshold_decay,
     )
-    method = chosen_method(
-        pseudo_inverse, given.shape[0], given.shape[1], samples.per_iteration, options.update
-    )
-    stop = FeaturesSettled(checked_tolerance(tol, samples.dtype))
+    method = chosen_method(pseudo_inverse, H.shape[0], H.shape[1], samples.batch_size, options.update)
+    stop = FeaturesConverged(checked_tolerance(tol, samples.dtype))
     with threads(n_jobs):
-        state, start, scales = _started(samples, given, options, method, balance)
-        if check_start == "error" and not start.usable:
+        state, quality = _initialized(samples, H, options, method, balance)
+        if check_init == "error" and not quality.usable:
             raise InvalidParameterError(
-                f"{start.sentence} Start from better features (nonneg.PurificationNMF finds some by name), "
-                "or call nonneg.purify with check_start='report', which goes on."
+                f"{quality.sentence} Use a better init (nonneg.PurificationNMF computes one by name), or "
+                "check_init='report' in nonneg.purify, which continues anyway."
             )
         step = Iteration(
-            samples,
-            options,
-            method,
-            truth=true,
-            beta=beta,
-            scales=scales,
-            settled=stop.tol or checked_tolerance(None, samples.dtype),
+            samples, options, method, converged=stop.tol or checked_tolerance(None, samples.dtype)
         )
         run = iterate(
             step,
@@ -209,83 +206,75 @@ def purify(
             stop=stop,
             callback=callback,
             progress=reporter("purification", verbose),
-            checkpoint=_checkpoint(folder, samples, given, options, method, balance, fresh),
+            checkpoint=_checkpoint(folder, samples, H, vars(options), method, balance, size),
         )
-        if step.ended:
+        if step.exhausted:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
             _warn_of_a_short_stream(run.n_iter, samples)
-        alpha = state.threshold if scales is None else state.threshold * scales
-        return _result(run, samples, step, start, alpha=float(alpha.max()), normalize=normalize)
+        first = state.threshold if state.balancing is None else state.threshold * state.balancing
+        return _result(run, step, quality, threshold=float(first.max()), normalize=normalize)
 
 
 def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
     if n_iter == 0 and isinstance(samples, BatchStream):
         warnings.warn(
             f"The stream ended after {samples.n_seen} samples, and an iteration takes "
-            f"{samples.per_iteration:.0f} (at the end of a stream at least half of them): the features are "
-            "still those of the start. Pass a smaller fresh_samples, or a stream that can be read again.",
+            f"{samples.batch_size:.0f} (at the end of a stream at least half of them): the features are "
+            "still those of init. Pass a smaller batch_size, or a stream that can be read again.",
             NonnegWarning,
             stacklevel=3,
         )
 
 
-def _started(
-    samples: Samples, given: FloatArray, options: Options, method: str, balance: bool
-) -> tuple[PurificationState, StartQuality, FloatArray | None]:
-    some = samples.some()
-    start = start_quality(some, given)
-    scales = None
-    if balance:
-        values = some @ pseudo_inverse(given, "moore-penrose").inverse.T
-        scales = balancing_scales(np.where(values > start.threshold, values, 0.0))
-        given = given * scales[:, None]
-    return first_state(some, given, pseudo_inverse(given, method), options), start, scales
+def _initialized(
+    samples: Samples, H: FloatArray, options: Options, method: str, balance: bool
+) -> tuple[PurificationState, InitQuality]:
+    some = samples.subsample()
+    quality = init_quality(some, H)
+    if not balance:
+        return initial_state(some, H, pseudo_inverse(H, method), options), quality
+    values = some @ pseudo_inverse(H, "moore-penrose").inverse.T
+    scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
+    H = H * scales[:, None]
+    return replace(initial_state(some, H, pseudo_inverse(H, method), options), balancing=scales), quality
 
 
 def _result(
     run: Run[PurificationState],
-    samples: Samples,
     step: Iteration,
-    start: StartQuality,
+    quality: InitQuality,
     *,
-    alpha: float,
+    threshold: float,
     normalize: str | None,
 ) -> PurificationResult:
-    state, scales, options = run.state, step.scales, step.options
-    if normalize == "l1":
-        state = state.rescaled(1.0 / np.abs(state.features).sum(axis=1))
-    elif scales is not None:
-        state = state.rescaled(1.0 / scales)
-    features = state.features
+    state, balancing, options, samples = run.state, run.state.balancing, step.options, step.samples
+    if normalize is not None:
+        state = state.rescaled(1.0 / np.linalg.norm(state.H, int(normalize[1]), axis=1))
+    elif balancing is not None:
+        state = state.rescaled(1.0 / balancing)
+    H = state.H
     decoder = final_decoder(state, options, step.method)
-    certificate = certified(
-        features,
-        decoder,
-        samples.some(),
-        _halves(samples, decoder),
-        start,
-        scales=scales,
-        truth=step.truth,
-        beta=step.beta,
+    certificate = purification_certificate(
+        H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing
     )
     parameters = {
         "update": options.update,
         "decode": options.decode,
         "pseudo_inverse": step.method,
-        "alpha": alpha if options.alpha is None else float(np.max(options.alpha)),
-        "eta": options.eta,
-        "r": "auto" if options.r is None else float(np.max(options.r)),
-        "anneal": options.anneal,
-        "balance": scales is not None,
-        "samples_per_iteration": samples.per_iteration,
+        "threshold": threshold if options.threshold is None else float(np.max(options.threshold)),
+        "threshold_decay": options.threshold_decay,
+        "step_size": options.step_size,
+        "scale": "auto" if options.scale is None else float(np.max(options.scale)),
+        "balance": balancing is not None,
+        "batch_size": samples.batch_size,
     }
     W: Any = None
-    if isinstance(samples, WholeSet):
-        W, placed = decoded(samples.data, decoder), samples.data.to_device(features)
+    if isinstance(samples, FullBatch):
+        W, H = decoded(samples.data, decoder), samples.data.to_device(H)
     else:
-        placed = features.astype(numpy_dtype(samples.dtype))
+        H = H.astype(numpy_dtype(samples.dtype))
     return PurificationResult(
-        placed,
+        H,
         W,
         run.history,
         certificate,
@@ -294,15 +283,15 @@ def _result(
         run.stop_reason,
         decoder,
         state,
-        start,
-        scales,
+        quality,
+        balancing,
     )
 
 
 def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | None:
     if isinstance(samples, BatchStream):
         return samples.halves
-    assert isinstance(samples, WholeSet)
+    assert isinstance(samples, FullBatch)
     data, reference = samples.data, np.zeros(len(decoder.threshold))
     even = (np.arange(data.shape[0]) % 2 == 0).astype(np.float64)[:, None]
     first, second = (
@@ -311,27 +300,12 @@ def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | Non
     return first, second
 
 
-def _checked_truth(truth: Any, features: FloatArray) -> FloatArray:
-    true = checked_features(truth, features.shape[1])
-    if true.shape != features.shape:
-        raise InvalidParameterError(
-            f"truth has {len(true)} features, the start has {len(features)}: the same number in the same "
-            "order is needed."
-        )
-    return true
-
-
-def _checkpoint(
-    folder: Path | None, samples: Samples, features: FloatArray, *facts: Any
-) -> Checkpoint | None:
+def _checkpoint(folder: Path | None, samples: Samples, init: FloatArray, *facts: Any) -> Checkpoint | None:
     if folder is None:
         return None
-    if not isinstance(samples, WholeSet):
+    if not isinstance(samples, FullBatch):
         raise UnsupportedError(
-            "A stream cannot be taken up where a run was interrupted. Leave `checkpoint` out, or use "
-            "PurificationNMF.partial_fit and save the model."
+            "A run on a stream cannot be resumed. Leave `checkpoint` out, or use PurificationNMF.partial_fit "
+            "and save the model."
         )
-    described = json.dumps(
-        ["purification", [str(fact) for fact in facts], fingerprint(samples.data), features.tolist()]
-    )
-    return Checkpoint(folder, hashlib.sha256(described.encode()).hexdigest())
+    return Checkpoint.of(folder, "purification", *facts, fingerprint(samples.data), init)

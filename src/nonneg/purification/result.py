@@ -1,17 +1,17 @@
-"""The outcome of a purification."""
+"""The result of a purification."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
 from nonneg.purification.decode import Decoder
-from nonneg.purification.state import PurificationState
-from nonneg.purification.warm_start import StartQuality
+from nonneg.purification.initialization import InitQuality
+from nonneg.purification.iteration import PurificationState
 
 
 @dataclass(frozen=True)
@@ -20,34 +20,33 @@ class PurificationResult:
 
     Attributes
     ----------
-    features : array of shape (n, m)
-        The features in rows, in the order of the start; entries may be negative. The paper's A, transposed.
-    W : array of shape (n_samples, n) or None
-        The weights decoded with them, not negative, where the data are; None for a stream.
+    H : array of shape (n_components, n_features)
+        The features, one per row, in the order of `init`; entries may be negative. The paper's A, transposed.
+    W : array of shape (n_samples, n_components) or None
+        The nonnegative weights decoded with them, same array type as X; None for a stream.
     history : History
-        After each iteration: `change` (largest relative l1 change of a feature), `threshold`, `noise` (size
-        of negative decoded values), `eta`, and, where the truth is known, `e_norm`, `n_norm`, `potential` and
-        `normalized_error`.
+        After each iteration: `change` (largest relative l1 change of a feature), `threshold`, `noise` (root
+        mean square of the negative decoded values) and `step_size`.
     certificate : Certificate
-        What is known about the answer.
+        What is known about the solution.
     parameters : mapping
-        What was chosen: update, decode, pseudo_inverse, alpha (the first threshold, largest feature), eta, r,
-        anneal, balance, samples an iteration.
+        What was chosen: update, decode, pseudo_inverse, threshold (the initial one, largest feature),
+        step_size, scale, threshold_decay, balance, batch_size (samples per iteration).
     n_iter : int
-        Iterations done.
+        Number of iterations.
     stop_reason : StopReason
-        Why it ended.
+        Why the run ended.
     decoder : Decoder
-        Pseudo-inverse, threshold and rule that gave W.
+        The pseudo-inverse, threshold and rule that gave W.
     state : PurificationState
-        The last state, from which a stream may go on.
-    start : StartQuality
-        What the data say about the start.
-    scales : array of shape (n,) or None
-        The diagonal D of the balancing; features and weights are given without it.
+        The last state, from which a stream can continue.
+    init_quality : InitQuality
+        What the data say about `init`.
+    balancing : array of shape (n_components,) or None
+        The diagonal D of the balancing; H and W are given without it.
     """
 
-    features: Array
+    H: Array
     W: SampleArray | None
     history: History
     certificate: Certificate
@@ -56,11 +55,11 @@ class PurificationResult:
     stop_reason: StopReason
     decoder: Decoder
     state: PurificationState
-    start: StartQuality
-    scales: FloatArray | None = field(default=None)
+    init_quality: InitQuality
+    balancing: FloatArray | None = None
 
     def __repr__(self) -> str:
-        n, m = self.features.shape
+        n, m = self.H.shape
         return (
             f"PurificationResult({n} features of length {m}, n_iter={self.n_iter}, "
             f"stopped because {self.stop_reason.value})"

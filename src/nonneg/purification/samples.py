@@ -1,4 +1,4 @@
-"""Where an iteration's samples come from: all of the data, fresh rows of them, or a stream of batches."""
+"""The samples of an iteration: all of the data, mini-batches of rows, or a stream of batches."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeErro
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments, moments_of
 
-# So many samples, spread over the data, decide what is chosen from decoded values.
-LOOKED_AT = 4096
-STREAM_SAMPLES = 10_000
+# Thresholds are chosen from this many samples, spread over the data: medians are then known to 2% of a
+# standard deviation.
+SUBSAMPLE = 4096
+# Samples per iteration of an iterator by default, the larger of the two: 10 000 samples give a mean to 1% of
+# a standard deviation, and 200 per feature keep the covariance of the weights well conditioned.
+STREAM_SAMPLES, STREAM_PER_FEATURE = 10_000, 200
 _END = object()
 
 
-class SamplesEnded(Exception):
+class SamplesExhausted(Exception):
     """Raised when a stream has not enough samples left for an iteration."""
 
 
@@ -32,25 +35,25 @@ class Samples(Protocol):
 
     n_columns: int
     dtype: Any
-    per_iteration: float
+    batch_size: float
 
-    def some(self) -> FloatArray:
-        """Return some samples as a dense float64 array, the same ones at every call."""
+    def subsample(self) -> FloatArray:
+        """Return some samples as a dense float64 array, the same at every call."""
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
         """Decode the samples of an iteration and return their moments."""
 
 
-class WholeSet:
+class FullBatch:
     """All samples in every iteration."""
 
     def __init__(self, data: DataMatrix) -> None:
         self.data = data
         self.n_columns = data.shape[1]
         self.dtype = data.dtype
-        self.per_iteration = data.counted_rows()
+        self.batch_size = data.counted_rows()
 
-    def some(self) -> FloatArray:
+    def subsample(self) -> FloatArray:
         """Return rows spread evenly over the data."""
         return spread_rows(self.data)
 
@@ -59,19 +62,19 @@ class WholeSet:
         return moments_of(self.data, decoder, reference)
 
 
-class FreshRows(WholeSet):
-    """The next rows of the data in every iteration, from the first one again after the last."""
+class MiniBatches(FullBatch):
+    """The next rows of the data in every iteration, cyclically."""
 
-    def __init__(self, data: DataMatrix, n_samples: int) -> None:
+    def __init__(self, data: DataMatrix, batch_size: int) -> None:
         super().__init__(data)
-        self.n_samples = min(n_samples, data.shape[0])
-        self.per_iteration = float(self.n_samples)
+        self.n_rows = min(batch_size, data.shape[0])
+        self.batch_size = float(self.n_rows)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Return the moments of the rows of an iteration."""
+        """Return the moments of the rows of this iteration."""
         n_rows = self.data.shape[0]
-        first = iteration * self.n_samples % n_rows
-        last = first + self.n_samples
+        first = iteration * self.n_rows % n_rows
+        last = first + self.n_rows
         found = moments_of(_rows(self.data, first, min(last, n_rows)), decoder, reference)
         if last > n_rows:
             found = found + moments_of(_rows(self.data, 0, last - n_rows), decoder, reference)
@@ -81,11 +84,11 @@ class FreshRows(WholeSet):
 class BatchStream:
     """Batches of samples that are read, used and dropped."""
 
-    def __init__(self, batches: Any, n_samples: int | None, n_features: int) -> None:
+    def __init__(self, batches: Any, batch_size: int | None, n_components: int) -> None:
         self._once = isinstance(batches, Iterator)
-        if self._once and n_samples is None:
-            n_samples = max(STREAM_SAMPLES, 200 * n_features)
-        self.n_samples = n_samples
+        if self._once and batch_size is None:
+            batch_size = max(STREAM_SAMPLES, STREAM_PER_FEATURE * n_components)
+        self._wanted = batch_size  # samples per iteration; None reads the stream to its end
         self._open: Callable[[], Iterator[Any]] = lambda: _opened(batches)
         self._batches: Iterator[Any] = self._open() if not self._once else batches
         head = next(self._batches, _END)
@@ -94,19 +97,14 @@ class BatchStream:
         self._head: DataMatrix | None = _checked(head)
         self.n_columns = self._head.shape[1]
         self.dtype = self._head.dtype
-        self._some = spread_rows(self._head)
-        self.per_iteration = float(n_samples or self._head.shape[0])
+        self._subsample = spread_rows(self._head)
+        self.batch_size = float(batch_size or self._head.shape[0])
         self.n_seen = 0
         self.halves: tuple[Moments, Moments] | None = None
 
-    @property
-    def readable_again(self) -> bool:
-        """Whether the stream can be read from its start another time."""
-        return not self._once
-
-    def some(self) -> FloatArray:
+    def subsample(self) -> FloatArray:
         """Return rows of the first batch."""
-        return self._some
+        return self._subsample
 
     def _next(self) -> DataMatrix | None:
         if self._head is not None:
@@ -120,42 +118,42 @@ class BatchStream:
         parts: list[Moments] = []
         n_seen = 0
         anew = False
-        while self.n_samples is None or n_seen < self.n_samples:
+        while self._wanted is None or n_seen < self._wanted:
             batch = self._next()
             if batch is None:
-                if self.n_samples is None or self._once or (anew and n_seen == 0):
+                if self._wanted is None or self._once or (anew and n_seen == 0):
                     break
                 self._batches, anew = self._open(), True
                 continue
             part = moments_of(batch, decoder, reference)
             if not np.isfinite(part.mean_sample).all():
-                # It was not looked at before, because that takes as long as a product: say which entry it is.
+                # Entries are checked only now, because that takes as long as a product: name the wrong one.
                 _check_entries(batch)
-            # Every other batch goes to the same one of two halves, which are compared in the end.
+            # Batches go to two halves in turn, which the certificate compares.
             parts = (
                 [part] if not parts else [*parts, part] if len(parts) == 1 else [parts[1], parts[0] + part]
             )
             n_seen += batch.shape[0]
         self.n_seen += n_seen
-        if self.n_samples is None:
+        if self._wanted is None:
             self._batches = self._open()
         # What is left at the end of a stream is used where it is at least half of an iteration.
-        if not parts or (self.n_samples is not None and 2 * n_seen < self.n_samples):
-            raise SamplesEnded
+        if not parts or (self._wanted is not None and 2 * n_seen < self._wanted):
+            raise SamplesExhausted
         if len(parts) == 1:
             return parts[0]
         self.halves = (parts[0], parts[1])
         return parts[0] + parts[1]
 
 
-def samples_of(X: Any, n_samples: int | None, n_features: int, sample_weight: Any) -> Samples:
-    """Return the samples behind what a user gave."""
+def samples_of(X: Any, batch_size: int | None, n_components: int, sample_weight: Any) -> Samples:
+    """Wrap what the user passed as X."""
     if is_stream(X):
         if sample_weight is not None:
             raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
-        return BatchStream(X, n_samples, n_features)
+        return BatchStream(X, batch_size, n_components)
     data = checked_data(X, sample_weight=sample_weight, signed=True, who="purify", masks=False)
-    return WholeSet(data) if n_samples is None else FreshRows(data, n_samples)
+    return FullBatch(data) if batch_size is None else MiniBatches(data, batch_size)
 
 
 def is_stream(X: Any) -> bool:
@@ -181,18 +179,18 @@ def _opened(batches: Any) -> Iterator[Any]:
     return iter(given)
 
 
-def spread_rows(data: DataMatrix, most: int = LOOKED_AT) -> FloatArray:
-    """Return rows that are spread evenly over the data."""
+def spread_rows(data: DataMatrix, most: int = SUBSAMPLE) -> FloatArray:
+    """Return rows spread evenly over the data."""
     n_rows = data.shape[0]
     if data.weights is None:
         chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max(most, 1))).astype(np.int64))
     else:
         # As if every row were there as often as its weight says.
-        ends = np.cumsum(to_float64(data.weights).astype(np.float64))
+        ends = np.cumsum(to_float64(data.weights))
         n_places = max(1, min(most, round(data.counted_rows())))
         places = (np.arange(n_places) + 0.5) * (ends[-1] / n_places)
         chosen = np.minimum(np.searchsorted(ends, places, side="right"), n_rows - 1)
-    return to_float64(data.take_rows(chosen)).astype(np.float64)
+    return to_float64(data.take_rows(chosen))
 
 
 def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
@@ -217,8 +215,7 @@ def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
         data = checked_data(batch, signed=True, who="purify", masks=False)
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
-            f"A batch of the stream has {data.shape[1]} columns, those before had {n_columns}. All batches "
-            "need "
-            "the same columns."
+            f"A batch of the stream has {data.shape[1]} columns, the ones before had {n_columns}. All "
+            "batches need the same columns."
         )
     return data

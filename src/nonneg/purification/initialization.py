@@ -1,0 +1,252 @@
+"""Warm starts: checked, assessed on the data, computed from the data, and perturbed from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from nonneg._arrays import is_non_numpy, to_float64, to_numpy
+from nonneg._random import Seed
+from nonneg._typing import FloatArray, IntArray
+from nonneg.cones.rank_one import cone_rank_one
+from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError, UnknownNameError
+from nonneg.purification.decode import Decoder, initial_threshold, weight_scales
+from nonneg.purification.moments import Moments, moments_of_rows
+from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
+from nonneg.purification.samples import spread_rows
+from nonneg.purification.update import regression_target
+from nonneg.solvers import factorize
+
+# The mixing l that the theorems allow.
+PROVED = 0.1
+# Estimates of l above it were not seen for any init with l up to 0.8.
+HOPELESS = 1.5
+INITS = ("anchors", "cone", "nmf")
+ALIASES = {"cr1": "cone"}
+# The warm start needs directions, not an optimum: as many iterations as take about as long as purification.
+NMF_ITERATIONS = 50
+# Anchors are sought among this many entries of the data: their SVD takes well below a second.
+ANCHOR_ENTRIES = 1 << 22
+# Samples with less weight than this share of the median are not candidates for anchors: noise dominates them.
+LOWEST_HEIGHT = 0.2
+# Samples are centered where the cosine between a column of ones and their span is below the rounding of a
+# mean in single precision; their heights are then nothing but rounding.
+CENTERED = 1e-5
+# Singular values below this share of the largest are rounding.
+NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True)
+class InitQuality:
+    """What the data say about an initialization.
+
+    Attributes
+    ----------
+    level : float
+        Estimate of the paper's l: the largest column sum or row sum of the absolute mixing E.
+    off_diagonal : array of shape (n_components, n_components)
+        Estimate of E: column i holds the shares of the other features in feature i.
+    worst : int
+        The feature with the largest share of others.
+    silent : array of int
+        Features that no sample is decoded to.
+    threshold : array of shape (n_components,)
+        The threshold of the decoding.
+    """
+
+    level: float
+    off_diagonal: FloatArray
+    worst: int
+    silent: IntArray
+    threshold: FloatArray
+
+    @property
+    def sentence(self) -> str:
+        """The quality in words."""
+        if len(self.silent):
+            return (
+                f"Not a warm start: no sample is decoded to feature {self.silent[0]} "
+                f"({len(self.silent)} such features)."
+            )
+        if self.level <= PROVED:
+            return (
+                f"A good warm start: the features hold about {self.level:.2g} of each other (the theorems "
+                "ask for 0.1)."
+            )
+        if self.level <= HOPELESS:
+            return (
+                f"A usable warm start: the features hold about {self.level:.2g} of each other, feature "
+                f"{self.worst} the most. The theorems ask for 0.1; in experiments features were recovered "
+                "from up to 0.4, and from more where the shares are spread over many features."
+            )
+        return (
+            "Not a warm start: decoded with these features, the samples show that they hold about "
+            f"{self.level:.2g} of each other (feature {self.worst} the most), more than of their own."
+        )
+
+    @property
+    def usable(self) -> bool:
+        """Whether the features are a warm start at all."""
+        return self.level <= HOPELESS and not len(self.silent)
+
+
+def init_quality(samples: FloatArray, H: FloatArray) -> InitQuality:
+    """Estimate from samples how much the features hold of each other."""
+    # The inverse that amplifies noise least, whichever one the run will use.
+    inverse = pseudo_inverse(H, "moore-penrose").inverse
+    values = samples @ inverse.T
+    decoder = Decoder(inverse, initial_threshold(values), "unshifted")
+    moments: Moments = moments_of_rows(samples, decoder)
+    # Rounding makes a few values positive where all would be negative or zero.
+    rounding = 1e-9 * np.sqrt((values**2).mean(axis=0))
+    silent = np.flatnonzero((moments.active == 0) | (decoder.threshold <= rounding))
+    shares = regression_target(H, moments) @ inverse.T
+    own = np.diagonal(shares)
+    safe = np.where(np.abs(own) > 1e-3, own, 1e-3)
+    # In units in which all weights are of one size. Row i of `shares` is the new feature i, which is column i
+    # in the paper.
+    units = np.maximum(weight_scales(values), 1e-300)
+    off_diagonal = -(shares / safe[:, None] * units[:, None] / units).T
+    np.fill_diagonal(off_diagonal, 0.0)
+    sums = np.abs(off_diagonal).sum(axis=0)
+    level = max(float(sums.max()), float(np.abs(off_diagonal).sum(axis=1).max()))
+    return InitQuality(level, off_diagonal, int(np.argmax(sums)), silent, decoder.threshold)
+
+
+def checked_init(init: Any, n_columns: int) -> FloatArray:
+    """Return the initial features as a float64 array, or say what is wrong with them."""
+    if is_non_numpy(init):
+        init = to_numpy(init)
+    if sp.issparse(init):
+        init = init.toarray()
+    try:
+        if np.iscomplexobj(init):
+            raise TypeError
+        H = np.array(init, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(
+            f"init must be an array of numbers, one feature per row, got {_described(init)}. "
+            "nonneg.PurificationNMF computes one by name."
+        ) from None
+    if H.ndim != 2 or H.shape[0] < 1 or H.shape[1] != n_columns:
+        raise ShapeError(
+            f"init must have shape (n_components, {n_columns}), one feature per row and as long as a sample, "
+            f"got {H.shape}."
+        )
+    n, m = H.shape
+    if n > m:
+        raise ShapeError(
+            f"{n} features of length {m} cannot be independent: purification needs n_components <= "
+            f"n_features. Use at most {m} features."
+        )
+    if not np.isfinite(H).all():
+        i, j = np.argwhere(~np.isfinite(H))[0]
+        raise NonFiniteDataError(f"init must be finite, and entry [{i}, {j}] is {H[i, j]}.")
+    empty = np.flatnonzero(np.abs(H).sum(axis=1) == 0)
+    if empty.size:
+        raise InvalidParameterError(
+            f"Feature {empty[0]} of init is all zeros ({empty.size} such features): leave it out, or "
+            "initialize it with a sample."
+        )
+    dependent = dependent_feature(H)
+    if dependent is not None:
+        raise InvalidParameterError(
+            f"The features in init are linearly dependent: feature {dependent} is a combination of the "
+            "others, up to rounding. Leave it out, or replace it."
+        )
+    return H
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value)
+    return f"{type(value).__name__} of {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
+
+
+def initial_features(
+    data: DataMatrix, n: int, init: Any, rng: Seed, select: Callable[[FloatArray, int], IntArray]
+) -> FloatArray:
+    """Return the initial features by name, or those given; `select(points, n)` finds anchors among points."""
+    if not isinstance(init, str):
+        given = checked_init(init, data.shape[1])
+        if len(given) != n:
+            raise InvalidParameterError(
+                f"init has {len(given)} features, n_components is {n}. Give as many, or leave "
+                "n_components='auto'."
+            )
+        return given
+    init = ALIASES.get(init, init)
+    if init not in INITS:
+        raise UnknownNameError.of("init", init, INITS)
+    if n > min(data.shape):
+        raise InvalidParameterError(
+            f"n_components={n} is larger than the rank of data with n_samples={data.shape[0]} and "
+            f"n_features={data.shape[1]} can be. Use fewer."
+        )
+    if init == "anchors":
+        H = _anchors(spread_rows(data, ANCHOR_ENTRIES // data.shape[1]), n, select)
+    elif init == "cone":
+        H = to_float64(cone_rank_one(_positive_part(data), n).H)
+    else:
+        H = to_float64(factorize(_positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+    return _to_unit_weights(spread_rows(data), np.array(H, dtype=np.float64), init)
+
+
+def _anchors(samples: FloatArray, n: int, select: Callable[[FloatArray, int], IntArray]) -> FloatArray:
+    # In coordinates of the n leading directions, divided by their singular values. There y' S^+ E[y], with
+    # S = E[y y'], is positive for every nonnegative combination with independent weights, whatever the signs
+    # of the features: dividing by it puts samples on a simplex whose vertices show one feature alone.
+    left, sizes, right = np.linalg.svd(samples, full_matrices=False)
+    if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
+        raise InvalidParameterError(
+            f"init='anchors' found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, and "
+            f"n_components={n}. Use fewer components, or another init."
+        )
+    points = left[:, :n]
+    mean = points.mean(axis=0)
+    kept = np.arange(len(points))
+    vertices = points
+    # Centered samples lie on no simplex: there the farthest points are taken as they are.
+    if np.linalg.norm(mean) * np.sqrt(len(points)) > CENTERED:
+        heights = points @ mean
+        # Samples without weight are left out: noise alone, divided by little, looks like a vertex.
+        large = np.flatnonzero(heights > LOWEST_HEIGHT * np.median(heights[heights > 0]))
+        if len(large) >= n:
+            kept, vertices = large, points[large] / heights[large, None]
+    chosen = kept[select(vertices, n)]
+    return (points[chosen] * sizes[:n]) @ right[:n]
+
+
+def _positive_part(data: DataMatrix) -> DataMatrix:
+    """Return the data with zeros for negative entries; the same object where there are none."""
+    if data.extremes()[0] >= 0:
+        return data
+    held: Any = data
+    if data.container == "dask":
+        return as_data_matrix(held.array.map_blocks(_clipped), weights=data.weights)
+    return as_data_matrix(
+        _clipped(held.csr if data.container == "sparse" else held.array), weights=data.weights
+    )
+
+
+def _clipped(entries: Any) -> Any:
+    if sp.issparse(entries):
+        return entries.maximum(0)
+    return array_namespace(entries).clip(entries, min=0)
+
+
+def _to_unit_weights(samples: FloatArray, H: FloatArray, init: str) -> FloatArray:
+    empty = np.abs(H).sum(axis=1) == 0
+    if empty.any() or dependent_feature(H) is not None:
+        raise InvalidParameterError(
+            f"init={init!r} gave features that are zero or dependent: the data have fewer than "
+            f"n_components={len(H)} features. Use fewer, or pass features as init."
+        )
+    scales = weight_scales(samples @ pseudo_inverse(H).inverse.T)
+    return H * np.where(scales > 0, scales, 1.0)[:, None]

@@ -1,0 +1,82 @@
+"""Online purification: moments of mini-batches with a decaying memory, one update per mini-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nonneg._typing import FloatArray
+from nonneg.data import DataMatrix
+from nonneg.iteration.loop import Stalled
+from nonneg.purification.decode import Decoder
+from nonneg.purification.iteration import (
+    PurificationState,
+    effective_threshold,
+    initial_state,
+    updated_features,
+)
+from nonneg.purification.moments import Moments, moments_of
+from nonneg.purification.options import Options
+from nonneg.purification.pseudo_inverse import pseudo_inverse
+from nonneg.purification.samples import spread_rows
+
+# Samples per update where no mini-batch size is given; MiniBatchNMF of scikit-learn has the same default.
+BATCH_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """What is kept of the samples so far."""
+
+    state: PurificationState  # features, threshold and noise
+    past: Moments | None = None  # decayed moments of the mini-batches that made the features
+    pending: Moments | None = None  # moments of samples that have not yet led to an update
+
+
+def online_method(pseudo_inverse: str) -> str:
+    """Return the pseudo-inverse that "auto" stands for: linear programs would cost more than a batch."""
+    return "moore-penrose" if pseudo_inverse == "auto" else pseudo_inverse
+
+
+def begin_online(data: DataMatrix, init: FloatArray, options: Options, method: str) -> OnlineState:
+    """Return the state before the first batch."""
+    return OnlineState(initial_state(spread_rows(data), init, pseudo_inverse(init, method), options))
+
+
+def take_in(
+    online: OnlineState,
+    data: DataMatrix,
+    options: Options,
+    method: str,
+    *,
+    batch_size: int,
+    forget_factor: float,
+) -> OnlineState:
+    """Decode a batch and add its moments; update the features when `batch_size` samples are pending."""
+    state = online.state
+    found = pseudo_inverse(state.H, method, state.supports)
+    decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
+    batch = moments_of(data, decoder, state.reference)
+    pending = batch if online.pending is None else online.pending + batch
+    online = OnlineState(replace(state, supports=found.supports), online.past, pending)
+    return online if pending.total < batch_size else _updated(online, found.inverse, options, forget_factor)
+
+
+def _updated(online: OnlineState, inverse: FloatArray, options: Options, forget_factor: float) -> OnlineState:
+    state, pending = online.state, online.pending
+    assert pending is not None
+    past = pending if online.past is None else online.past.scaled(forget_factor) + pending
+    try:
+        H, change = updated_features(state.H, past, inverse, options, state.step_size)
+    except Stalled:
+        # A batch that says nothing leaves the features as they are.
+        return replace(online, pending=None)
+    state = replace(
+        state,
+        H=H,
+        threshold=state.threshold * options.threshold_decay,
+        noise=pending.noise,
+        reference=past.mean_weights,
+        change=change,
+        iteration=state.iteration + 1,
+    )
+    return OnlineState(state, past)
