@@ -45,7 +45,7 @@ def main() -> None:
             X = circular_cones(n_samples, size_angle=0.3, noise=noise, rng=draw, dtype=options.dtype).X
             found, took, _ = timed(X, k_min=11, k_max=64)
             ranks.append(found.rank)
-            last.append(estimate_rank(X, k_min=11, k_max=64, tolerance=0.5).rank)
+            last.append(estimate_rank(X, k_min=11, k_max=64, method_params={"tolerance": 0.5}).rank)
             seconds.append(took)
         right, right_last = np.mean(np.array(ranks) == 40), np.mean(np.array(last) == 40)
         print(

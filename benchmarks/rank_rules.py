@@ -46,7 +46,10 @@ def main() -> None:
     right: dict[str, list[tuple[bool, bool]]] = {}
     for kind, X, rank in planted(np.random.default_rng(1)):
         k_min = 4 if "cones" in kind else 2
-        found = [estimate_rank(X, k_min=k_min, tolerance=tolerance, n_jobs=1).rank for tolerance in (0, 0.5)]
+        found = [
+            estimate_rank(X, k_min=k_min, method_params={"tolerance": tolerance}, n_jobs=1).rank
+            for tolerance in (0, 0.5)
+        ]
         right.setdefault(kind, []).append((found[0] == rank, found[1] == rank))
     for kind, pairs in sorted(right.items()):
         largest, last = np.mean(pairs, axis=0)

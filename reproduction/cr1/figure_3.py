@@ -64,7 +64,10 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     true = setting["n_cones"]
     for n in setting["sizes"]:
         estimate = estimate_rank(
-            X[:n], k_min=setting["k_min"], k_max=setting["k_max"], tolerance=setting["tolerance"]
+            X[:n],
+            k_min=setting["k_min"],
+            k_max=setting["k_max"],
+            method_params={"tolerance": setting["tolerance"]},
         )
         scores = estimate.scores
         records.append(

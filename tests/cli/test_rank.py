@@ -12,7 +12,7 @@ from scipy import sparse
 from nonneg.cli import main
 from nonneg.report.rank_page import build_rank_page, rank_rows
 
-QUICK = ["--quiet", "--repeats", "3", "--candidates", "2,3,4,5"]
+QUICK = ["--quiet", "--n-folds", "3", "--n-init", "3", "--candidates", "2,3,4,5"]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
     assert main(["rank", str(planted_file), "-o", str(folder), *QUICK]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert said.out.startswith("4 components are recommended. All agree (the singular-value ratio says 4;")
+    assert said.out.startswith("4 components are recommended. All agree (the singular-value ratio gives 4;")
     lines = said.out.splitlines()
     heading = [cell.strip() for cell in lines[1].strip("|").split("|")]
     assert heading == [
@@ -43,7 +43,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
     assert float(rows[2]["held_out_error"]) < float(rows[1]["held_out_error"])
     record = json.loads((folder / "result.json").read_text())
     assert record["result"]["rank"] == 4
-    assert record["result"]["opinions"]["cross-validation"]["curves"][0]["candidates"] == [2, 3, 4, 5]
+    assert record["result"]["estimates"]["cross-validation"]["curves"][0]["candidates"] == [2, 3, 4, 5]
     page = (folder / "report.html").read_text()
     for words in (
         "4 components are recommended",
@@ -61,7 +61,7 @@ def test_one_method_writes_its_own_columns(planted_file, tmp_path, monkeypatch, 
         main(["rank", str(planted_file), "--method", "singular-value-ratio", "--k-max", "7", "--quiet"]) == 0
     )
     out = capsys.readouterr().out
-    assert "The singular-value ratio alone was asked" in out
+    assert "The singular-value ratio alone was used" in out
     record = json.loads((tmp_path / "planted-rank" / "result.json").read_text())
     assert list(record["result"]["table"][0]) == ["k", "ratio"]
     assert [row["k"] for row in record["result"]["table"]] == [2, 3, 4, 5, 6, 7]
@@ -69,8 +69,27 @@ def test_one_method_writes_its_own_columns(planted_file, tmp_path, monkeypatch, 
 
 def test_sparse_files_seeds_and_options(tmp_path, counts, capsys):
     sparse.save_npz(tmp_path / "counts.npz", sparse.csr_matrix(counts))
-    words = ["rank", str(tmp_path / "counts.npz"), "--method", "cross-validation", "--holdout", "blocks"]
-    words += [*QUICK, "--normalize", "--max-samples", "70", "--n-jobs", "1"]
+    words = [
+        "rank",
+        str(tmp_path / "counts.npz"),
+        "--method",
+        "cross-validation",
+        "--holdout",
+        "bi-cross-validation",
+    ]
+    words += [
+        "--quiet",
+        "--n-folds",
+        "3",
+        "--candidates",
+        "2,3,4,5",
+        "--normalize",
+        "l2",
+        "--max-samples",
+        "70",
+        "--n-jobs",
+        "1",
+    ]
     results = []
     for seed in ("3", "3", "4"):
         assert main([*words, "--seed", seed, "-o", str(tmp_path / "out")]) == 0
@@ -93,7 +112,17 @@ def test_missing_cells(tmp_path, low_rank, capsys):
 
 def test_a_method_that_cannot_be_used_is_noted(tmp_path, capsys, rng):
     np.save(tmp_path / "small.npy", rng.random((6, 5)))
-    words = ["rank", str(tmp_path / "small.npy"), "-o", str(tmp_path / "out"), "--quiet", "--repeats", "3"]
+    words = [
+        "rank",
+        str(tmp_path / "small.npy"),
+        "-o",
+        str(tmp_path / "out"),
+        "--quiet",
+        "--n-folds",
+        "3",
+        "--n-init",
+        "3",
+    ]
     assert main(words) == 0
     assert "note: cross-validation was left out" in capsys.readouterr().err
     assert "was left out" in (tmp_path / "out" / "report.html").read_text()

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from nonneg.datasets import acquisition, download, store
+from nonneg.datasets import acquisition, catalog, download
 
 
 @dataclass
@@ -124,7 +124,7 @@ def server(one_server, monkeypatch):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """An empty cache of the user, no data home, and permission to fetch."""
-    monkeypatch.delenv(store.ENVIRONMENT_VARIABLE, raising=False)
-    monkeypatch.delenv(store.DOWNLOAD_VARIABLE, raising=False)
-    monkeypatch.setattr(store, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv(catalog.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.delenv(catalog.DOWNLOAD_VARIABLE, raising=False)
+    monkeypatch.setattr(catalog, "user_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache"

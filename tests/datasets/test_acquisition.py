@@ -16,7 +16,7 @@ import scipy.sparse
 from tests.datasets.conftest import Page
 
 from nonneg import datasets
-from nonneg.datasets import acquisition, download, store
+from nonneg.datasets import acquisition, catalog, download, store
 from nonneg.datasets.content import described
 from nonneg.datasets.conversion import recipes
 from nonneg.exceptions import FileFormatError
@@ -39,7 +39,7 @@ def know(monkeypatch):
         name, stored = file.split("/")
         listed = {key: [*described(value)] for key, value in arrays.items()}
         monkeypatch.setitem(store.SOURCES[name]["files"][stored], "arrays", listed)
-        monkeypatch.setitem(store.CHECKSUMS, file, FORBIDDEN)  # so that the arrays decide
+        monkeypatch.setitem(catalog.CHECKSUMS, file, FORBIDDEN)  # so that the arrays decide
 
     return remember
 
@@ -164,7 +164,7 @@ def test_a_file_that_stays_as_it_is(server, cache, monkeypatch):
     server.pages[address] = Page(wav)
     with pytest.raises(FileFormatError, match="is not the expected file"):
         datasets.load_armstrong()
-    monkeypatch.setitem(store.CHECKSUMS, "audio_armstrong/armstrong.wav", hashlib.sha256(wav).hexdigest())
+    monkeypatch.setitem(catalog.CHECKSUMS, "audio_armstrong/armstrong.wav", hashlib.sha256(wav).hexdigest())
     assert datasets.load_armstrong().rate == 8000
     assert len(server.requests) == 2
 
@@ -220,7 +220,7 @@ def test_a_network_of_which_nothing_is_known(server, cache, load, name):
     np.testing.assert_array_equal(
         graph.extras["memberships"].toarray(), [[0.25, 0.75], [1, 0], [0, 0], [0, 1]]
     )
-    assert (cache / name / store.MADE).is_file()
+    assert (cache / name / catalog.MADE).is_file()
     # What was made is remembered, so that later damage shows.
     path = cache / name / "A.npz"
     path.write_bytes(path.read_bytes() + b"x")

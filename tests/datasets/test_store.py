@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from nonneg import datasets
-from nonneg.datasets import store
+from nonneg.datasets import catalog, store
 from nonneg.exceptions import FileFormatError, NonnegError, UnknownNameError
 
 
@@ -28,7 +28,7 @@ def home(tmp_path, monkeypatch):
     np.savez(tmp_path / "tdt2/class_subsets.npz", k2=np.array([[4, 0]], np.uint8))
     for path in tmp_path.glob("*/*.npz"):
         file = path.relative_to(tmp_path).as_posix()
-        monkeypatch.setitem(store.CHECKSUMS, file, hashlib.sha256(path.read_bytes()).hexdigest())
+        monkeypatch.setitem(catalog.CHECKSUMS, file, hashlib.sha256(path.read_bytes()).hexdigest())
     return tmp_path
 
 
@@ -76,7 +76,7 @@ def test_the_environment_variable_names_the_home(home, monkeypatch):
 
 def test_without_a_home_the_error_says_what_to_put_where(monkeypatch, tmp_path):
     monkeypatch.delenv(store.ENVIRONMENT_VARIABLE, raising=False)
-    monkeypatch.setattr(store, "user_cache", lambda: tmp_path)
+    monkeypatch.setattr(catalog, "user_cache", lambda: tmp_path)
     assert not store.is_available("tdt2")
     with pytest.raises(
         datasets.DatasetNotFoundError, match=r"FOLDER/tdt2/X\.npz.*NONNEG_DATA=FOLDER"
@@ -89,7 +89,7 @@ def test_without_a_home_the_error_says_what_to_put_where(monkeypatch, tmp_path):
 def test_a_missing_file_is_named_with_its_checksum(home):
     (home / "tdt2/labels.npz").unlink()
     assert not store.is_available("tdt2", home)
-    with pytest.raises(datasets.DatasetNotFoundError, match=store.CHECKSUMS["tdt2/labels.npz"]):
+    with pytest.raises(datasets.DatasetNotFoundError, match=catalog.CHECKSUMS["tdt2/labels.npz"]):
         datasets.load_tdt2(home)
 
 
@@ -105,7 +105,7 @@ def test_a_changed_file_is_refused(home):
 def test_a_file_that_is_no_archive_of_arrays_is_refused(home, monkeypatch):
     path = home / "tdt2/labels.npz"
     path.write_bytes(b"not an archive")
-    monkeypatch.setitem(store.CHECKSUMS, "tdt2/labels.npz", hashlib.sha256(b"not an archive").hexdigest())
+    monkeypatch.setitem(catalog.CHECKSUMS, "tdt2/labels.npz", hashlib.sha256(b"not an archive").hexdigest())
     with pytest.raises(FileFormatError, match=r"cannot be read as an \.npz file"):
         store.read_arrays("tdt2/labels.npz", home)
 
@@ -138,6 +138,6 @@ def test_the_table_of_sources_is_complete():
             if facts_known:
                 assert facts["bytes"] > 0
                 assert len(bytes.fromhex(facts["sha256"])) == 32
-                assert bool(store.known_arrays(f"{name}/{file}")) is (
+                assert bool(catalog.known_arrays(f"{name}/{file}")) is (
                     file.endswith(".npz") and file not in {"sim3.npz", "sim4.npz", "sim5.npz"}
                 )

@@ -1,4 +1,4 @@
-"""Several opinions: what they share is recommended, and where they differ it is said."""
+"""Several estimates: what they share is recommended, and where they differ it is said."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from nonneg.rank_selection.comparison import recommend
 RATIO, HELD_OUT, RESTARTS = "singular-value-ratio", "cross-validation", "stability"
 
 
-def opinion(method, rank, *, ratios=(1.2, 1.1), certificate=None):
+def estimate(method, rank, *, ratios=(1.2, 1.1), certificate=None):
     curve = RankCurve("singular-value ratio", (2, 3), np.array(ratios), np.zeros(2))
     return RankResult(
         rank, {}, f"{method} says so.", method, np.ones(3), 3, 2, 3, (curve,), certificate or Certificate()
     )
 
 
-def opinions(**ranks):
+def estimates(**ranks):
     names = {"ratio": RATIO, "held_out": HELD_OUT, "restarts": RESTARTS}
-    return {names[key]: opinion(names[key], rank) for key, rank in ranks.items()}
+    return {names[key]: estimate(names[key], rank) for key, rank in ranks.items()}
 
 
 def test_all_agree():
-    rank, reason = recommend(opinions(ratio=4, held_out=4, restarts=4))
+    rank, reason = recommend(estimates(ratio=4, held_out=4, restarts=4))
     assert rank == 4
-    assert reason.startswith("all agree (the singular-value ratio says 4; cross-validation says 4")
+    assert reason.startswith("all agree (the singular-value ratio gives 4; cross-validation gives 4")
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,27 @@ def test_all_agree():
     ],
 )
 def test_what_two_share_or_else_cross_validation(ranks, expected, words):
-    rank, reason = recommend(opinions(**ranks))
+    rank, reason = recommend(estimates(**ranks))
     assert rank == expected
     assert words in reason
 
 
 def test_a_step_of_the_spectrum_comes_first():
-    sharp = opinions(ratio=4, held_out=12, restarts=12) | {RATIO: opinion(RATIO, 4, ratios=(1.1, 3.0))}
+    sharp = estimates(ratio=4, held_out=12, restarts=12) | {RATIO: estimate(RATIO, 4, ratios=(1.1, 3.0))}
     rank, reason = recommend(sharp)
     assert rank == 4
     assert "is 2.7 times the second largest" in reason
     proved = Certificate((Statement("ratio-condition", "It holds.", 1.0, 2.0, "holds"),))
-    known = opinions(ratio=4, held_out=12, restarts=12) | {RATIO: opinion(RATIO, 4, certificate=proved)}
+    known = estimates(ratio=4, held_out=12, restarts=12) | {RATIO: estimate(RATIO, 4, certificate=proved)}
     assert recommend(known)[0] == 4
     assert "condition (92) of Theorem 9 holds" in recommend(known)[1]
 
 
-def test_the_opinions_on_planted_data(low_rank):
-    found = compare_ranks(low_rank, k_max=6, n_repeats=4, rng=0)
+def test_the_estimates_on_planted_data(low_rank):
+    found = compare_ranks(low_rank, k_max=6, method_params={"n_folds": 4, "n_init": 4}, rng=0)
     assert found.rank == 4
-    assert list(found.opinions) == [RATIO, HELD_OUT, RESTARTS]
-    assert {opinion.rank for opinion in found.opinions.values()} == {4}
+    assert list(found.estimates) == [RATIO, HELD_OUT, RESTARTS]
+    assert {estimate.rank for estimate in found.estimates.values()} == {4}
     table = found.table()
     assert [row["k"] for row in table] == [2, 3, 4, 5, 6]
     for name in ("ratio", "held_out_error", "agreement", "cophenetic", "dispersion"):
@@ -92,14 +92,14 @@ def test_the_opinions_on_planted_data(low_rank):
 
 
 def test_the_same_seed_gives_the_same_opinion_whatever_else_is_asked(low_rank):
-    options = {"candidates": [3, 4, 5], "n_repeats": 3, "rng": 5}
-    both = compare_ranks(low_rank, methods=[HELD_OUT, RATIO], **options).opinions[HELD_OUT]
-    alone = compare_ranks(low_rank, methods=[HELD_OUT], **options).opinions[HELD_OUT]
+    options = {"candidates": [3, 4, 5], "method_params": {"n_folds": 3}, "rng": 5}
+    both = compare_ranks(low_rank, methods=[HELD_OUT, RATIO], **options).estimates[HELD_OUT]
+    alone = compare_ranks(low_rank, methods=[HELD_OUT], **options).estimates[HELD_OUT]
     np.testing.assert_array_equal(both.curve.mean, alone.curve.mean)
 
 
 def test_a_method_that_cannot_be_used_is_left_out(rng):
-    found = compare_ranks(rng.random((6, 5)), n_repeats=3, rng=0)
+    found = compare_ranks(rng.random((6, 5)), method_params={"n_folds": 3, "n_init": 3}, rng=0)
     assert list(found.left_out) == [HELD_OUT]
     assert "X has 30 observed entries" in found.left_out[HELD_OUT]
     with pytest.raises(InvalidDataError, match="30 observed entries"):
@@ -115,13 +115,13 @@ def test_a_matrix_of_zeros_has_rank_one():
 
 def test_one_opinion_is_given_as_it_is(low_rank):
     found = compare_ranks(low_rank, methods=[RATIO])
-    assert found.reason.startswith("the singular-value ratio alone was asked: the ratio of singular values")
+    assert found.reason.startswith("the singular-value ratio alone was used: the ratio of singular values")
 
 
 def test_wrong_methods_are_refused(low_rank):
     with pytest.raises(UnknownNameError, match="Did you mean 'stability'"):
         compare_ranks(low_rank, methods=["stabilty"])
-    with pytest.raises(InvalidParameterError, match="at least one method"):
+    with pytest.raises(InvalidParameterError, match="methods must name at least one of"):
         compare_ranks(low_rank, methods=[])
 
 
@@ -135,8 +135,8 @@ def test_missing_entries_make_no_step():
     assert compare_ranks(X, methods=[RATIO, HELD_OUT], rng=0).rank == 3
     X[3, 4] = np.nan
     found = compare_ranks(X, methods=[RATIO, HELD_OUT], missing="mask", rng=0)
-    assert found.opinions[RATIO].rank == 4
-    assert found.rank == found.opinions[HELD_OUT].rank == 3
+    assert found.estimates[RATIO].rank == 4
+    assert found.rank == found.estimates[HELD_OUT].rank == 3
     assert "entries are missing" in found.reason
 
 

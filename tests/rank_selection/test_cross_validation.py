@@ -13,7 +13,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNa
 from nonneg.rank_selection import holdouts
 from nonneg.rank_selection.candidates import between, spaced
 from nonneg.rank_selection.cross_validation import smallest_as_good
-from nonneg.rank_selection.holdouts import block_holdouts, entry_holdouts
+from nonneg.rank_selection.holdouts import bi_cross_validation, wold_holdouts
 from nonneg.rank_selection.nested import grown, nested_fits
 from nonneg.rank_selection.sampling import without
 
@@ -32,11 +32,14 @@ def planted_counts(rng):
     return sp.csr_array(rng.poisson(2 * rates).astype(float))
 
 
-def estimate(X, **options):
-    return estimate_rank(X, method="cross-validation", **({"k_max": 8, "rng": 0, "n_repeats": 3} | options))
+def estimate(X, *, n_folds=3, holdout="auto", **options):
+    params = {"n_folds": n_folds, "holdout": holdout}
+    return estimate_rank(
+        X, method="cross-validation", method_params=params, **({"k_max": 8, "rng": 0} | options)
+    )
 
 
-@pytest.mark.parametrize("holdout", ["entries", "blocks"])
+@pytest.mark.parametrize("holdout", ["wold", "bi-cross-validation"])
 def test_a_planted_rank_predicts_best(holdout, planted):
     found = estimate(planted, holdout=holdout)
     assert found.rank == 4
@@ -46,10 +49,10 @@ def test_a_planted_rank_predicts_best(holdout, planted):
     # One tenth of the mean is noise and cannot be predicted. A block leaves less to learn from: two thirds of
     # the rows and of the columns.
     noise = 0.01 * planted.mean() ** 2 / np.mean(planted**2)
-    assert noise < found.scores[4] < (2 if holdout == "entries" else 3) * noise
+    assert noise < found.scores[4] < (2 if holdout == "wold" else 3) * noise
 
 
-@pytest.mark.parametrize("holdout", ["entries", "blocks"])
+@pytest.mark.parametrize("holdout", ["wold", "bi-cross-validation"])
 def test_sparse_and_dense_hold_out_the_same(holdout, planted_counts):
     dense = estimate(planted_counts.toarray(), holdout=holdout, candidates=[2, 3, 5])
     sparse = estimate(planted_counts, holdout=holdout, candidates=[2, 3, 5])
@@ -64,7 +67,7 @@ def test_other_holders_give_the_same(container, planted):
         "dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(33, -1)),
         "float32": lambda X: X.astype(np.float32),
     }
-    options = {"candidates": [3, 4, 5], "n_repeats": 2}
+    options = {"candidates": [3, 4, 5], "n_folds": 2}
     here, there = estimate(planted, **options), estimate(makers[container](planted), **options)
     np.testing.assert_allclose(
         there.curve.mean, here.curve.mean, rtol=1e-5 if container != "float32" else 0.05
@@ -88,12 +91,12 @@ def test_missing_entries_are_neither_fitted_nor_scored(planted, rng):
     other = np.where(lost, 1e3, planted)
     masked = estimate(other, mask=~lost, candidates=[2, 4, 6])
     np.testing.assert_allclose(masked.curve.mean, found.curve.mean, rtol=1e-10)
-    with pytest.raises(InvalidParameterError, match="'blocks' needs complete data"):
-        estimate(X, missing="mask", holdout="blocks")
+    with pytest.raises(InvalidParameterError, match="'bi-cross-validation' needs complete data"):
+        estimate(X, missing="mask", holdout="bi-cross-validation")
 
 
 def test_folds_of_entries_are_disjoint_and_a_tenth(planted):
-    folds = entry_holdouts(as_data_matrix(planted), 4, np.random.default_rng(0))
+    folds = wold_holdouts(as_data_matrix(planted), 4, np.random.default_rng(0))
     places = np.concatenate([fold.rows * 30 + fold.columns for fold in folds])
     assert len(np.unique(places)) == len(places) == 4 * 240
 
@@ -102,7 +105,7 @@ def test_folds_of_many_sparse_entries_are_limited_and_weighted(planted_counts, m
     monkeypatch.setattr(holdouts, "MAX_HIDDEN", 100)
     data = as_data_matrix(planted_counts)
     dense = planted_counts.toarray()
-    folds = entry_holdouts(data, 2, np.random.default_rng(0))
+    folds = wold_holdouts(data, 2, np.random.default_rng(0))
     for fold in folds:
         filled = dense[fold.rows, fold.columns] != 0
         assert len(filled) == 100
@@ -115,7 +118,7 @@ def test_folds_of_many_sparse_entries_are_limited_and_weighted(planted_counts, m
 
 
 def test_blocks_cover_every_row_and_column_once(planted):
-    folds = block_holdouts(as_data_matrix(planted), 3, np.random.default_rng(0))
+    folds = bi_cross_validation(as_data_matrix(planted), 3, np.random.default_rng(0))
     assert sorted(np.concatenate([fold.rows for fold in folds])) == list(range(80))
     assert sorted(np.concatenate([fold.columns for fold in folds])) == list(range(30))
 
@@ -182,14 +185,14 @@ def test_a_sample_of_the_points_is_enough(rng):
     dask = pytest.importorskip("dask.array")
     chunked = estimate(dask.from_array(X, chunks=(90, -1)), max_samples=60, candidates=[2, 3, 4])
     np.testing.assert_allclose(chunked.curve.mean, found.curve.mean, rtol=1e-8)
-    with pytest.raises(InvalidParameterError, match="max_samples to be None or at least 10"):
+    with pytest.raises(InvalidParameterError, match="max_samples must be None or an integer of at least 10"):
         estimate(X, max_samples=3)
 
 
 def test_normalized_points(planted_counts, rng):
     lengths = sp.diags_array(rng.gamma(2.0, size=120))
-    scaled = estimate(lengths @ planted_counts, normalize=True, candidates=[2, 3])
-    plain = estimate(planted_counts, normalize=True, candidates=[2, 3])
+    scaled = estimate(lengths @ planted_counts, normalize="l2", candidates=[2, 3])
+    plain = estimate(planted_counts, normalize="l2", candidates=[2, 3])
     np.testing.assert_allclose(scaled.curve.mean, plain.curve.mean, rtol=1e-6)
 
 
@@ -202,8 +205,8 @@ def test_exact_data_give_their_rank(rng):
     ("X", "rank", "reason"),
     [
         (np.zeros((20, 15)), 1, "X is zero"),
-        (np.ones((20, 15)), 1, "only 1 singular values stand above rounding"),
-        (np.ones((40, 2)) + np.eye(40, 2), 1, "a side of 2"),
+        (np.ones((20, 15)), 1, "only 1 singular values lie above rounding"),
+        (np.ones((40, 2)) + np.eye(40, 2), 1, "smaller dimension of X is 2"),
     ],
 )
 def test_what_has_no_candidates_has_a_stated_way_out(X, rank, reason):
@@ -214,18 +217,18 @@ def test_what_has_no_candidates_has_a_stated_way_out(X, rank, reason):
 
 
 def test_what_cannot_be_done_is_said(planted, rng):
-    with pytest.raises(InvalidDataError, match="hides at least 10 entries a fold, and X has 30 observed"):
+    with pytest.raises(InvalidDataError, match="hides at least 10 entries per fold, and X has 30 observed"):
         estimate(rng.random((6, 5)))
     with pytest.raises(InvalidDataError, match="needs at least 6 rows and columns for 3 folds"):
-        estimate(rng.random((40, 5)), holdout="blocks")
-    with pytest.raises(InvalidParameterError, match="at least 2 folds, got 1"):
-        estimate(planted, n_repeats=1)
+        estimate(rng.random((40, 5)), holdout="bi-cross-validation")
+    with pytest.raises(InvalidParameterError, match="n_folds must be an integer of at least 2, got 1"):
+        estimate(planted, n_folds=1)
     with pytest.raises(UnknownNameError, match="holdout='entry' is not known"):
         estimate(planted, holdout="entry")
-    with pytest.raises(InvalidParameterError, match="larger than the 20 rows or columns that a fold leaves"):
-        estimate(planted, holdout="blocks", candidates=[25, 28], k_max=None)
+    with pytest.raises(InvalidParameterError, match="exceeds the 20 rows or columns that a fold leaves"):
+        estimate(planted, holdout="bi-cross-validation", candidates=[25, 28], k_max=None)
     weighted = as_data_matrix(planted, weights=np.ones(80))
-    with pytest.raises(UnsupportedInputError, match="count every sample once"):
+    with pytest.raises(UnsupportedInputError, match="do not support sample weights"):
         estimate(weighted)
     dask = pytest.importorskip("dask.array")
     masked = as_data_matrix(

@@ -15,6 +15,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     NonnegWarning,
     UnknownNameError,
+    UnsupportedError,
 )
 from nonneg.rank_selection import RankResult, estimate_rank
 
@@ -61,7 +62,7 @@ def test_digits_have_a_sensible_rank_by_default(digits):
     assert found.rank == 5
     assert found.k_max == 32
     # The steep end of the spectrum is why there is a default limit.
-    assert estimate_rank(digits, k_max=60, tolerance=0).rank == 58
+    assert estimate_rank(digits, k_max=60, method_params={"tolerance": 0}).rank == 58
 
 
 def test_one_is_a_candidate_only_on_request(low_rank):
@@ -74,9 +75,9 @@ def test_one_is_a_candidate_only_on_request(low_rank):
     ("X", "rank", "reason"),
     [
         (np.zeros((6, 5)), 1, "X is zero"),
-        (np.ones((6, 5)), 1, "only 1 singular values stand above rounding"),
-        (np.ones((6, 2)) + np.eye(6, 2), 1, "a side of 2"),
-        (np.ones((1, 9)), 1, "a side of 1"),
+        (np.ones((6, 5)), 1, "only 1 singular values lie above rounding"),
+        (np.ones((6, 2)) + np.eye(6, 2), 1, "smaller dimension of X is 2"),
+        (np.ones((1, 9)), 1, "smaller dimension of X is 1"),
         (np.eye(3), 2, "singular values 2 and 3"),
         (np.eye(4)[:, :3], 2, "singular values 2 and 3"),
     ],
@@ -119,15 +120,16 @@ def test_unknown_methods_say_the_near_ones(low_rank):
     ("method", "options"),
     [
         (["ratio"], {}),
-        ("cross-validation", {"n_repeats": "5"}),
-        ("cross-validation", {"n_repeats": 2.5}),
-        ("cross-validation", {"holdout": ["blocks"]}),
-        ("stability", {"n_repeats": [5]}),
+        ("cross-validation", {"method_params": {"n_folds": "5"}}),
+        ("cross-validation", {"method_params": {"n_folds": 2.5}}),
+        ("cross-validation", {"method_params": {"holdout": ["wold"]}}),
+        ("stability", {"method_params": {"n_init": [5]}}),
         ("stability", {"max_samples": "many"}),
     ],
 )
 def test_arguments_of_a_wrong_type_are_refused(method, options, low_rank):
-    with pytest.raises(InvalidParameterError, match=next(iter(options), "method")):
+    named = next(iter(options.get("method_params", options)), "method")
+    with pytest.raises(InvalidParameterError, match=named):
         estimate_rank(low_rank, method=method, **options)
 
 
@@ -154,7 +156,7 @@ def test_the_number_of_cones_is_found_in_noise():
 def test_the_last_of_the_large_ratios_finds_weak_cones_earlier():
     settings = {"k_min": 4, "k_max": 32}
     data = [cones(600, seed, noise=0.7) for seed in range(10)]
-    largest = np.mean([estimate_rank(X, tolerance=0, **settings).rank == 8 for X in data])
+    largest = np.mean([estimate_rank(X, method_params={"tolerance": 0}, **settings).rank == 8 for X in data])
     last = [estimate_rank(X, **settings) for X in data]
     assert np.mean([found.rank == 8 for found in last]) >= 0.9 > largest
     assert any("the last with at least 50% of the logarithm of the largest" in found.reason for found in last)
@@ -162,7 +164,7 @@ def test_the_last_of_the_large_ratios_finds_weak_cones_earlier():
 
 def test_a_spectrum_without_a_step_keeps_the_largest_ratio(rng):
     noise = [rng.random((400, 60)) for _ in range(10)]
-    largest = [estimate_rank(X, tolerance=0).rank for X in noise]
+    largest = [estimate_rank(X, method_params={"tolerance": 0}).rank for X in noise]
     assert np.mean(np.array([estimate_rank(X).rank for X in noise]) == largest) >= 0.7
     assert estimate_rank(np.eye(12)).rank == 2
 
@@ -170,18 +172,44 @@ def test_a_spectrum_without_a_step_keeps_the_largest_ratio(rng):
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, "half"])
 def test_wrong_tolerances_are_refused(tolerance, low_rank):
     with pytest.raises(InvalidParameterError, match="Expected a tolerance of at least 0 and below 1"):
-        estimate_rank(low_rank, tolerance=tolerance)
+        estimate_rank(low_rank, method_params={"tolerance": tolerance})
 
 
 @pytest.mark.parametrize("container", ["numpy", "csr", "torch", "dask"])
-def test_normalized_points_count_alike(container, low_rank, rng):
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_normalized_points_count_alike(norm, container, low_rank, rng):
     lengths = rng.gamma(0.3, size=(60, 1)) * 100
-    plain = estimate_rank(CONTAINERS[container](low_rank * lengths), normalize=True)
-    unit = low_rank / np.linalg.norm(low_rank, axis=1, keepdims=True)
+    plain = estimate_rank(CONTAINERS[container](low_rank * lengths), normalize=norm)
+    unit = low_rank / np.linalg.norm(low_rank, int(norm[1]), axis=1, keepdims=True)
     values = np.linalg.svd(unit, compute_uv=False)
     np.testing.assert_allclose(plain.singular_values, values[: len(plain.singular_values)], rtol=1e-9)
-    assert plain.normalized
-    assert "scaled to unit length" in plain.reason
+    assert plain.normalize == norm
+    assert f"scaled to {norm} norm one" in plain.reason
+
+
+@pytest.mark.parametrize("method", ["cross-validation", "stability"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_fits_see_normalized_samples(method, norm, low_rank):
+    X = low_rank * np.linspace(0.1, 5, len(low_rank))[:, None]
+    by_hand = X / np.linalg.norm(X, int(norm[1]), axis=1, keepdims=True)
+    options = {"method": method, "candidates": [2, 4], "rng": 0}
+    normalized, expected = estimate_rank(X, normalize=norm, **options), estimate_rank(by_hand, **options)
+    np.testing.assert_allclose(normalized.curve.mean, expected.curve.mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize("normalize", ["l3", True, "max"])
+def test_unknown_norms_are_refused(normalize, low_rank):
+    with pytest.raises(UnknownNameError, match="normalize"):
+        estimate_rank(low_rank, normalize=normalize)
+
+
+def test_parameters_of_other_methods_are_refused(low_rank):
+    with pytest.raises(UnsupportedError, match="does not accept n_init; only 'stability' does"):
+        estimate_rank(low_rank, method_params={"n_init": 5})
+    with pytest.raises(UnknownNameError, match="Did you mean 'tolerance'"):
+        estimate_rank(low_rank, method_params={"tolerence": 0.5})
+    with pytest.raises(InvalidParameterError, match="method_params must be None or a dict"):
+        estimate_rank(low_rank, method_params=[0.5])
 
 
 def test_the_certificate_of_many_points_in_like_cones_holds():
@@ -215,11 +243,8 @@ def test_the_certificate_of_few_points_fails_and_says_what_to_do(low_rank):
     found = estimate_rank(low_rank)
     condition = found.certificate["ratio-condition"]
     assert condition.verdict == "fails"
-    assert "normalize=True" in condition.sentence
-    assert (
-        "normalize=True"
-        not in estimate_rank(low_rank, normalize=True).certificate["ratio-condition"].sentence
-    )
+    assert "normalize='l2'" in condition.sentence
+    assert "normalize=" not in estimate_rank(low_rank, normalize="l2").certificate["ratio-condition"].sentence
 
 
 def test_a_rank_of_one_has_nothing_to_verify(low_rank):
@@ -247,7 +272,7 @@ def test_nan_is_an_error_and_named_unless_it_is_missing(low_rank):
     X[3, 5] = np.nan
     with pytest.raises(NonFiniteDataError, match=r"entry \[3, 5\] is nan"):
         estimate_rank(X)
-    with pytest.warns(NonnegWarning, match="zeros to the singular values"):
+    with pytest.warns(NonnegWarning, match="singular values treat as zeros"):
         assert estimate_rank(X, missing="mask").rank >= 2
 
 

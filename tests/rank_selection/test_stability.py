@@ -24,8 +24,8 @@ def clusters(rng):
 
 
 def estimate(X, **options):
-    defaults = {"k_max": 6, "rng": 0, "n_repeats": 6}
-    return estimate_rank(X, method="stability", **(defaults | options))
+    params = {"n_init": options.pop("n_init", 6)}
+    return estimate_rank(X, method="stability", method_params=params, **({"k_max": 6, "rng": 0} | options))
 
 
 def test_measures_of_runs_that_agree():
@@ -96,7 +96,7 @@ def test_what_has_no_candidates_has_a_stated_way_out(X, rank):
 
 def test_too_few_restarts_are_refused(clusters):
     with pytest.raises(InvalidParameterError, match="at least 3 restarts, got 2"):
-        estimate(clusters, n_repeats=2)
+        estimate(clusters, n_init=2)
 
 
 def test_progress_is_shown_on_request(clusters, capsys):

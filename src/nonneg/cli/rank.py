@@ -45,7 +45,7 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--candidates", type=arguments.counts, metavar="K,K,...", help="the candidates themselves"
     )
-    group.add_argument("--normalize", action="store_true", help="scale samples to unit length first")
+    group.add_argument("--normalize", choices=["l1", "l2"], help="scale samples to norm one first")
     group.add_argument(
         "--tolerance",
         type=float,
@@ -53,16 +53,21 @@ def _add_search_arguments(group: Any) -> None:
         help="take the last ratio within this share of the largest (default: 0.5; 0: the largest)",
     )
     group.add_argument(
-        "--repeats", type=arguments.count, metavar="N", help="folds (default: 5) and restarts (default: 10)"
+        "--n-folds", type=arguments.count, metavar="N", help="folds of the cross-validation (default: 5)"
     )
     group.add_argument(
-        "--holdout", choices=["auto", "entries", "blocks"], help="what a fold of the cross-validation hides"
+        "--holdout",
+        choices=["auto", "wold", "bi-cross-validation"],
+        help="what a fold hides: single entries (wold), or blocks of rows and columns",
+    )
+    group.add_argument(
+        "--n-init", type=arguments.count, metavar="N", help="restarts of the stability method (default: 10)"
     )
     group.add_argument(
         "--max-samples",
         type=arguments.count,
         metavar="N",
-        help="at most so many samples are fitted (default: 10000)",
+        help="maximum number of samples in fits (default: 10000)",
     )
     group.add_argument(
         "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fits"
@@ -88,7 +93,8 @@ def run(options: argparse.Namespace) -> int:
         found = compare_ranks(table.X, **parameters)
         seconds = time.perf_counter() - started
     title = f"How many components {table_name(table)} asks for"
-    record, written = write_rank_results(folder, found, table, parameters, seconds=seconds, title=title)
+    shown = parameters | parameters.pop("method_params", {})
+    record, written = write_rank_results(folder, found, table, shown, seconds=seconds, title=title)
     terminal.say(f"{rank_sentence(record)} {_capital(found.reason)}")
     for name, why in found.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
@@ -103,6 +109,10 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+
+
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; all else is left to the defaults of `compare_ranks`."""
     said = {
@@ -110,14 +120,12 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "k_min": options.k_min,
         "k_max": options.k_max,
         "candidates": options.candidates,
-        "normalize": options.normalize or None,
-        "tolerance": options.tolerance,
-        "n_repeats": options.repeats,
-        "holdout": options.holdout,
+        "normalize": options.normalize,
         "max_samples": options.max_samples,
         "missing": options.missing,
         "rng": options.seed,
         "n_jobs": options.n_jobs,
         "verbose": 0 if options.quiet else 1,
+        "method_params": _given(options, "tolerance", "n_folds", "holdout", "n_init") or None,
     }
     return {name: value for name, value in said.items() if value is not None}

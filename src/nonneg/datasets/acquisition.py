@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from nonneg.datasets import store
+from nonneg.datasets.catalog import MADE, check_contents, known_arrays, look_up, offline_instructions
 from nonneg.datasets.content import Known, differences
 from nonneg.datasets.conversion.recipes import Origin, Recipe, recipe_of
 from nonneg.datasets.download import DownloadError, TransferLine, alone, fetch
@@ -46,7 +46,7 @@ def acquire(file: str, home: Path) -> Path:
     except OSError as error:
         raise DownloadError(
             f"The data set file {file} cannot be kept in {folder}: {error.strerror or error}. Name a folder "
-            f"that can be written by data_home=. {store.what_to_put_where(file)}"
+            f"that can be written by data_home=. {offline_instructions(file)}"
         ) from error
     finally:
         with contextlib.suppress(OSError):  # folders that are not empty stay
@@ -56,10 +56,14 @@ def acquire(file: str, home: Path) -> Path:
     return folder / stored
 
 
+def _needed(file: str, home: Path) -> Path:
+    return look_up(file, home) or acquire(file, home)
+
+
 def _acquired(recipe: Recipe, file: str, home: Path) -> None:
     name = file.split("/")[0]
     folder = home / name
-    needed = {one: store.find(f"{name}/{one}", home) for one in recipe.needs}
+    needed = {one: _needed(f"{name}/{one}", home) for one in recipe.needs}
     raw = folder / ".fetched" / recipe.files[0]
     line = TransferLine(name, len(recipe.origins))
     paths = {}
@@ -70,7 +74,7 @@ def _acquired(recipe: Recipe, file: str, home: Path) -> None:
     except DownloadError as error:
         if not any(path.suffix != ".lock" for path in raw.glob("**/*") if path.is_file()):
             _removed(raw)  # nothing arrived that the next time could go on with
-        raise DownloadError(f"{error} {store.what_to_put_where(file)}") from error
+        raise DownloadError(f"{error} {offline_instructions(file)}") from error
     finally:
         line.close()
     try:
@@ -145,10 +149,10 @@ def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
 def _made(recipe: Recipe, name: str, folder: Path, paths: Mapping[str, Path]) -> None:
     if recipe.convert is None:
         (file,), (path,) = recipe.files, paths.values()
-        store.check_contents(path, f"{name}/{file}")
+        check_contents(path, f"{name}/{file}")
         path.replace(folder / file)
         return
-    wanted = {file: store.known_arrays(f"{name}/{file}") for file in recipe.files}
+    wanted = {file: known_arrays(f"{name}/{file}") for file in recipe.files}
     made = recipe.convert(paths, wanted)
     for file in recipe.files:
         _check(made[file], wanted[file], f"{name}/{file}")
@@ -160,7 +164,7 @@ def _made(recipe: Recipe, name: str, folder: Path, paths: Mapping[str, Path]) ->
 
 def _write_down(path: Path) -> None:
     """Remember a file of which nothing else is known, so that later damage shows."""
-    record = path.parent / store.MADE
+    record = path.parent / MADE
     made = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
     made[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     fresh = record.with_name(f"{record.name}.{os.getpid()}")
@@ -173,7 +177,7 @@ def _check(arrays: Mapping[str, Any], known: Mapping[str, Known], file: str) -> 
     if wrong:
         raise FileFormatError(
             f"What was made of the source of {file} is not what is known: {'; '.join(wrong)}. The source has "
-            f"changed. {store.what_to_put_where(file)}"
+            f"changed. {offline_instructions(file)}"
         )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg._version import __version__
-from nonneg.datasets.store import DatasetNotFoundError
+from nonneg.datasets.dataset import DatasetNotFoundError
 
 TIMEOUT = 30.0
 """Seconds without a byte after which a connection counts as broken."""

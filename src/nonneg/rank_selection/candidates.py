@@ -1,4 +1,4 @@
-"""Which ranks are candidates: the range, its limits, the grid, and the way out where there is none."""
+"""Which ranks are candidates: the range, its limits, the grid, and the answer where there is none."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from nonneg.data import DataMatrix
 from nonneg.data.row_norms import normalized_rows
 from nonneg.data.singular_values import leading_singular_values
 from nonneg.data.spectral import numerical_noise
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.rank_selection.result import RankResult
 
+# The last singular values of real data measure rounding and constant columns, not components.
 DEFAULT_K_MAX = 64
+# The grid holds every candidate up to here; then it grows by a quarter, and is refined around the best.
 ALL_UP_TO = 8
-"""The grid holds every candidate up to here; then it grows in steps of a quarter."""
+NORMS = ("l1", "l2")
 
 
 @dataclass(frozen=True)
-class Question:
-    """The data, and among which ranks is asked."""
+class RankProblem:
+    """The data, and the ranks to choose from."""
 
     data: DataMatrix  # the data
     k_min: int  # the smallest candidate
     k_max: int  # the largest one, capped at the smaller side minus one
-    asked: int | None  # the `k_max` that was asked for
-    candidates: tuple[int, ...] | None  # the candidates that were asked for
-    side: int  # the smaller side; weights count like repeated rows
+    given_k_max: int | None  # the `k_max` of the user
+    candidates: tuple[int, ...] | None  # the candidates of the user
+    side: int  # the smaller dimension; weights count like repeated rows
     singular_values: FloatArray = field(repr=False)  # the k_max + 1 largest
     noise: float  # below it a singular value is rounding
-    numerical_rank: int  # how many stand above it
-    normalized: bool  # whether the points have unit length
+    numerical_rank: int  # how many lie above it
+    normalize: str | None  # the norm that every sample is scaled to, if any
 
     @property
     def last(self) -> int:
@@ -53,10 +55,10 @@ class Question:
         return self.within() if self.candidates is not None else spaced(self.k_min, self.last)
 
     def limit_words(self) -> str:
-        """Say where the range ends, and why."""
+        """Describe where the range ends, and why."""
         return (
             f"k_max={self.last}"
-            + (" (the default)" if self.asked is None else "")
+            + (" (the default)" if self.given_k_max is None else "")
             + (" (the numerical rank)" if self.last == self.numerical_rank else "")
         )
 
@@ -71,24 +73,26 @@ class Question:
             numerical_rank=self.numerical_rank,
             k_min=self.k_min,
             k_max=max(self.k_max, 0),
-            normalized=self.normalized,
+            normalize=self.normalize,
             **more,
         )
 
-    def way_out(self, method: str) -> RankResult | None:
+    def trivial_answer(self, method: str) -> RankResult | None:
         """Return the answer that needs no method, where there is one."""
         k_min, side, rank = self.k_min, self.side, self.numerical_rank
         if not self.singular_values[0] > 0.0:
-            return self.answer(1, "X is zero, so that nothing tells ranks apart: 1 by convention.", method)
+            return self.answer(1, "X is zero, so that all ranks are equal: 1 by convention.", method)
         if side <= 2:
-            reason = f"X has a side of {side}, too few singular values to compare: 1 by convention."
+            reason = (
+                f"the smaller dimension of X is {side}, too few singular values to compare: 1 by convention."
+            )
             return self.answer(1, reason, method)
         if rank < k_min:
-            reason = f"only {rank} singular values stand above rounding, fewer than k_min={k_min}."
+            reason = f"only {rank} singular values lie above rounding, fewer than k_min={k_min}."
             return self.answer(rank, reason, method)
         if self.last < k_min:
             reason = (
-                f"no candidate is left from k_min={k_min} on for a smaller side of {side}: "
+                f"no candidate is left from k_min={k_min} on for a smaller dimension of {side}: "
                 "k_min, capped at the numerical rank."
             )
             return self.answer(min(k_min, rank), reason, method)
@@ -101,21 +105,23 @@ class Question:
         return None
 
 
-def pose(
+def rank_problem(
     data: DataMatrix,
     k_min: int,
     k_max: int | None,
     candidates: Sequence[int] | None,
     *,
-    normalize: bool = False,
+    normalize: str | None = None,
     rng: Seed = None,
-) -> Question:
+) -> RankProblem:
     """Compute the singular values and the limits that follow from them."""
     k_min, k_max, chosen = _checked(k_min, k_max, candidates)
-    view = normalized_rows(data) if normalize else data
+    if normalize is not None and (not isinstance(normalize, str) or normalize not in NORMS):
+        raise UnknownNameError.of("normalize", normalize, NORMS)
+    view = data if normalize is None else normalized_rows(data, normalize)
     # Weights count like repeated rows, whose further singular values are zero.
     side = min(round(data.counted_rows()), data.shape[1])
-    asked = k_max
+    given = k_max
     if k_max is None:
         k_max = max(k_min, min(side // 2, DEFAULT_K_MAX)) if chosen is None else chosen[-1]
     k_max = min(k_max, side - 1)
@@ -124,11 +130,11 @@ def pose(
     values = np.concatenate([values, np.zeros(n_values - len(values))])
     noise = numerical_noise(data, float(values[0]))
     rank = int(np.sum(values > noise)) if values[0] > 0 else 0
-    return Question(view, k_min, k_max, asked, chosen, side, values, noise, rank, normalize)
+    return RankProblem(view, k_min, k_max, given, chosen, side, values, noise, rank, normalize)
 
 
 def spaced(first: int, last: int) -> list[int]:
-    """Return a grid of ranks: all of the small ones, then steps of a quarter."""
+    """Return a grid of ranks: all small ones, then steps of a quarter."""
     chosen = [first]
     while chosen[-1] < last:
         k = chosen[-1]
@@ -137,7 +143,7 @@ def spaced(first: int, last: int) -> list[int]:
 
 
 def between(grid: Sequence[int], chosen: int, n_more: int = 6) -> list[int]:
-    """Return further candidates on both sides of a chosen one, up to its neighbours on the grid."""
+    """Return further candidates on both sides of a chosen one, up to its neighbors on the grid."""
     at = list(grid).index(chosen)
     low = grid[at - 1] if at else chosen
     high = grid[at + 1] if at + 1 < len(grid) else chosen

@@ -1,4 +1,4 @@
-"""How far restarts agree on which points belong together."""
+"""Consensus of restarts on which samples belong together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nonneg._typing import FloatArray
 
 
 def consensus_matrix(labels: Any) -> FloatArray:
-    """Return the share of runs in which two points have the same label."""
+    """Return the share of runs in which two samples have the same label."""
     labels = np.asarray(labels)
     total = np.zeros((labels.shape[1], labels.shape[1]))
     for run in labels:
@@ -19,9 +19,9 @@ def consensus_matrix(labels: Any) -> FloatArray:
 
 
 def cophenetic_correlation(consensus: FloatArray) -> float:
-    """Return how well a tree of clusters (average linkage) reproduces 1 - consensus."""
+    """Return the cophenetic correlation of 1 - consensus with its average-linkage tree."""
     # Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169.
-    # Here, because a fit with a given number of components should not wait for it.
+    # Imported here, because a fit with a given number of components should not wait for it.
     from scipy.cluster.hierarchy import cophenet, linkage
 
     distances = 1.0 - consensus[np.triu_indices(len(consensus), 1)]
@@ -29,12 +29,12 @@ def cophenetic_correlation(consensus: FloatArray) -> float:
         return 1.0
     tree = cophenet(linkage(distances, "average"))
     if np.ptp(distances) == 0.0 or np.ptp(tree) == 0.0:
-        # Every pair is together equally often: nothing is told apart, in any run.
+        # Every pair is together equally often: there are no clusters.
         return 0.0
     return float(np.corrcoef(distances, tree)[0, 1])
 
 
 def dispersion(consensus: FloatArray) -> float:
-    """Return how far the consensus is from undecided."""
+    """Return the dispersion coefficient: 1 where all entries are 0 or 1, 0 where all are 1/2."""
     # Kim & Park (2007), Bioinformatics 23(12), 1495-1502.
     return float(np.mean(4.0 * (consensus - 0.5) ** 2))

@@ -1,4 +1,4 @@
-"""The rank that predicts entries it has not seen best."""
+"""The rank whose fit predicts held-out entries best."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from nonneg._typing import Array, FloatArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration.progress import StepCounter
-from nonneg.rank_selection.candidates import Question, between
-from nonneg.rank_selection.holdouts import RIDGE, SHARE, Holdout, block_holdouts, entry_holdouts
+from nonneg.rank_selection.candidates import RankProblem, between
+from nonneg.rank_selection.holdouts import RIDGE, SHARE, Holdout, bi_cross_validation, wold_holdouts
 from nonneg.rank_selection.result import RankCurve, RankResult, listed, scores_of
 from nonneg.rank_selection.sampling import sample
 
 NAME = "cross-validation"
-HOLDOUTS = ("auto", "entries", "blocks")
-N_FOLDS = 5
+HOLDOUTS = ("auto", "wold", "bi-cross-validation")
+N_FOLDS = 5  # scikit-learn's default
+# The default is the Wold hold-out up to this many entries: it costs k^2 operations per hidden entry and
+# iteration more than a fit of complete data.
 FEW_ENTRIES = 200_000
-"""Up to so many entries single ones are held out by default, beyond it blocks."""
+# The search ends once this many candidates beyond the best are worse by more than a standard error.
 PATIENCE = 3
-"""The search ends after so many candidates that are all worse than the best by more than a standard error."""
 
 
 def cross_validation(
-    question: Question,
+    problem: RankProblem,
     *,
-    n_repeats: int | None = None,
+    n_folds: int = N_FOLDS,
     holdout: str = "auto",
     max_samples: int | None = None,
     rng: Seed = None,
     verbose: int = 0,
 ) -> RankResult:
     """Return the smallest candidate that predicts held-out entries as well as the best, up to its error."""
-    n_folds = N_FOLDS if n_repeats is None else n_repeats
     if not is_count(n_folds, 2):
-        raise InvalidParameterError(f"Expected n_repeats of at least 2 folds, got {n_folds!r}.")
+        raise InvalidParameterError(f"n_folds must be an integer of at least 2, got {n_folds!r}.")
     if not isinstance(holdout, str) or holdout not in HOLDOUTS:
         raise UnknownNameError.of("holdout", holdout, HOLDOUTS)
-    found = question.way_out(NAME)
+    found = problem.trivial_answer(NAME)
     if found is not None:
         return found
     source = generator(rng)
-    data = sample(question.data, max_samples, source)
+    data = sample(problem.data, max_samples, source)
     root = int(source.integers(2**62))
     folds, kind = _folds(data, holdout, n_folds, np.random.default_rng([root, 0]))
-    grid = _possible(question.grid(), data, kind, n_folds)
-    ridge = RIDGE * float(question.singular_values[-1])
-    # Only a grid has candidates between its own; right factors of the others need not be kept.
-    search = Search(data, folds, root, ridge, verbose, {} if question.candidates is None else None)
-    errors = search.errors(grid, patience=PATIENCE if question.candidates is None else None)
+    grid = _possible(problem.grid(), data, kind, n_folds)
+    ridge = RIDGE * float(problem.singular_values[-1])
+    # Only a grid is refined later, which needs the factors H of its candidates.
+    search = Search(data, folds, root, ridge, verbose, {} if problem.candidates is None else None)
+    errors = search.errors(grid, patience=PATIENCE if problem.candidates is None else None)
     grid = grid[: errors.shape[1]]
-    if question.candidates is None:
+    if problem.candidates is None:
         chosen, _ = smallest_as_good(grid, errors)
         more = between(grid, chosen)
         if more:
             below = max((k for k in grid if k < more[0]), default=None)
-            errors = np.concatenate([errors, search.errors(more, start=below)], axis=1)
+            errors = np.concatenate([errors, search.errors(more, init_from=below)], axis=1)
             order = np.argsort([*grid, *more])
             grid, errors = sorted([*grid, *more]), errors[:, order]
     rank, best = smallest_as_good(grid, errors)
     curve = RankCurve(
         "held-out error", tuple(grid), errors.mean(axis=0), errors.std(axis=0, ddof=1), better="smaller"
     )
-    return question.answer(
+    return problem.answer(
         rank,
         _reason(curve, rank, best, kind, n_folds),
         NAME,
@@ -83,26 +83,25 @@ def _folds(
     n_rows, n_columns = data.shape
     if holdout == "auto":
         small = n_rows * n_columns <= FEW_ENTRIES or min(n_rows, n_columns) < 2 * n_folds
-        holdout = "entries" if small or data.observed is not None else "blocks"
-    if holdout == "entries":
-        return entry_holdouts(data, n_folds, rng), holdout
+        holdout = "wold" if small or data.observed is not None else "bi-cross-validation"
+    if holdout == "wold":
+        return wold_holdouts(data, n_folds, rng), holdout
     if data.observed is not None:
         raise InvalidParameterError(
-            "holdout='blocks' needs complete data, and entries are missing. Use holdout='entries'."
+            "holdout='bi-cross-validation' needs complete data, and entries are missing. Use holdout='wold'."
         )
-    return block_holdouts(data, n_folds, rng), holdout
+    return bi_cross_validation(data, n_folds, rng), holdout
 
 
 def _possible(grid: list[int], data: LocalMatrix, kind: str, n_folds: int) -> list[int]:
     # A fit without a block has fewer rows and columns than the data.
     limit = min(data.shape)
-    if kind == "blocks":
+    if kind == "bi-cross-validation":
         limit -= -(-limit // n_folds)
     kept = [k for k in grid if k <= limit]
     if not kept:
         raise InvalidParameterError(
-            f"Every candidate ({listed(grid)}) is larger than the {limit} rows or columns that a fold "
-            "leaves. "
+            f"Every candidate ({listed(grid)}) exceeds the {limit} rows or columns that a fold leaves. "
             "Use smaller candidates, more folds, or method='singular-value-ratio'."
         )
     return kept
@@ -110,18 +109,18 @@ def _possible(grid: list[int], data: LocalMatrix, kind: str, n_folds: int) -> li
 
 @dataclass(frozen=True)
 class Search:
-    """Fits of all folds, which go from candidate to candidate together."""
+    """Fits of all folds, which advance from candidate to candidate together."""
 
     data: LocalMatrix  # the data
     folds: Sequence[Holdout]  # what is held out
     root: int  # the seed
     ridge: float  # see `nested_fits`
-    verbose: int  # 1 shows the candidates that are done
-    # Gathers the right factors by fold and candidate, from which other candidates can start.
+    verbose: int  # 1 shows the candidates done
+    # The factors Ht by fold and candidate, to initialize other candidates.
     factors: dict[tuple[int, int], Array] | None = None
 
     def errors(
-        self, candidates: list[int], *, start: int | None = None, patience: int | None = None
+        self, candidates: list[int], *, init_from: int | None = None, patience: int | None = None
     ) -> FloatArray:
         """Return the held-out errors."""
         known = self.factors or {}
@@ -129,9 +128,9 @@ class Search:
             fold.errors(
                 self.data,
                 candidates,
-                np.random.default_rng([self.root, 1 if start is None else 2, number]),
+                np.random.default_rng([self.root, 1 if init_from is None else 2, number]),
                 ridge=self.ridge,
-                start=None if start is None else known[number, start],
+                init=None if init_from is None else known[number, init_from],
             )
             for number, fold in enumerate(self.folds)
         ]
@@ -147,12 +146,12 @@ class Search:
             if self.factors is not None:
                 self.factors.update({(number, k): Ht for number, (_, Ht) in enumerate(found)})
             counter.done(f"k={k}")
-            if patience is not None and _is_past_the_best(errors, patience):
+            if patience is not None and _is_past_best(errors, patience):
                 break
         return errors
 
 
-def _is_past_the_best(errors: FloatArray, patience: int) -> bool:
+def _is_past_best(errors: FloatArray, patience: int) -> bool:
     best = int(np.argmin(errors.mean(axis=0)))
     if errors.shape[1] - 1 - best < patience:
         return False
@@ -161,7 +160,7 @@ def _is_past_the_best(errors: FloatArray, patience: int) -> bool:
 
 
 def smallest_as_good(candidates: Sequence[int], errors: FloatArray) -> tuple[int, int]:
-    """Apply the one-standard-error rule to differences within folds."""
+    """Return the choice of the one-standard-error rule (on differences within folds) and the best one."""
     best = int(np.argmin(errors.mean(axis=0)))
     excess = errors - errors[:, [best]]
     allowed = excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
@@ -174,7 +173,7 @@ def _reason(curve: RankCurve, rank: int, best: int, kind: str, n_folds: int) -> 
     error, least = curve.at(rank), curve.at(best)
     assert error is not None
     assert least is not None
-    what = f"{100 * SHARE:.0f}% of the entries at a time" if kind == "entries" else "blocks of entries"
+    what = f"{100 * SHARE:.0f}% of the entries at a time" if kind == "wold" else "blocks of entries"
     if rank == best:
         compared = f"the least of {len(curve.candidates)} candidates"
     else:

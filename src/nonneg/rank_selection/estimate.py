@@ -1,23 +1,46 @@
-"""The front door: one question, several methods."""
+"""estimate_rank: one problem, several methods."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nonneg._arguments import checked_verbose, is_count
 from nonneg._random import Seed
+from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
-from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import Question, pose
+from nonneg.rank_selection.candidates import rank_problem
 from nonneg.rank_selection.result import RankResult
 
+# Fits of 5 folds or 10 restarts for some 15 candidates then take minutes.
 MAX_SAMPLES = 10_000
+
+# Each runs as (problem, rng, max_samples, verbose, **method_params).
+METHODS: Registry[Entry] = Registry(
+    "method",
+    {
+        spectrum.NAME: Entry(
+            spectrum.singular_value_ratio,
+            "the last large ratio of a singular value to the next",
+            options=frozenset({"tolerance"}),
+        ),
+        cross_validation.NAME: Entry(
+            cross_validation.cross_validation,
+            "the smallest rank that predicts held-out entries as well as the best",
+            options=frozenset({"n_folds", "holdout"}),
+        ),
+        stability.NAME: Entry(
+            stability.stability,
+            "the largest rank for which restarts agree as well as for the best",
+            options=frozenset({"n_init"}),
+        ),
+    },
+)
 
 
 @ended_by_interrupt()
@@ -27,24 +50,22 @@ def estimate_rank(
     method: str = "singular-value-ratio",
     k_min: int = 2,
     k_max: int | None = None,
-    rng: Seed = None,
-    normalize: bool = False,
-    tolerance: float = spectrum.TOLERANCE,
     candidates: Sequence[int] | None = None,
-    n_repeats: int | None = None,
-    holdout: str = "auto",
+    normalize: str | None = None,
     max_samples: int | None = MAX_SAMPLES,
     mask: Any = None,
     missing: str = "error",
+    rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    method_params: Mapping[str, Any] | None = None,
 ) -> RankResult:
     """Estimate the number of components.
 
     Parameters
     ----------
     X : array-like, sparse matrix, dask array or DataMatrix of shape (n_samples, n_features)
-        The data; never changed. Negative entries are allowed for the singular-value ratio alone.
+        The data; never changed. Negative entries are allowed for the singular-value ratio only.
     method : {"singular-value-ratio", "cross-validation", "stability"}
         "singular-value-ratio" returns the last rank k with a large ratio of the k-th singular value to the
         next. "cross-validation" returns the smallest rank that predicts held-out entries as well as the best
@@ -52,44 +73,43 @@ def estimate_rank(
         the best one.
     k_min : int
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
-        always the largest one and says that the mean is not zero, so that 1 is not a candidate by default.
+        always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
     k_max : int, optional
-        The largest candidate. By default half of the smaller side of X, at most 64: the last singular
+        The largest candidate. Default: half of the smaller dimension of X, at most 64. The last singular
         values of real data fall off steeply, where the ratio measures rounding and constant columns, not
-        components (digits would give 58 of 64). In any case it is capped at the smaller side minus one,
+        components (digits would give 58 of 64). In any case it is capped at the smaller dimension minus one,
         where the ratio ends, and at the numerical rank.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Draws folds, starts and samples of points. The singular-value ratio does not depend on it: None
-        starts the Lanczos method from vectors that depend on the shape alone.
-    normalize : bool
-        Whether points are scaled to unit length first (as a view, without a copy), so that long ones do not
-        count more.
-    tolerance : float
-        For the singular-value ratio, from 0 to below 1: the last rank is returned whose ratio has at least
-        1 - tolerance of the largest ratio's logarithm. Components of unequal strength make steps of the
-        spectrum before the one at which noise begins. With 0, and where the largest ratio has less than four
-        times the median logarithm, it is the rank of the largest ratio, the published rule (45).
     candidates : sequence of int, optional
-        The ranks to choose from. By default all from `k_min` to `k_max` for the ratio; the other methods,
-        which fit every candidate, take each up to 8, then steps of a quarter, and cross-validation then
-        looks at more of them around the best.
-    n_repeats : int, optional
-        Folds of the cross-validation (5 by default) or restarts a candidate (10 by default).
-    holdout : {"auto", "entries", "blocks"}
-        What a fold of the cross-validation holds out: a tenth of the single entries, at most 200000, hidden
-        from the solver for missing entries, or the block where a part of the rows meets a part of the
-        columns, which costs no more than complete data do. "auto" takes entries where X has at most
-        200000 of them, or some are missing, else blocks.
+        The ranks to choose from. Default: all from `k_min` to `k_max` for the ratio; the other methods,
+        which fit every candidate, take all up to 8, then steps of a quarter, and cross-validation refines
+        the grid around the best.
+    normalize : None, "l1" or "l2"
+        Scale the samples to norm one first (as a view, without a copy), so that long ones do not count more.
     max_samples : int or None
-        Cross-validation and stability take at most so many points, drawn at random; None takes all.
+        The maximum number of samples that cross-validation and stability use, drawn at random; None uses
+        all.
     mask : bool array or sparse matrix of the shape of X, optional
-        True where observed. Missing entries are zeros to the singular values, which a warning says.
+        True where observed. The singular values treat missing entries as zeros, which a warning says.
     missing : {"error", "mask"}
         What NaN means: an error, or an entry that was not observed.
+    rng : None, int, Generator, RandomState or SeedSequence
+        Draws folds, initializations and samples. The singular-value ratio does not depend on it: None
+        starts the Lanczos method from vectors that depend on the shape only.
     n_jobs : int, optional
-        Threads; all cores by default. Folds and restarts run side by side, and no result depends on it.
+        Number of threads; all cores by default. Folds and restarts run in parallel, and no result depends
+        on it.
     verbose : int
         1 shows how many fits are done.
+    method_params : dict, optional
+        Parameters of the method. "singular-value-ratio": `tolerance` (0.5), in [0, 1); the last rank is
+        returned whose ratio has at least 1 - tolerance of the largest ratio's logarithm. Components of
+        unequal strength make steps of the spectrum before the one at which noise begins. With 0, and where
+        the largest ratio has less than four times the median logarithm, it is the rank of the largest ratio,
+        the published rule (45). "cross-validation": `n_folds` (5) and `holdout`: "wold" hides a tenth of the
+        single entries, at most 200000, from the solver for missing entries; "bi-cross-validation" hides the
+        block where a part of the rows meets a part of the columns, which costs no more than complete data;
+        "auto" takes "wold" where X has at most 200000 entries, or some are missing. "stability": `n_init`
+        (10), the number of restarts per candidate.
 
     Returns
     -------
@@ -98,21 +118,24 @@ def estimate_rank(
 
     See Also
     --------
-    nonneg.compare_ranks : All three opinions, and what to make of them.
+    nonneg.compare_ranks : All three estimates, and a recommendation.
 
     Notes
     -----
     Where no candidate is left, the numerical rank is returned if it is below k_min, and 1 for a matrix of
-    zeros or with a side of at most 2; the reason says so. Computing k_max + 1 singular values costs the Gram
-    matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once a
-    fold, each started from the one before; stability fits every candidate once a restart.
+    zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
+    Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
+    per fold, each initialized with the one before; stability fits every candidate once per restart. These
+    fits are many and short, with fixed settings: there are no `tol`, `max_iter`, `callback` and `checkpoint`,
+    and no `sample_weight`, which held-out errors do not support.
 
     References
     ----------
     .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731,
        equation (45), Remark 2, Theorem 9.
-    .. [2] Owen & Perry (2009), Annals of Applied Statistics 3(2), 564-594 (blocks held out).
-    .. [3] Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169 (cophenetic correlation).
+    .. [2] Wold (1978), Technometrics 20(4), 397-405 (single entries held out).
+    .. [3] Owen & Perry (2009), Annals of Applied Statistics 3(2), 564-594 (bi-cross-validation).
+    .. [4] Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169 (cophenetic correlation).
 
     Examples
     --------
@@ -123,60 +146,39 @@ def estimate_rank(
     >>> estimate_rank(X + 0.01 * rng.random(X.shape)).rank
     4
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise UnknownNameError.of("method", method, METHODS)
-    if max_samples is not None and not is_count(max_samples, 10):
-        raise InvalidParameterError(f"Expected max_samples to be None or at least 10, got {max_samples!r}.")
-    verbose = checked_verbose(verbose)
-    data = checked_data(X, mask=mask, missing=missing, signed=method == spectrum.NAME, who="estimate_rank")
-    if method == spectrum.NAME and data.has_missing:
+    entry = METHODS.find(method)
+    params = checked_method_params(method_params)
+    METHODS.check_options(method, params)
+    max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
+    ratio = method == spectrum.NAME
+    data = checked_data(X, mask=mask, missing=missing, signed=ratio, who="estimate_rank")
+    if ratio and data.has_missing:
         warnings.warn(
-            "X has missing entries, which are zeros to the singular values: few of them can add steps to the "
+            "X has missing entries, which the singular values treat as zeros: even a few can add steps to "
+            "the "
             "spectrum. Compare with method='cross-validation', which leaves them out.",
             NonnegWarning,
             stacklevel=2,
         )
     with threads(n_jobs):
-        question = asked(data, k_min, k_max, candidates, normalize=normalize, method=method, rng=rng)
-        options: dict[str, Any] = {
-            "n_repeats": n_repeats,
-            "holdout": holdout,
-            "max_samples": max_samples,
-            "verbose": verbose,
-        }
-        options["tolerance"] = tolerance
-        return METHODS[method](question, rng=rng, **options)
+        problem = rank_problem(
+            data, k_min, k_max, candidates, normalize=normalize, rng=rng if ratio else None
+        )
+        result: RankResult = entry.run(problem, rng=rng, max_samples=max_samples, verbose=verbose, **params)
+        return result
 
 
-def asked(
-    data: DataMatrix,
-    k_min: int,
-    k_max: int | None,
-    candidates: Sequence[int] | None,
-    *,
-    normalize: bool,
-    method: str,
-    rng: Seed,
-) -> Question:
-    """Pose the question."""
-    seed = rng if method == spectrum.NAME else None
-    return pose(data, k_min, k_max, candidates, normalize=normalize, rng=seed)
+def checked_method_params(given: Any) -> dict[str, Any]:
+    """Return the parameters of a method as a dict."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidParameterError(f"method_params must be None or a dict, got {given!r}.")
+    return dict(given)
 
 
-def _ratio(question: Question, *, tolerance: float, **options: Any) -> RankResult:
-    return spectrum.singular_value_ratio(question, tolerance=tolerance)
-
-
-def _held_out(question: Question, *, tolerance: float, **options: Any) -> RankResult:
-    return cross_validation.cross_validation(question, **options)
-
-
-def _restarts(question: Question, *, tolerance: float, holdout: str, **options: Any) -> RankResult:
-    return stability.stability(question, **options)
-
-
-METHODS: dict[str, Callable[..., RankResult]] = {
-    spectrum.NAME: _ratio,
-    cross_validation.NAME: _held_out,
-    stability.NAME: _restarts,
-}
+def checked_max_samples(given: Any) -> int | None:
+    """Return the maximum number of samples to fit."""
+    if given is not None and not is_count(given, 10):
+        raise InvalidParameterError(f"max_samples must be None or an integer of at least 10, got {given!r}.")
+    return None if given is None else int(given)

@@ -1,4 +1,4 @@
-"""Which entries are held out, and how well a fit without them predicts them."""
+"""Held-out entries and how well a fit without them predicts them: Wold hold-out and bi-cross-validation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from nonneg.rank_selection.nested import nested_fits
 from nonneg.rank_selection.sampling import block, without
 from nonneg.solvers.encoding import encode
 
+# The share of the entries that a fold of the Wold hold-out hides: that of tenfold cross-validation.
 SHARE = 0.1
-"""The share of the entries that a fold of single entries hides."""
+# Maximum number of entries hidden by a fold: each costs k^2 operations per iteration.
 MAX_HIDDEN = 200_000
-"""At most so many entries a fold: each costs k^2 operations an iteration."""
+# A mean of so few squares has a relative standard error of 0.45 (normal residuals).
 MIN_HIDDEN = 10
+# Fits are initialized with the next smaller one, so that few iterations suffice for the held-out error.
 MAX_ITER, TOL = 40, 1e-3
+# The l2 penalty of the fits, relative to the smallest singular value that was computed: small beside every
+# component that a candidate can have, and enough to bound components that nothing determines.
 RIDGE = 0.02
-"""Of the size of the smallest singular value that was computed; see `nested_fits`."""
 
 
 class Holdout(Protocol):
@@ -39,16 +42,16 @@ class Holdout(Protocol):
         rng: np.random.Generator,
         *,
         ridge: float,
-        start: Array | None = None,
+        init: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
         """Yield the share of the held-out squares that each candidate does not explain, and its Ht."""
 
 
 @dataclass(frozen=True)
-class HeldOutEntries:
-    """Single entries, hidden from the solver for data with missing entries."""
+class WoldHoldout:
+    """Single entries, treated as missing by the fit (Wold)."""
 
-    rows: IntArray  # their places
+    rows: IntArray
     columns: IntArray
     weights: FloatArray  # how many entries each stands for
 
@@ -59,28 +62,28 @@ class HeldOutEntries:
         rng: np.random.Generator,
         *,
         ridge: float,
-        start: Array | None = None,
+        init: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
         """Fit without the entries and predict them."""
         truth = _entries(data, self.rows, self.columns)
         total = float(self.weights @ (truth * truth))
         largest = data.extremes()[1]
         seen = without(data, self.rows, self.columns)
-        fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
+        fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init)
         for _, W, Ht in fits:
             left, right = to_float64(W), to_float64(Ht)
-            # No entry can be predicted to be larger than all that were seen.
+            # No prediction exceeds the largest observed entry.
             missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
             yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), Ht
 
 
 @dataclass(frozen=True)
-class HeldOutBlock:
-    """The entries where some rows meet some columns (Owen & Perry's bi-cross-validation)."""
+class BiCrossValidationBlock:
+    """The block where some rows meet some columns (Owen & Perry)."""
 
-    # The other rows and columns are factorized; the held-out rows are encoded by what the other columns say,
-    # the held-out columns by what the other rows say, and the product predicts the block. No entry is missing
-    # from any of these problems, so that each costs what complete data cost, zeros included.
+    # The other rows and columns are factorized; the held-out rows are encoded from the other columns, the
+    # held-out columns from the other rows, and the product predicts the block. No entry is missing from any
+    # of these problems, so that each costs what complete data cost, zeros included.
 
     rows: IntArray  # in ascending order
     columns: IntArray
@@ -92,7 +95,7 @@ class HeldOutBlock:
         rng: np.random.Generator,
         *,
         ridge: float,
-        start: Array | None = None,
+        init: Array | None = None,
     ) -> Iterator[tuple[float, Array]]:
         """Fit the rest and predict the block."""
         other_rows = np.setdiff1d(np.arange(data.shape[0]), self.rows)
@@ -102,7 +105,7 @@ class HeldOutBlock:
         above = transposed(block(data, other_rows, self.columns))
         rest = block(data, other_rows, other_columns)
         total = held.squared_norm()
-        fits = nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, start=start)
+        fits = nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init)
         for _, W, Ht in fits:
             rows, _ = encode(beside, Ht, beta=2.0, penalties=Penalties())
             columns, _ = encode(above, W, beta=2.0, penalties=Penalties())
@@ -111,13 +114,13 @@ class HeldOutBlock:
             yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), Ht
 
 
-def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
-    """Draw disjoint sets of single entries, zeros and others alike."""
+def wold_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
+    """Draw disjoint folds of single entries, zero or not."""
     n_entries = round(data.observed_weight())
     share = min(SHARE, 1.0 / n_folds)
     if share * n_entries < MIN_HIDDEN:
         raise InvalidDataError(
-            f"Cross-validation hides at least {MIN_HIDDEN} entries a fold, and X has {n_entries} observed "
+            f"Cross-validation hides at least {MIN_HIDDEN} entries per fold, and X has {n_entries} observed "
             f"entries for {n_folds} folds. Use method='singular-value-ratio', or fewer folds."
         )
     per_fold = int(share * n_entries)
@@ -126,23 +129,23 @@ def entry_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) ->
     per_fold = min(per_fold, MAX_HIDDEN)
     places = _observed_places(data, per_fold * n_folds, rng)
     return [
-        HeldOutEntries(part // data.shape[1], part % data.shape[1], np.ones(len(part)))
+        WoldHoldout(part // data.shape[1], part % data.shape[1], np.ones(len(part)))
         for part in np.array_split(places, n_folds)
     ]
 
 
-def block_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
-    """Cut rows and columns into as many groups; a fold holds out where a group of each meet."""
+def bi_cross_validation(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:
+    """Split rows and columns into groups; fold i holds out the block where the i-th groups meet."""
     n_rows, n_columns = data.shape
     if min(n_rows, n_columns) < 2 * n_folds:
         raise InvalidDataError(
-            f"Cross-validation with blocks needs at least {2 * n_folds} rows and columns for {n_folds} "
-            f"folds, and X is {n_rows} x {n_columns}. Use holdout='entries', or fewer folds."
+            f"Bi-cross-validation needs at least {2 * n_folds} rows and columns for {n_folds} folds, and X "
+            f"is {n_rows} x {n_columns}. Use holdout='wold', or fewer folds."
         )
     row_groups = np.array_split(rng.permutation(n_rows), n_folds)
     column_groups = np.array_split(rng.permutation(n_columns), n_folds)
     return [
-        HeldOutBlock(np.sort(rows), np.sort(columns))
+        BiCrossValidationBlock(np.sort(rows), np.sort(columns))
         for rows, columns in zip(row_groups, column_groups, strict=True)
     ]
 
@@ -174,12 +177,12 @@ def _sparse_entries(
     for some, others in zip(np.array_split(stored, n_folds), np.array_split(zeros, n_folds), strict=True):
         places = np.concatenate([filled[some], others])
         weights = np.repeat([n_stored / len(some), n_zeros / len(others)], [len(some), len(others)])
-        folds.append(HeldOutEntries(places // n_columns, places % n_columns, weights))
+        folds.append(WoldHoldout(places // n_columns, places % n_columns, weights))
     return folds
 
 
 def _unfilled_places(filled: IntArray, n_entries: int, count: int, rng: np.random.Generator) -> IntArray:
-    # Drawn and sorted out again and again: there are many more zeros than entries.
+    # By rejection: there are many more zeros than stored entries.
     ordered = np.sort(filled)
     found = np.zeros(0, dtype=np.int64)
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""Factorizations of one matrix for ascending ranks, each started from the one before."""
+"""Factorizations of one matrix for ascending ranks, each initialized with the one before."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def nested_fits(
     max_iter: int,
     tol: float,
     ridge: float = 0.0,
-    start: Array | None = None,
+    init: Array | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Fit every candidate in turn; the first from nndsvda, the others with components added."""
+    """Fit the candidates in turn: the first from `init` (an Ht) or nndsvda, the others by adding "
+    "components."""
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
-    if start is None:
+    if init is None:
         W, Ht = INITS["nndsvda"](data, candidates[0], rng=rng)
     else:
-        W, Ht = encode(data, start, beta=2.0, penalties=penalties)[0], start
+        W, Ht = encode(data, init, beta=2.0, penalties=penalties)[0], init
     for k in candidates:
         if k > Ht.shape[1]:
             W, Ht = grown(data, W, Ht, k, rng)
@@ -41,12 +42,12 @@ def nested_fits(
 
 
 def grown(data: LocalMatrix, W: Array, Ht: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Add components: what is left of points that are drawn by the size of what is left of them."""
+    """Add components: residuals of samples drawn with probability proportional to their squared residual."""
     xp, n_new = data.xp, k - Ht.shape[1]
     left = _squared_residuals(data, W, Ht)
     total = float(left.sum())
     odds = left / total if total > 0 else np.full(len(left), 1.0 / len(left))
-    # Points that are explained wholly cannot be drawn; where too few are left, all may be.
+    # Samples without a residual cannot be drawn; where too few have one, all can.
     if np.count_nonzero(odds) < n_new:
         odds = np.full(len(left), 1.0 / len(left))
     rows = rng.choice(len(left), n_new, replace=n_new > len(left), p=odds)
@@ -61,12 +62,12 @@ def grown(data: LocalMatrix, W: Array, Ht: Array, k: int, rng: np.random.Generat
 
 
 def _squared_residuals(data: LocalMatrix, W: Array, Ht: Array) -> Any:
-    # ||x - Ht w||^2 from products; entries that are missing count as if the model were 0 there, which is
-    # good enough for odds.
+    # ||x - Ht w||^2 from products; missing entries count as if the model were 0 there, which is good enough
+    # for probabilities.
     cross = data.times(Ht)
     squares = to_float64(data.squared_row_norms())
     inner = to_float64(data.xp.sum(cross * W, axis=1))
     model = to_float64(data.xp.sum((W @ (Ht.T @ Ht)) * W, axis=1))
     found = squares - 2 * inner + model
-    # Rounding of the differences is no residual.
+    # Differences below it are rounding.
     return np.where(found > 1e-10 * (squares + model), found, 0.0)

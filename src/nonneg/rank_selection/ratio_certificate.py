@@ -1,4 +1,4 @@
-"""What is known about a rank that was read off the singular values: the cones it would mean."""
+"""Statements about a rank estimated from singular values: the cones that it implies."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scipy.optimize import brentq
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.cones.geometry.bounds import mean_squared_sine
 from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
-from nonneg.rank_selection.candidates import Question
+from nonneg.rank_selection.candidates import RankProblem
 
 CONDITION, SPECTRUM, GUARANTEE = "ratio-condition", "cone-spectrum", "ratio-guarantee"
 
 
-def ratio_statements(question: Question, rank: int) -> Certificate:
-    """Hold Lemma 14's spectrum and Theorem 9's condition (92) against the singular values."""
+def ratio_statements(problem: RankProblem, rank: int) -> Certificate:
+    """Compare the singular values with Lemma 14's spectrum and Theorem 9's condition (92)."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 9 and Lemma 14.
-    data = question.data
+    data = problem.data
     n_samples, n_features = data.counted_rows(), data.shape[1]
-    if rank < 2 or rank >= min(len(question.singular_values), n_features):
-        sentence = "Theorem 9 speaks of two cones or more, and of more features than cones."
+    if rank < 2 or rank >= min(len(problem.singular_values), n_features):
+        sentence = "Theorem 9 covers two cones or more, and more features than cones."
         return Certificate(
             tuple(
                 Statement(name, sentence, None, None, Verdict.NOT_VERIFIABLE)
@@ -29,30 +29,30 @@ def ratio_statements(question: Question, rank: int) -> Certificate:
             )
         )
     found = ratio_condition(
-        question.singular_values, rank, n_samples, n_features, squared_norm=data.squared_norm()
+        problem.singular_values, rank, n_samples, n_features, squared_norm=data.squared_norm()
     )
     facts = {"n_cones": rank, "n_samples": n_samples, "n_features": n_features}
     return Certificate(
         (
-            _condition(found, question, facts),
+            _condition(found, problem, facts),
             _cones(found, facts),
-            _guarantee(found, question, facts),
+            _guarantee(found, problem, facts),
         )
     )
 
 
-def _condition(found: RatioCondition, question: Question, facts: dict[str, Any]) -> Statement:
+def _condition(found: RatioCondition, problem: RankProblem, facts: dict[str, Any]) -> Statement:
     k = facts["n_cones"]
-    verb = "within" if found.holds else "further than"
+    verb = "within what" if found.holds else "more than"
     hint = (
         ""
-        if found.holds or question.normalized
-        else " The theorem assumes points of like length: normalize=True leaves the lengths out."
+        if found.holds or problem.normalize
+        else " The theorem assumes samples of equal length: normalize='l2' removes the lengths."
     )
     sentence = (
-        f"{k} like cones have squared singular values on three levels. Over the number of points, those seen "
-        f"differ from the best such levels by {found.deviation:.3g}, {verb} what condition (92) allows "
-        f"({found.largest_epsilon:.3g}).{hint}"
+        f"{k} equal cones have squared singular values on three levels. Divided by the number of samples, "
+        f"the observed ones differ from the best such levels by {found.deviation:.3g}, {verb} condition (92) "
+        f"allows ({found.largest_epsilon:.3g}).{hint}"
     )
     levels = {
         "first_level": found.spectrum.first,
@@ -69,26 +69,26 @@ def _cones(found: RatioCondition, facts: dict[str, Any]) -> Statement:
     angles = implied_angles(found)
     if angles is None:
         sentence = (
-            f"No {facts['n_cones']} circular cones of equal size at equal angles have a spectrum like this "
-            "one (Lemma 14)."
+            f"No {facts['n_cones']} circular cones of equal size at equal angles have such a spectrum (Lemma "
+            "14)."
         )
         return Statement(SPECTRUM, sentence, None, None, Verdict.FAILS, facts)
     size, between = angles
     sentence = (
-        f"As {facts['n_cones']} circular cones of equal size at equal angles (Lemma 14), this spectrum means "
-        f"a size angle of {size:.3g} and {between:.3g} radians between the axes. Whether the points lie in "
-        "cones is not seen from singular values."
+        f"For {facts['n_cones']} circular cones of equal size at equal angles (Lemma 14), this spectrum "
+        f"implies a size angle of {size:.3g} and {between:.3g} radians between the axes. Singular values do "
+        "not tell whether the samples lie in cones."
     )
     more = {"size_angle": size, "between_angle": between, "apart": bool(between > 4 * size)}
     return Statement(SPECTRUM, sentence, between, 4 * size, Verdict.NOT_VERIFIABLE, {**facts, **more})
 
 
-def _guarantee(found: RatioCondition, question: Question, facts: dict[str, Any]) -> Statement:
+def _guarantee(found: RatioCondition, problem: RankProblem, facts: dict[str, Any]) -> Statement:
     n_samples, n_features = facts["n_samples"], facts["n_features"]
-    # In units of the mean squared length, on which the theorem's constant rests.
+    # In units of the mean squared length, on which the theorem's constant depends.
     scale = _mean_square(found)
     supply = n_samples / n_features * (found.largest_epsilon / scale) ** 2 if scale > 0 else 0.0
-    n_tested = question.last - question.k_min + 1
+    n_tested = problem.last - problem.k_min + 1
     sentence = (
         f"Theorem 9 finds the number of cones with probability at least 1 - {2 * n_tested} exp(-t^2 F) once "
         f"N eps^2 / F >= c t^2; here N eps^2 / F is {supply:.3g} with the largest eps that (92) allows, "

@@ -1,4 +1,4 @@
-"""What an estimate of the rank says: the number, its curves and its reason."""
+"""An estimate of the rank: the number, its curves and its reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nonneg.exceptions import ShapeError
 
 @dataclass(frozen=True, repr=False)
 class RankCurve:
-    """One measure of every candidate, over repeats where there are any.
+    """One measure of every candidate, over folds or restarts where there are any.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class RankCurve:
     mean : array of shape (n_candidates,)
         The measure of each.
     spread : array of shape (n_candidates,)
-        Its standard deviation over repeats; 0 where nothing was repeated.
+        Its standard deviation over folds or restarts; 0 without them.
     better : {"larger", "smaller"}
-        Which side is good.
+        Which direction is better.
     """
 
     name: str
@@ -89,15 +89,15 @@ class RankCurve:
 
 @dataclass(frozen=True, repr=False)
 class RankResult:
-    """An estimate of the rank and what it rests on.
+    """An estimate of the rank and its evidence.
 
     Attributes
     ----------
     rank : int
         The estimate, at least 1.
     scores : mapping of int to float
-        The score of each candidate (the means of `curve`); `curve.better` says which side is good. Empty
-        where there was no candidate.
+        The score of each candidate (the means of `curve`); `curve.better` says which direction is better.
+        Empty where there was no candidate.
     reason : str
         Why this rank, in a sentence.
     method : str
@@ -105,15 +105,15 @@ class RankResult:
     singular_values : array
         The leading singular values that were computed, in descending order.
     numerical_rank : int
-        How many of them stand above rounding (a lower bound of the matrix's numerical rank).
+        How many of them lie above rounding (a lower bound of the matrix's numerical rank).
     k_min, k_max : int
         The range of the candidates.
     curves : tuple of RankCurve
-        All that was measured, the curve that decides first.
+        All that was measured, the deciding curve first.
     certificate : Certificate
-        What is known about the estimate beyond the numbers.
-    normalized : bool
-        Whether the points were scaled to unit length first.
+        What is known about the estimate.
+    normalize : None, "l1" or "l2"
+        The norm that every sample was scaled to first.
     """
 
     rank: int
@@ -126,7 +126,7 @@ class RankResult:
     k_max: int
     curves: tuple[RankCurve, ...] = ()
     certificate: Certificate = field(default_factory=Certificate)
-    normalized: bool = False
+    normalize: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", MappingProxyType(dict(self.scores)))
@@ -134,7 +134,7 @@ class RankResult:
 
     @property
     def curve(self) -> RankCurve | None:
-        """The curve that decides; None where there was no candidate."""
+        """The deciding curve; None where there was no candidate."""
         return self.curves[0] if self.curves else None
 
     def as_dict(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class RankResult:
             "numerical_rank": self.numerical_rank,
             "k_min": self.k_min,
             "k_max": self.k_max,
-            "normalized": self.normalized,
+            "normalize": self.normalize,
             "singular_values": np.asarray(self.singular_values).tolist(),
             "curves": [curve.as_dict() for curve in self.curves],
             "certificate": [statement.as_dict() for statement in self.certificate],
@@ -202,7 +202,7 @@ def scores_of(curve: RankCurve) -> dict[int, float]:
 
 
 def listed(values: Sequence[int]) -> str:
-    """Write candidates for a person."""
+    """Write candidates for messages."""
     numbers = [int(value) for value in values]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"

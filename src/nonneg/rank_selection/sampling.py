@@ -1,4 +1,4 @@
-"""A part of the data in this process: a sample of the points, and blocks of rows and columns."""
+"""Parts of the data in local memory: a random sample of rows, blocks, and data with entries hidden."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from nonneg.exceptions import UnsupportedInputError
 
 
 def sample(data: DataMatrix, max_samples: int | None, rng: np.random.Generator) -> LocalMatrix:
-    """Return at most so many of the points, drawn without replacement, in this process."""
+    """Return up to `max_samples` samples in local memory, drawn without replacement."""
     if data.weights is not None:
         raise UnsupportedInputError(
-            "Cross-validation and stability count every sample once, and sample weights were given. Use "
+            "Cross-validation and stability do not support sample weights. Use "
             "method='singular-value-ratio', or repeat the samples."
         )
     if data.has_mask:
         raise UnsupportedInputError(
-            "Cross-validation and stability of chunked data with missing entries are not possible. "
-            "Compute the data first, or use method='singular-value-ratio'."
+            "Cross-validation and stability do not support chunked data with missing entries. Compute the "
+            "data first, or use method='singular-value-ratio'."
         )
     n_rows = data.shape[0]
     rows = None

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
-from nonneg.rank_selection.candidates import Question
+from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.ratio_certificate import ratio_statements
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 
 NAME = "singular-value-ratio"
-# More often right than 0, the published rule: docs/guide/rank.md.
+# More often right than 0, the published rule: benchmarks/rank_rules.py, docs/guide/rank.md.
 TOLERANCE = 0.5
-# A largest ratio with less than so many times the median logarithm is no step: noise alone seldom has more.
+# A largest ratio below this multiple of the median logarithm is not a step: noise alone seldom exceeds it
+# (benchmarks/rank_rules.py).
 CLEAR = 4.0
 
 
-def singular_value_ratio(question: Question, *, tolerance: float = TOLERANCE) -> RankResult:
+def singular_value_ratio(problem: RankProblem, *, tolerance: float = TOLERANCE, **_: Any) -> RankResult:
     """Return the last candidate k with a large ratio of the k-th singular value to the next."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (45).
-    found = question.way_out(NAME)
+    found = problem.trivial_answer(NAME)
     if found is not None:
         return found
-    values, candidates = question.singular_values, question.within()
+    values, candidates = problem.singular_values, problem.within()
     # Beyond the numerical rank the next value is rounding, whose size is not its own.
-    ratios = np.array([values[k - 1] / max(values[k], question.noise) for k in candidates])
+    ratios = np.array([values[k - 1] / max(values[k], problem.noise) for k in candidates])
     curve = RankCurve("singular-value ratio", tuple(candidates), ratios, np.zeros(len(ratios)))
     if not (isinstance(tolerance, int | float) and 0.0 <= tolerance < 1.0):
         raise InvalidParameterError(f"Expected a tolerance of at least 0 and below 1, got {tolerance!r}.")
@@ -34,10 +37,10 @@ def singular_value_ratio(question: Question, *, tolerance: float = TOLERANCE) ->
     clear = steps[top] > 0 and steps[top] >= CLEAR * float(np.median(steps))
     at = int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1]) if tolerance > 0 and clear else top
     rank = candidates[at]
-    of = "of the points scaled to unit length " if question.normalized else ""
+    of = f"of the samples scaled to {problem.normalize} norm one " if problem.normalize else ""
     among = (
-        f"from k_min={question.k_min} to {question.limit_words()}"
-        if question.candidates is None
+        f"from k_min={problem.k_min} to {problem.limit_words()}"
+        if problem.candidates is None
         else f"among the {len(candidates)} candidates"
     )
     which = "the largest"
@@ -47,11 +50,11 @@ def singular_value_ratio(question: Question, *, tolerance: float = TOLERANCE) ->
             f"{ratios[top]:.4g} at {candidates[top]},"
         )
     reason = f"the ratio of singular values {rank} and {rank + 1} {of}is {ratios[at]:.4g}, {which} {among}."
-    return question.answer(
+    return problem.answer(
         rank,
         reason,
         NAME,
         scores=scores_of(curve),
         curves=(curve,),
-        certificate=ratio_statements(question, rank),
+        certificate=ratio_statements(problem, rank),
     )

@@ -1,4 +1,4 @@
-"""The rank up to which restarts from random factors find the same components."""
+"""The largest rank for which restarts from random factors find the same components."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from nonneg.initializers.registry import INITS
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
-from nonneg.rank_selection.candidates import Question
+from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 from nonneg.rank_selection.sampling import sample
 from nonneg.solvers.hals import hals
 
 NAME = "stability"
-N_RESTARTS = 10
+N_INIT = 10
+# Maximum number of samples in the consensus matrix, drawn at random: it is quadratic in their number.
 MAX_POINTS = 1000
-"""The consensus matrix is of at most so many points, drawn at random: it is quadratic in their number."""
+# Groups of the jackknife over restarts.
 N_GROUPS = 5
-"""Restarts are left out in so many groups, one at a time, to see how much a measure depends on them."""
+# Restarts are compared with each other, for which loosely converged fits suffice.
 MAX_ITER, TOL = 100, 1e-3
+# Mean cosines that differ by less (an angle of 4 degrees from 1) are considered equal.
 CLOSE = 0.003
-"""Agreements that differ by less are taken for equal."""
 
 
 @dataclass(frozen=True)
 class Restart:
-    """One run from a random start."""
+    """One run from random factors."""
 
-    labels: IntArray  # the strongest component of each point
+    labels: IntArray  # the strongest component of each sample
     H: FloatArray  # the components
     loss: float  # the final loss
 
 
 def stability(
-    question: Question,
+    problem: RankProblem,
     *,
-    n_repeats: int | None = None,
+    n_init: int = N_INIT,
     max_samples: int | None = None,
     rng: Seed = None,
     verbose: int = 0,
 ) -> RankResult:
-    """Return the largest candidate for which restarts agree as well as for the best one."""
-    n_restarts = N_RESTARTS if n_repeats is None else n_repeats
-    if not is_count(n_restarts, 3):
-        raise InvalidParameterError(f"Expected n_repeats of at least 3 restarts, got {n_restarts!r}.")
-    found = question.way_out(NAME)
+    """Return the largest candidate for which restarts agree as well as for the best candidate."""
+    if not is_count(n_init, 3):
+        raise InvalidParameterError(f"n_init must be an integer of at least 3 restarts, got {n_init!r}.")
+    found = problem.trivial_answer(NAME)
     if found is not None:
         return found
     source = generator(rng)
-    data = sample(question.data, max_samples, source)
+    data = sample(problem.data, max_samples, source)
     root = int(source.integers(2**62))
     n_rows = data.shape[0]
     points = np.sort(np.random.default_rng([root, 0]).permutation(n_rows)[:MAX_POINTS])
-    candidates = [k for k in question.grid() if k <= min(data.shape)] or [min(data.shape)]
-    counter = StepCounter("stability", n_restarts * len(candidates), verbose)
-    measures = [_measures(data, k, points, n_restarts, root, counter) for k in candidates]
+    candidates = [k for k in problem.grid() if k <= min(data.shape)] or [min(data.shape)]
+    counter = StepCounter("stability", n_init * len(candidates), verbose)
+    measures = [_measures(data, k, points, n_init, root, counter) for k in candidates]
     curves = tuple(
         RankCurve(
             name,
@@ -75,18 +75,18 @@ def stability(
         )
         for at, name in enumerate(("component agreement", "cophenetic correlation", "dispersion"))
     )
-    rank = largest_as_stable(curves[0], n_restarts - 1)
+    rank = largest_as_stable(curves[0], n_init - 1)
     at = candidates.index(rank)
     reason = (
-        f"{rank} is the largest number of components for which {n_restarts} restarts agree as well as for "
+        f"{rank} is the largest number of components for which {n_init} restarts agree as well as for "
         f"the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
         f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} points."
     )
-    return question.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)
+    return problem.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)
 
 
 def _measures(
-    data: LocalMatrix, k: int, points: IntArray, n_restarts: int, root: int, counter: StepCounter
+    data: LocalMatrix, k: int, points: IntArray, n_init: int, root: int, counter: StepCounter
 ) -> list[tuple[float, float]]:
     def work(start: int, stop: int) -> list[Restart]:
         runs = []
@@ -95,13 +95,13 @@ def _measures(
             counter.done(f"k={k}, restart {number + 1}")
         return runs
 
-    runs = [run for part in parallel_for(work, n_restarts, chunk_size=1) for run in part]
+    runs = [run for part in parallel_for(work, n_init, chunk_size=1) for run in part]
     labels = np.array([run.labels for run in runs])
     best = min(runs, key=lambda run: run.loss)
-    # Each of the others beside the best one.
+    # Each of the others against the best one.
     cosines = np.array([match_components(best.H, run.H).cosines.mean() for run in runs if run is not best])
     whole = consensus_matrix(labels)
-    groups = np.array_split(np.arange(n_restarts), min(N_GROUPS, n_restarts))
+    groups = np.array_split(np.arange(n_init), min(N_GROUPS, n_init))
     parts = [consensus_matrix(np.delete(labels, group, axis=0)) for group in groups]
     return [
         (float(cosines.mean()), float(cosines.std(ddof=1))),
@@ -114,7 +114,7 @@ def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generat
     W, Ht = INITS["random"](data, k, rng=rng)
     run = hals(data, W, Ht, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
     W, Ht = to_float64(run.state.W), to_float64(run.state.Ht)
-    # The scale of a component is arbitrary: what counts is the size of its part of the point.
+    # The scale of a component is arbitrary: compare the norms of the parts of the sample.
     shares = W[points] * np.linalg.norm(Ht, axis=0)
     return Restart(np.argmax(shares, axis=1), Ht.T, float(run.history.loss[-1]))
 

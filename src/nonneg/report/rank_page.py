@@ -34,8 +34,8 @@ def rank_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the table with the spread beside each mean."""
     result = record["result"]
     chosen: dict[int, list[str]] = {}
-    for name, opinion in result["opinions"].items():
-        chosen.setdefault(opinion["rank"], []).append(_METHODS[name].lower())
+    for name, estimate in result["estimates"].items():
+        chosen.setdefault(estimate["rank"], []).append(_METHODS[name].lower())
     rows = []
     for entry in result["table"]:
         row: dict[str, Any] = {"k": entry["k"]}
@@ -52,7 +52,7 @@ def rank_figure(record: Mapping[str, Any]) -> str:
     """Draw all curves as a file of their own."""
     panels = [
         {
-            "title": f"{_METHODS[name]}: {opinion['rank']}",
+            "title": f"{_METHODS[name]}: {estimate['rank']}",
             "x_label": "components",
             "y_label": curve["name"],
             "series": [
@@ -65,8 +65,8 @@ def rank_figure(record: Mapping[str, Any]) -> str:
                 }
             ],
         }
-        for name, opinion in record["result"]["opinions"].items()
-        for curve in opinion["curves"]
+        for name, estimate in record["result"]["estimates"].items()
+        for curve in estimate["curves"]
     ]
     return curve_panels(panels, "Measures by number of components") if panels else ""
 
@@ -76,22 +76,22 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
     result = record["result"]
     rows = rank_rows(record)
     columns = [name for name in HEADINGS if any(name in row for row in rows)]
-    opinions = [
+    estimates = [
         {
             "name": _METHODS[name],
-            "rank": opinion["rank"],
-            "reason": _sentence(opinion["reason"]),
+            "rank": estimate["rank"],
+            "reason": _sentence(estimate["reason"]),
             "curves": [
                 drawing(
                     figures.candidate_curve(
-                        curve["candidates"], curve["mean"], curve["spread"], opinion["rank"], curve["name"]
+                        curve["candidates"], curve["mean"], curve["spread"], estimate["rank"], curve["name"]
                     )
                 )
-                for curve in opinion["curves"]
+                for curve in estimate["curves"]
             ],
-            "certificate": [wording.statement(entry) for entry in opinion["certificate"]],
+            "certificate": [wording.statement(entry) for entry in estimate["certificate"]],
         }
-        for name, opinion in result["opinions"].items()
+        for name, estimate in result["estimates"].items()
     ]
     context = {
         "title": record["title"],
@@ -99,7 +99,7 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
         "reason": _sentence(result["reason"]),
         "outcome": _outcome(record),
         "tiles": [
-            *((opinion["name"].lower(), wording.number(opinion["rank"])) for opinion in opinions),
+            *((estimate["name"].lower(), wording.number(estimate["rank"])) for estimate in estimates),
             ("time", wording.seconds(result["seconds"])),
         ],
         "headings": [HEADINGS[name] for name in columns],
@@ -107,7 +107,7 @@ def build_rank_page(record: Mapping[str, Any]) -> str:
             {"k": row["k"], "cells": [row.get(name) for name in columns], "chosen": row["chosen"]}
             for row in rows
         ],
-        "opinions": opinions,
+        "estimates": estimates,
         "left_out": [(_METHODS[name], why) for name, why in result["left_out"].items()],
         "facts": _facts(record),
         "versions": record.get("versions", {}),
@@ -143,7 +143,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         ("shape", f"{wording.number(rows)} \N{MULTIPLICATION SIGN} {wording.number(columns)}"),
         ("entries", data["dtype"]),
     ]
-    first = next(iter(result["opinions"].values()))
+    first = next(iter(result["estimates"].values()))
     about_result = [
         ("recommended", wording.number(result["rank"])),
         ("numerical rank", f"at least {wording.number(first['numerical_rank'])}"),

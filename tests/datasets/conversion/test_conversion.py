@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from nonneg.datasets import store
+from nonneg.datasets import catalog, store
 from nonneg.datasets.content import described, differences
 from nonneg.datasets.conversion.recipes import recipe_of
 from nonneg.exceptions import FileFormatError
@@ -21,7 +21,7 @@ def convert(file: str, paths: dict[str, Path], **known):
     """Run the recipe of a stored file; `known` overrides what the table knows."""
     recipe = recipe_of(file)
     name = file.split("/")[0]
-    wanted = {one: store.known_arrays(f"{name}/{one}") for one in recipe.files}
+    wanted = {one: catalog.known_arrays(f"{name}/{one}") for one in recipe.files}
     for one, arrays in known.items():
         wanted[f"{one}.npz"] = {key: described(value) for key, value in arrays.items()}
     return recipe.convert(paths, wanted)
@@ -190,7 +190,7 @@ def real(file: str) -> dict[str, np.ndarray]:
 
 
 def check(file: str, made) -> None:
-    wrong = {one: differences(made[one], store.known_arrays(f"{file.split('/')[0]}/{one}")) for one in made}
+    wrong = {one: differences(made[one], catalog.known_arrays(f"{file.split('/')[0]}/{one}")) for one in made}
     assert wrong == {one: [] for one in made}
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from nonneg import datasets
-from nonneg.datasets import store
+from nonneg.datasets import catalog, store
 from nonneg.exceptions import UnknownNameError
 
 
@@ -24,8 +24,8 @@ def put(tmp_path, monkeypatch):
             scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(content))
         else:
             np.savez(path, **arrays)
-        assert file in store.CHECKSUMS
-        monkeypatch.setitem(store.CHECKSUMS, file, hashlib.sha256(path.read_bytes()).hexdigest())
+        assert file in catalog.CHECKSUMS
+        monkeypatch.setitem(catalog.CHECKSUMS, file, hashlib.sha256(path.read_bytes()).hexdigest())
 
     return write
 
@@ -214,7 +214,7 @@ def test_recordings(put, tmp_path, monkeypatch):
     path.parent.mkdir()
     wavfile.write(path, 11025, np.array([0, 16384, -32768], np.int16))
     monkeypatch.setitem(
-        store.CHECKSUMS, "audio_armstrong/armstrong.wav", hashlib.sha256(path.read_bytes()).hexdigest()
+        catalog.CHECKSUMS, "audio_armstrong/armstrong.wav", hashlib.sha256(path.read_bytes()).hexdigest()
     )
     song = datasets.load_armstrong(tmp_path)
     np.testing.assert_array_equal(song.signals, [[0, 0.5, -1]])

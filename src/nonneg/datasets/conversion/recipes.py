@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from nonneg.datasets import store
+from nonneg.datasets.catalog import SOURCES
 
 Converter = Callable[[Mapping[str, Path], Any], Any]
 
@@ -69,7 +69,7 @@ _DRAWS = ((2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25), 50)
 def recipe_of(file: str) -> Recipe:
     """Return how a stored file is made."""
     name, stored = file.split("/")
-    origins, files = _origins(name), tuple(store.SOURCES[name]["files"])
+    origins, files = _origins(name), tuple(SOURCES[name]["files"])
     convert = _converter(name)
     if name == "karate":
         return Recipe(files, (), convert)
@@ -108,7 +108,7 @@ def _function(place: str) -> Converter:
 
 def _origins(name: str) -> tuple[Origin, ...]:
     found = []
-    for source in store.SOURCES[name]["sources"]:
+    for source in SOURCES[name]["sources"]:
         place = (source["host"], source["repository"], source["revision"])
         if source["host"] == "pypi":
             found.append(Origin(f"{source['repository']}-{source['revision']}.whl", *place, path=""))

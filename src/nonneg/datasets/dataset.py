@@ -1,0 +1,75 @@
+"""What a loader returns, and the error that it raises without data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import IntArray, MatrixLike
+from nonneg.exceptions import NonnegError
+
+
+class DatasetNotFoundError(NonnegError, FileNotFoundError):
+    """A real data set is not on this machine, and could not be fetched."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A real data set: one sample a row.
+
+    Attributes
+    ----------
+    X : array or scipy.sparse.csr_array of shape (n_samples, n_features)
+        The entries, nonnegative; the adjacency matrix of a graph, whose samples are its nodes.
+    y : array of int of shape (n_samples,)
+        The class of each sample, from 0; -1 where there is none.
+    names : tuple of str
+        The names of the classes; empty where the source gives none.
+    description : str
+        What the set is, where it comes from and what was done to it.
+    sample_shape : tuple of int or None
+        The grid in which the samples lie (the pixels of a scene), if there is one.
+    feature_shape : tuple of int or None
+        The grid in which the features lie (the pixels of a picture), if there is one.
+    sample_names : tuple of str
+        The names of the samples; empty where the source gives none.
+    feature_names : tuple of str
+        The names of the features (the words of a vocabulary); empty where the source gives none.
+    extras : mapping of str to Any
+        What else the source gives; the loader says what.
+    """
+
+    X: MatrixLike
+    y: IntArray
+    names: tuple[str, ...]
+    description: str
+    sample_shape: tuple[int, ...] | None = None
+    feature_shape: tuple[int, ...] | None = None
+    sample_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded or made sound.
+
+    Attributes
+    ----------
+    signals : array of shape (n_realizations, n_samples)
+        The sound, one recording a row.
+    rate : int
+        Samples a second.
+    sources : array of shape (n_sources, n_realizations, n_samples) or None
+        The signals that were added up, where they are known.
+    description : str
+        What it is, where it comes from and what was done to it.
+    """
+
+    signals: np.ndarray[Any, Any]
+    rate: int
+    sources: np.ndarray[Any, Any] | None
+    description: str
