@@ -24,12 +24,13 @@ from nonneg.iteration.stopping import StoppingRule
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.extrapolation import Schedule, extrapolate
 
 Update: TypeAlias = Callable[[Array, Gram, Array], tuple[Array, Any]]
 
-# Ang & Gillis (2019), Section 4: growth of the momentum and of its ceiling, and the division after a
-# restart. After so many restarts in a row the momentum is given up.
-GROWTH, CEILING_GROWTH, DECAY, MAX_RESTARTS = 1.05, 1.01, 1.5, 4
+# The values of Ang & Gillis (2019), Section 4. Where four extrapolated steps in a row are rejected, the
+# momentum is given up: each of them costs a second iteration.
+SCHEDULE = Schedule(0.5, growth=1.05, ceiling_growth=1.01, decay=1.5, max_restarts=4)
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,9 @@ class AlternatingState:
     Ht_plain: Array | None = None
     Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair
-    momentum: float = 0.5  # share of the last change that is added again, and its present limit
+    momentum: float = 0.5  # see `extrapolation.Momentum`
     ceiling: float = 1.0
-    restarts: int = 0  # rejected extrapolations in a row
-
-
-def extrapolated(new: Array, old: Array, momentum: float) -> Array:
-    """Return max(new + momentum (new - old), 0)."""
-    xp = array_namespace(new)
-    out = new - old
-    out *= momentum
-    out += new
-    return np.maximum(out, 0, out=out) if isinstance(out, np.ndarray) else xp.clip(out, min=0.0)
+    restarts: int = 0
 
 
 def dot(left: Array, right: Array) -> float:
@@ -93,7 +85,7 @@ def left_half(
         _, violation = hals_passes(W, system, cross, order=getattr(update, "order", None))
     violation = violation - rounding(cross)
     del cross
-    chosen = extrapolated(new, W_plain, momentum) if momentum else new
+    chosen = extrapolate(new, W_plain, momentum) if momentum else new
     rows = (new, chosen) if momentum else (new,)
     sums = (
         violation,
@@ -147,7 +139,7 @@ class AlternatingProblem:
             Ht=new,
             W_plain=rows[0],
             Ht_plain=new,
-            Ht_next=extrapolated(new, state.Ht_plain, momentum) if momentum else None,
+            Ht_next=extrapolate(new, state.Ht_plain, momentum) if momentum else None,
             loss=loss,
         )
         violation_H = violation_H - rounding(target)
@@ -160,16 +152,10 @@ class AlternatingProblem:
         momentum = state.momentum if state.W_plain is not None else 0.0
         after, violation = self.advance(state, momentum)
         if momentum and after.loss > before.loss:
-            ceiling = momentum
-            slower = momentum / DECAY
-            restarts = before.restarts + 1
-            if restarts >= MAX_RESTARTS:
-                slower = 0.0
-            plain = replace(before, momentum=slower, ceiling=ceiling, restarts=restarts)
-            after, violation = self.advance(plain, 0.0)
+            slower = SCHEDULE.rejected(momentum, before.restarts)
+            after, violation = self.advance(replace(before, **slower._asdict()), 0.0)
         elif momentum:
-            ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
-            after = replace(after, momentum=min(ceiling, GROWTH * momentum), ceiling=ceiling, restarts=0)
+            after = replace(after, **SCHEDULE.accepted(momentum, state.ceiling)._asdict())
         if after.loss > before.loss + self.slack:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(before, momentum=0.0, W_plain=before.W, Ht_plain=before.Ht)

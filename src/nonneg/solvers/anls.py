@@ -11,7 +11,7 @@ from nonneg.iteration import Checkpoint, RelativeMeasure, Run
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alternate
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, alternate
 
 
 def anls(
@@ -24,7 +24,7 @@ def anls(
     max_iter: int = 200,
     tol: float = 1e-4,
     free: IntArray | None = None,
-    momentum: float = 0.5,
+    momentum: float = SCHEDULE.initial,
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,

@@ -14,7 +14,7 @@ from nonneg.iteration import Checkpoint, RelativeMeasure, Run
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.leastsquares import CoordinatePasses
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, alternate
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, alternate
 
 # A row's inner passes end when one changed it by at most this share of its first pass.
 SHRINK = 0.1
@@ -22,7 +22,6 @@ SHRINK = 0.1
 SHARE = 0.45
 # However cheap they are, more passes than this change little; on a GPU each one costs many launches.
 MAX_PASSES = 60
-MOMENTUM = 0.5
 
 
 def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
@@ -92,7 +91,7 @@ def hals(
         problem,
         W,
         Ht,
-        momentum=MOMENTUM if variant == "extrapolated" else 0.0,
+        momentum=SCHEDULE.initial if variant == "extrapolated" else 0.0,
         max_iter=max_iter,
         stop=RelativeMeasure("violation", tol),
         callback=callback,

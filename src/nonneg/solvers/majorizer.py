@@ -1,4 +1,4 @@
-"""Multiplicative steps: the minimiser of the majoriser of a beta divergence, and its extrapolation."""
+"""Multiplicative updates: the minimizer of the majorizer of a beta-divergence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 
-# A factor's entry changes at most by this factor when it is extrapolated.
-LARGEST_STRETCH = 10.0
 # Newton iterations for the ratio of an update with an L2 penalty.
 NEWTON_STEPS = 8
 
@@ -46,13 +44,3 @@ def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: fl
         slope = a * cost * u ** (a - 1) + (a + b) * ridge * u ** (a + b - 1)
         u = xp.clip(u - rest / xp.clip(slope, min=tiny), min=0.0)
     return u
-
-
-def stretched(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new (new / old)^momentum: extrapolation that keeps positive entries positive."""
-    if old is None or not momentum:
-        return new
-    xp = array_namespace(new)
-    tiny = float(xp.finfo(new.dtype).smallest_normal)
-    growth = xp.clip(new, min=tiny) / xp.clip(old, min=tiny)
-    return new * xp.clip(growth, min=1.0 / LARGEST_STRETCH, max=LARGEST_STRETCH) ** momentum

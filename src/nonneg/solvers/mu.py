@@ -21,10 +21,11 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.majorizer import stretched, update_ratio
+from nonneg.solvers.extrapolation import Schedule, extrapolate_geometric
+from nonneg.solvers.majorizer import update_ratio
 
-# Growth of the momentum and of its ceiling, and the division after a rejected step (Ang & Gillis 2019).
-MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.1, 1.01, 2.0
+# Steeper than for least squares (Ang & Gillis 2019): a rejected step costs two passes over the data.
+SCHEDULE = Schedule(0.5, growth=1.1, ceiling_growth=1.01, decay=2.0)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class MultiplicativeState:
     ratio: Array | None = None  # the sums for the update of Ht at (W_next, Ht)
     power: Array | None = None
     Ht_plain: Array | None = None  # the last update of Ht before it was extrapolated
-    momentum: float = 0.0  # share of the last change that is added again, and its present limit
+    momentum: float = 0.0  # see `extrapolation.Momentum`
     ceiling: float = 1.0
 
 
@@ -70,7 +71,7 @@ def _forward(
     penalties = rule.penalties
     left = rule.loss.left_terms(block, W, Ht, want_loss=True)
     new = rule.update(W, left.ratio, left.power, penalties.l1_W, penalties.l2_W)
-    chosen = stretched(new, W_plain, momentum)
+    chosen = extrapolate_geometric(new, W_plain, momentum)
     right = rule.loss.right_terms(block, chosen, Ht)
     rows = (new, chosen) if momentum else (new,)
     return rows, (left.loss + penalties.left(W, block.weights), right.ratio, right.power)
@@ -122,14 +123,13 @@ class MultiplicativeProblem:
         if state.ratio is None:
             state = self.look(state, state.W, state.Ht)
         new = self.update_right(self.rule, state.Ht, state.ratio, state.power)
-        chosen = stretched(new, state.Ht_plain, state.momentum)
+        chosen = extrapolate_geometric(new, state.Ht_plain, state.momentum)
         if self.free is not None:
             chosen = array_namespace(new).where(self.free, chosen, new)
         W = state.W_plain if state.W_next is None else state.W_next
-        ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
-        faster = min(ceiling, GROWTH * state.momentum) if state.momentum else MOMENTUM
+        momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
         after = self.look(
-            state, W, chosen, Ht_plain=new, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling
+            state, W, chosen, Ht_plain=new, momentum=momentum if self.extrapolate else 0.0, ceiling=ceiling
         )
         if not after.loss <= state.loss:
             after = self.fall_back(state)
@@ -137,13 +137,11 @@ class MultiplicativeProblem:
 
     def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
         """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
-        slower = state.momentum / DECAY
+        momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.safe)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.safe)
         Ht = self.update_right(self.safe, state.Ht, ratio, power)
-        after = self.look(
-            state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=slower, ceiling=state.momentum or 1.0
-        )
+        after = self.look(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
         if after.loss <= state.loss:
             return after
         return self.look(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from array_api_compat import array_namespace
-
 from nonneg._typing import Array
+from nonneg.solvers.extrapolation import Schedule, extrapolate_bounded
 
-# Growth of the momentum and of its ceiling, and the division after a rejected step (Ang & Gillis 2019).
-MOMENTUM, GROWTH, CEILING_GROWTH, DECAY = 0.3, 1.1, 1.02, 2.0
-# An extrapolated entry is at least this share of the plain one: a zero may make the model zero where the
-# data are not.
-LOWEST_SHARE = 0.1
+# Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
+SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,7 @@ class DescentState:
     W_plain: Array | None = None  # the last factors before extrapolation
     Ht_plain: Array | None = None
     Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
-    momentum: float = 0.0  # share of the last change that is added again, and its present limit
+    momentum: float = 0.0  # see `extrapolation.Momentum`
     ceiling: float = 1.0
 
 
@@ -50,9 +46,9 @@ class RowDescent:
         """Improve W, then Ht."""
         Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
         new_W = self.left(state.W, Ht)
-        W = extrapolated(new_W, state.W_plain, momentum)
+        W = extrapolate_bounded(new_W, state.W_plain, momentum)
         new_B, loss = self.right(W, Ht)
-        Ht_next = extrapolated(new_B, state.Ht_plain, momentum) if momentum else None
+        Ht_next = extrapolate_bounded(new_B, state.Ht_plain, momentum) if momentum else None
         return replace(state, W=W, Ht=new_B, loss=loss, W_plain=new_W, Ht_plain=new_B, Ht_next=Ht_next)
 
     def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
@@ -60,11 +56,10 @@ class RowDescent:
         momentum = state.momentum
         after = self.advance(state, momentum)
         if momentum and not after.loss <= state.loss:
-            plain = replace(state, momentum=momentum / DECAY, ceiling=momentum)
-            after = self.advance(plain, 0.0)
+            slower, ceiling, _ = SCHEDULE.rejected(momentum)
+            after = self.advance(replace(state, momentum=slower, ceiling=ceiling), 0.0)
         elif self.extrapolate:
-            ceiling = min(1.0, CEILING_GROWTH * state.ceiling)
-            faster = min(ceiling, GROWTH * momentum) if momentum else MOMENTUM
+            faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
             after = replace(after, momentum=faster, ceiling=ceiling)
         if not after.loss <= state.loss and self.safe is not None:
             W, Ht, loss = self.safe(state.W, state.Ht)
@@ -73,12 +68,3 @@ class RowDescent:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(state, momentum=0.0)
         return after, {"loss": after.loss}
-
-
-def extrapolated(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new + momentum (new - old), held above a share of `new`."""
-    if not momentum or old is None:
-        return new
-    out = new + momentum * (new - old)
-    lowest = LOWEST_SHARE * new
-    return array_namespace(new).where(out < lowest, lowest, out)

@@ -1,0 +1,79 @@
+"""Extrapolation with restarts: the momentum schedule of all alternating solvers.
+
+Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3: the momentum grows while extrapolated steps lower
+the loss. A step that raises the loss is rejected, the momentum shrinks, and its ceiling becomes the rejected
+value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+
+# An extrapolated entry is at least this share of the plain one: a zero could make the model zero where the
+# data are not.
+LOWEST_SHARE = 0.1
+# Geometric extrapolation changes an entry at most by this factor: the ratio of two tiny entries means little.
+LARGEST_FACTOR = 10.0
+
+
+class Momentum(NamedTuple):
+    """Where the schedule stands; the fields of the solvers' states, which a checkpoint stores one by one."""
+
+    momentum: float  # share of the last change that is added again
+    ceiling: float  # its present limit
+    restarts: int  # rejected extrapolations in a row
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the momentum follows from accepted and rejected steps."""
+
+    initial: float
+    growth: float
+    ceiling_growth: float
+    decay: float
+    max_restarts: int | None = None  # after so many rejected steps in a row the momentum stays zero
+
+    def accepted(self, momentum: float, ceiling: float) -> Momentum:
+        """Return the momentum after a step that lowered the loss."""
+        ceiling = min(1.0, self.ceiling_growth * ceiling)
+        return Momentum(min(ceiling, self.growth * momentum) if momentum else self.initial, ceiling, 0)
+
+    def rejected(self, momentum: float, restarts: int = 0) -> Momentum:
+        """Return the momentum after a step that raised the loss."""
+        given_up = self.max_restarts is not None and restarts + 1 >= self.max_restarts
+        return Momentum(0.0 if given_up else momentum / self.decay, momentum or 1.0, restarts + 1)
+
+
+def extrapolate(new: Array, old: Array, momentum: float) -> Array:
+    """Return max(new + momentum (new - old), 0)."""
+    xp = array_namespace(new)
+    out = new - old
+    out *= momentum
+    out += new
+    return np.maximum(out, 0, out=out) if isinstance(out, np.ndarray) else xp.clip(out, min=0.0)
+
+
+def extrapolate_bounded(new: Array, old: Array | None, momentum: float) -> Array:
+    """Return new + momentum (new - old), bounded below by a share of `new`."""
+    if not momentum or old is None:
+        return new
+    out = new + momentum * (new - old)
+    lowest = LOWEST_SHARE * new
+    return array_namespace(new).where(out < lowest, lowest, out)
+
+
+def extrapolate_geometric(new: Array, old: Array | None, momentum: float) -> Array:
+    """Return new (new / old)^momentum, which keeps positive entries positive."""
+    if old is None or not momentum:
+        return new
+    xp = array_namespace(new)
+    tiny = float(xp.finfo(new.dtype).smallest_normal)
+    growth = xp.clip(new, min=tiny) / xp.clip(old, min=tiny)
+    return new * xp.clip(growth, min=1.0 / LARGEST_FACTOR, max=LARGEST_FACTOR) ** momentum
