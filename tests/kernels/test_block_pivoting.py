@@ -8,7 +8,6 @@ from tests.references.least_squares import kkt_violation, nonnegative_rows, row_
 
 from nonneg._threads import threads
 from nonneg.data.observed import ListedObserved
-from nonneg.kernels import block_pivoting as front
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import SharedGram
 
@@ -19,7 +18,7 @@ from nonneg.kernels.grams import SharedGram
 def pivoting(request, monkeypatch):
     """`block_pivoting` of one version, NumPy arrays in and out."""
     if request.param == "compiled":
-        monkeypatch.setattr(front, "SMALL_PIVOTING", 0)
+        monkeypatch.setattr("nonneg.kernels.block_pivoting.numba.SMALL_PIVOTING", 0)
         return lambda start, gram, cross, **options: block_pivoting(start, SharedGram(gram), cross, **options)
     xp = pytest.importorskip(request.param)
 
@@ -149,7 +148,7 @@ def test_a_row_does_not_depend_on_its_neighbours(pivoting):
 @pytest.mark.parametrize("small", [0, 10**9], ids=["compiled", "portable"])
 @pytest.mark.parametrize("listed", [True, False])
 def test_rows_with_matrices_of_their_own_have_the_minimisers_of_scipy(monkeypatch, small, listed):
-    monkeypatch.setattr(front, "SMALL_PIVOTING", small)
+    monkeypatch.setattr("nonneg.kernels.block_pivoting.numba.SMALL_PIVOTING", small)
     A, X = design(4, n_rows=15, n_features=14)
     mask = np.random.default_rng(4).random(X.shape) < 0.7
     gram = ListedObserved(mask).row_grams(A)
@@ -161,7 +160,7 @@ def test_rows_with_matrices_of_their_own_have_the_minimisers_of_scipy(monkeypatc
 
 
 def test_one_and_two_threads_give_the_same_bytes(monkeypatch):
-    monkeypatch.setattr(front, "SMALL_PIVOTING", 0)
+    monkeypatch.setattr("nonneg.kernels.block_pivoting.numba.SMALL_PIVOTING", 0)
     A, X = design(10, n_rows=3000)
     results = []
     for n_jobs in (1, 2):

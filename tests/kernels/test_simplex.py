@@ -17,7 +17,7 @@ def pivoting(request, monkeypatch):
     """`simplex_pivoting` of one version, NumPy arrays in and out."""
     # Tensors in host memory are handed to the compiled kernel.
     compiled = request.param in ("compiled", "torch")
-    monkeypatch.setattr(simplex, "SMALL_SIMPLEX", 0 if compiled else 10**9)
+    monkeypatch.setattr("nonneg.kernels.simplex.numba.SMALL_SIMPLEX", 0 if compiled else 10**9)
     if request.param in ("compiled", "numpy"):
         return simplex.simplex_pivoting
     xp = pytest.importorskip(request.param)
@@ -95,7 +95,7 @@ def test_rows_that_need_more_exchanges_than_allowed_are_flagged(pivoting):
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(simplex, "SMALL_SIMPLEX", 0)
+    monkeypatch.setattr("nonneg.kernels.simplex.numba.SMALL_SIMPLEX", 0)
     gram, cross = problem(30, n_rows=3000)
     with threads(1):
         one, _ = simplex.simplex_pivoting(gram, cross)

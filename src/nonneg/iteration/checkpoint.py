@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_numpy
 from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
@@ -46,14 +47,13 @@ def checkpoint_key(*facts: Any) -> str:
 
 def _described(value: Any) -> Any:
     if getattr(value, "shape", ()):
-        array = np.ascontiguousarray(_to_numpy("", value))
+        array = np.ascontiguousarray(to_numpy(value))
         return [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
 
 
 def _to_numpy(name: str, array: Any) -> Any:
-    array = array.compute() if hasattr(array, "compute") else array
-    return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+    return to_numpy(array)
 
 
 def _unchanged(name: str, array: Any) -> Any:

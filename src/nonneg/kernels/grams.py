@@ -83,6 +83,11 @@ class DenseGrams:
 Gram = SharedGram | ListedGrams | DenseGrams
 
 
+def gram_matrices(gram: Gram) -> Any:
+    """Return the one matrix (k, k) that all rows share, or one per row (n_rows, k, k)."""
+    return gram.matrix if isinstance(gram, SharedGram) else gram.dense().matrices
+
+
 def quadratic_form(factor: Any, gram: Gram) -> float:
     """Return the sum of f G f' over the rows f of `factor`.
 

@@ -1,83 +1,74 @@
-"""Front doors of the kernels for beta divergences: compiled for NumPy arrays, portable for all others.
+"""Elementwise parts of the beta-divergences, a block of rows at a time, and coordinate descent over nonzeros.
 
-A block is a few rows of the data x and of the model v = W B', both dense; v is raised to a floor that
-stems from the dtype before it is divided by. Sparse data under the Kullback-Leibler divergence need v at
-the nonzeros only, and have a kernel of their own.
+A block is a few rows of the data x and of the model v = W H, both dense; v is clipped to a lower bound that
+depends on the dtype before it is divided by. Sparse data under the Kullback-Leibler divergence need v at the
+nonzeros only, and have a kernel of their own.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
-import numpy as np
+from nonneg.kernels.beta_products import array_api
 
-from nonneg._threads import parallel_for
-from nonneg.kernels.beta_products import array_api as portable
-
-# A line search looks at no more than so many steps a row.
+# A line search tries at most this many steps for a row.
 TRIES = 6
 
 
-def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
-    """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors make the gradients."""
-    if mask is not None or not isinstance(x, np.ndarray):
-        return portable.ratio_terms(x, v, beta, floor, mask)
-    from nonneg.kernels.beta_products.numba import ratio_terms as compiled
+def _implementation(x: Any, mask: Any = None) -> ModuleType:
+    from nonneg.kernels.beta_products import numba
 
-    power = np.empty_like(v) if beta != 1 else np.empty((0, 0), dtype=v.dtype)
-    compiled(np.ascontiguousarray(x), v, float(beta), float(floor), power)
-    return v, power if beta != 1 else None
+    return numba if numba.is_supported(x, mask) else array_api
+
+
+def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
+    """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors are the parts of the gradients.
+
+    Parameters
+    ----------
+    x, v : array of shape (n_rows, n_columns)
+        Data and model; the memory of v may be reused.
+    beta : float
+        Which divergence.
+    floor : float
+        Lower bound of the model.
+    mask : array of shape (n_rows, n_columns), optional
+        1 where observed.
+
+    Returns
+    -------
+    ratio, power : array of shape (n_rows, n_columns)
+        `power` is the mask (None without one) for beta = 1, where it is constant.
+    """
+    return _implementation(x, mask).ratio_terms(x, v, beta, floor, mask)
 
 
 def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
-    """Return the divergence of every row of x from the row of v."""
-    if mask is not None or not isinstance(x, np.ndarray):
-        return portable.row_losses(x, v, beta, floor, weights, mask)
-    from nonneg.kernels.beta_products.numba import block_losses
-
-    losses = np.empty(x.shape[0])
-    uniform = weights is None
-    weights = _weights(weights, v)
-    block_losses(np.ascontiguousarray(x), v, weights, uniform, float(beta), float(floor), losses)
-    return losses
+    """Return the divergence of every row of x from the row of v, in float64; `weights` are per column."""
+    return _implementation(x, mask).row_losses(x, v, beta, floor, weights, mask)
 
 
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
 ) -> tuple[Any, Any]:
-    """Return first and second derivatives of the divergence with respect to v, times the weights."""
-    if not isinstance(x, np.ndarray):
-        return portable.newton_terms(x, v, weights, beta, floor, exact)
-    from nonneg.kernels.beta_products.numba import newton_terms as compiled
+    """Return first and second derivatives of the divergence with respect to v, times the weights.
 
-    slope, curvature = np.empty_like(v), np.empty_like(v)
-    if exact is None or 1 <= beta <= 2:
-        exact = np.full(x.shape[0], 1 <= beta <= 2)
-    weights = _weights(weights, v)
-    compiled(np.ascontiguousarray(x), v, weights, float(beta), float(floor), exact, slope, curvature)
-    return slope, curvature
+    Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model,
+    except in rows that `exact` names.
+    """
+    return _implementation(x).newton_terms(x, v, weights, beta, floor, exact)
 
 
 def line_search(
     x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any
 ) -> tuple[Any, Any]:
-    """Choose a step in (0, 1] along d for every row so that its loss falls."""
-    if not isinstance(x, np.ndarray):
-        return portable.line_search(x, v, d, weights, beta, floor, linear, quadratic, slopes, TRIES)
-    from nonneg.kernels.beta_products.numba import line_search as compiled
+    """Choose a step t in (0, 1] along d for every row so that its loss decreases, and return v + t d and t.
 
-    steps = np.empty(x.shape[0])
-    sides = [np.asarray(values, dtype=np.float64) for values in (linear, quadratic, slopes)]
-    uniform = weights is None
-    weights = _weights(weights, v)
-    compiled(np.ascontiguousarray(x), v, d, weights, uniform, float(beta), float(floor), *sides, TRIES, steps)
-    return v, steps.astype(v.dtype)
-
-
-def _weights(weights: Any, v: Any) -> Any:
-    if weights is None:
-        return np.ones(v.shape[1], dtype=v.dtype)
-    return np.ascontiguousarray(weights, dtype=v.dtype)
+    The penalty of a row along d is ``linear t + quadratic t^2 / 2``; `slopes` are the derivatives at 0. A row
+    without a good step has step 0. The memory of v may be reused.
+    """
+    return _implementation(x).line_search(x, v, d, weights, beta, floor, linear, quadratic, slopes, TRIES)
 
 
 def kl_passes(
@@ -94,14 +85,14 @@ def kl_passes(
     shrink: float = 0.0,
     tol: float = 0.0,
 ) -> tuple[Any, Any, Any]:
-    """Reduce sum_j v_j - x_j log v_j + l1 |f| + l2 / 2 |f|^2 over every row f >= 0, where v = f O'.
+    """Decrease sum_j v_j - x_j log v_j + l1 |f| + l2 / 2 |f|^2 over every row f >= 0, where v = f O'.
 
     Parameters
     ----------
     csr : tuple of array
         `indptr, indices, data` of the nonzeros x.
     factor : array of shape (n_rows, k)
-        The start; not changed.
+        The initial rows; not modified.
     other : array of shape (n_columns, k)
         The other factor O.
     sums : array of shape (k,) or (n_rows, k)
@@ -111,14 +102,14 @@ def kl_passes(
     l1, l2 : float
         The penalties.
     max_rounds : int
-        How often the whole slope of a row is taken, to choose the components that are swept.
+        Maximum number of full gradients of a row, each of which selects the components to sweep.
     max_sweeps : int
-        At most so many sweeps over these components in a round.
+        Maximum number of sweeps over these components in a round.
     shrink : float
-        A round ends when a sweep changed the row by at most this share of its first sweep.
+        A round ends when a sweep changes the row by at most this fraction of its first sweep.
     tol : float
-        A row stops when its residual is at most this, and a Newton step on the positive components ends
-        a round; 0 does all rounds without.
+        A row stops when its residual is at most this, and each round ends with a Newton step on the positive
+        components; 0 does all rounds without it.
 
     Returns
     -------
@@ -127,52 +118,15 @@ def kl_passes(
     logs : array of shape (n_rows,)
         Sums of x log v over the nonzeros, at the updated rows, in float64.
     residuals : array of shape (n_rows,)
-        Unmet optimality where the last slope was taken: the larger of the lowest slope over its
-        positive part and of sum |f g| over the sum of the row.
+        KKT residuals at the last full gradient g: the larger of -min(g) relative to the positive part of g
+        and of sum |f g| relative to the sum of the row.
 
     Notes
     -----
-    A sweep costs about 8 nnz k operations. Rows do not know of one another.
+    A sweep costs about 8 nnz k operations. Rows are independent.
     """
-    from nonneg.kernels.beta_products.kl_coordinate import kl_rows
+    from nonneg.kernels.beta_products import kl_coordinate
 
-    indptr, indices, data = csr
-    out = np.array(factor, order="C", copy=True)
-    n_rows, k = out.shape
-    kind = out.dtype.type
-    other = np.ascontiguousarray(other)
-    sums = np.ascontiguousarray(np.atleast_2d(sums), dtype=out.dtype)
-    order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
-    logs, residuals = np.empty(n_rows), np.empty(n_rows)
-    # Ranges of about the same number of nonzeros: the columns of a text are of very unequal length.
-    n_parts = max(1, min(64, n_rows))
-    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
-    edges = np.concatenate([[0], np.clip(edges, 0, n_rows), [n_rows]]).astype(np.int64)
-    edges = np.maximum.accumulate(edges)
-    floor = kind(np.finfo(out.dtype).tiny * 1e10)
-
-    def work(start: int, stop: int) -> None:
-        kl_rows(
-            indptr,
-            indices,
-            data,
-            other,
-            sums,
-            out,
-            order,
-            kind(l1),
-            kind(l2),
-            max_rounds,
-            max_sweeps,
-            shrink,
-            tol,
-            tol > 0,
-            floor,
-            edges[start],
-            edges[stop],
-            logs,
-            residuals,
-        )
-
-    parallel_for(work, n_parts, chunk_size=1, operations=8.0 * len(data) * k)
-    return out, logs, residuals
+    return kl_coordinate.kl_passes(
+        csr, factor, other, sums, order, l1, l2, max_rounds, max_sweeps, shrink, tol
+    )

@@ -1,4 +1,4 @@
-"""Elementwise parts of the beta divergences in array-API operations; twins of the compiled kernels.
+"""Elementwise parts of the beta-divergences in array API operations.
 
 They also serve masked entries: `mask` is 1 where observed, and the data are 0 elsewhere.
 """
@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 
 def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
-    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta.ratio_terms`."""
+    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=floor)
     if beta == 1:
@@ -22,7 +22,7 @@ def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> 
 
 
 def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
-    """Return the divergence of every row in float64; see `kernels.beta.row_losses`."""
+    """Return the divergence of every row in float64; see `kernels.beta_products.row_losses`."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
     if beta == 2:
@@ -49,7 +49,7 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
 ) -> tuple[Any, Any]:
-    """Return weighted first and second derivatives; see `kernels.beta.newton_terms`."""
+    """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=floor)
     raised = 1 / v if beta == 1 else v ** (beta - 2)
@@ -75,7 +75,7 @@ def line_search(
     slopes: Any,
     tries: int,
 ) -> tuple[Any, Any]:
-    """Choose a step along d for every row; see `kernels.beta.line_search`."""
+    """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
     xp = array_namespace(x, v)
     down = -slopes
     able = down > 0

@@ -9,8 +9,11 @@ the round: the sweeps find them, Newton's method finds their values. Every row s
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from nonneg._threads import parallel_for
 from nonneg.kernels.block_pivoting.numba import solve_passive
 from nonneg.kernels.jit import jit
 
@@ -270,3 +273,50 @@ def kl_rows(
         for p in range(n):
             logged += x[p] * np.log(max(wh[p], floor))
         logs[i] = logged
+
+
+def kl_passes(
+    csr: Any, factor: Any, other: Any, sums: Any, order: Any, l1: float, l2: float,
+    max_rounds: int, max_sweeps: int, shrink: float, tol: float,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Update all rows; see `kernels.beta_products.kl_passes`."""
+    indptr, indices, data = csr
+    out = np.array(factor, order="C", copy=True)
+    n_rows, k = out.shape
+    kind = out.dtype.type
+    other = np.ascontiguousarray(other)
+    sums = np.ascontiguousarray(np.atleast_2d(sums), dtype=out.dtype)
+    order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
+    logs, residuals = np.empty(n_rows), np.empty(n_rows)
+    # Ranges of about the same number of nonzeros: the columns of a text are of very unequal length.
+    n_parts = max(1, min(64, n_rows))
+    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
+    edges = np.concatenate([[0], np.clip(edges, 0, n_rows), [n_rows]]).astype(np.int64)
+    edges = np.maximum.accumulate(edges)
+    floor = kind(np.finfo(out.dtype).tiny * 1e10)
+
+    def work(start: int, stop: int) -> None:
+        kl_rows(
+            indptr,
+            indices,
+            data,
+            other,
+            sums,
+            out,
+            order,
+            kind(l1),
+            kind(l2),
+            max_rounds,
+            max_sweeps,
+            shrink,
+            tol,
+            tol > 0,
+            floor,
+            edges[start],
+            edges[stop],
+            logs,
+            residuals,
+        )
+
+    parallel_for(work, n_parts, chunk_size=1, operations=8.0 * len(data) * k)
+    return out, logs, residuals

@@ -111,14 +111,14 @@ def weighted_loss(x, v, weights, uniform, beta, floor):
 
 
 @jit(error_model="numpy")
-def block_losses(x, v, weights, uniform, beta, floor, losses):
+def losses_block(x, v, weights, uniform, beta, floor, losses):
     """Write the divergence of every row into `losses`."""
     for i in range(x.shape[0]):
         losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def ratio_terms(x, v, beta, floor, power):
+def ratio_terms_block(x, v, beta, floor, power):
     """Overwrite v by x v^(beta - 2) and, unless beta is 1, `power` by v^(beta - 1)."""
     n_rows, n = x.shape
     kind = v.dtype.type
@@ -147,7 +147,7 @@ def ratio_terms(x, v, beta, floor, power):
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def newton_terms(x, v, weights, beta, floor, exact, slope, curvature):
+def newton_terms_block(x, v, weights, beta, floor, exact, slope, curvature):
     """Write the weighted first and second derivatives of the divergence with respect to v."""
     # The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
     # v^(beta - 2), which is positive.
@@ -206,7 +206,7 @@ def slope_along(x, v, d, t, weights, beta, floor):
 
 
 @jit(error_model="numpy")
-def line_search(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
+def line_search_block(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
     """Choose a step in (0, 1] along d for every row, move v there, and write the steps."""
     # The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole at
     # 0, which is negative. Where the divergence is convex a negative derivative at the end says that the loss
@@ -249,3 +249,57 @@ def line_search(x, v, d, weights, uniform, beta, floor, linear, quadratic, slope
         if t > 0.0:
             for j in range(n):
                 v[i, j] += v.dtype.type(t) * d[i, j]
+
+
+def is_supported(x: Any, mask: Any = None) -> bool:
+    """Tell whether the arrays are NumPy's and no entry is missing."""
+    return isinstance(x, np.ndarray) and mask is None
+
+
+def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: None = None) -> tuple[Any, Any]:
+    """Return x v^(beta - 2), in the memory of v, and v^(beta - 1)."""
+    power = np.empty_like(v) if beta != 1 else np.empty((0, 0), dtype=v.dtype)
+    ratio_terms_block(np.ascontiguousarray(x), v, float(beta), float(floor), power)
+    return v, power if beta != 1 else None
+
+
+def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: None = None) -> Any:
+    """Return the divergence of every row; see `kernels.beta_products.row_losses`."""
+    losses = np.empty(x.shape[0])
+    entry_weights = _weights(weights, v)
+    losses_block(
+        np.ascontiguousarray(x), v, entry_weights, weights is None, float(beta), float(floor), losses
+    )
+    return losses
+
+
+def newton_terms(
+    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+) -> tuple[Any, Any]:
+    """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
+    slope, curvature = np.empty_like(v), np.empty_like(v)
+    if exact is None or 1 <= beta <= 2:
+        exact = np.full(x.shape[0], 1 <= beta <= 2)
+    weights = _weights(weights, v)
+    newton_terms_block(
+        np.ascontiguousarray(x), v, weights, float(beta), float(floor), exact, slope, curvature
+    )
+    return slope, curvature
+
+
+def line_search(
+    x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any,
+    tries: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
+    steps = np.empty(x.shape[0])
+    rows = [np.asarray(values, dtype=np.float64) for values in (linear, quadratic, slopes)]
+    loss = _weights(weights, v), weights is None, float(beta), float(floor)
+    line_search_block(np.ascontiguousarray(x), v, d, *loss, *rows, tries, steps)
+    return v, steps.astype(v.dtype)
+
+
+def _weights(weights: Any, v: Any) -> Any:
+    if weights is None:
+        return np.ones(v.shape[1], dtype=v.dtype)
+    return np.ascontiguousarray(weights, dtype=v.dtype)

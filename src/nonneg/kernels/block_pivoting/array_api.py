@@ -1,7 +1,7 @@
 """Exact nonnegative least squares by block principal pivoting, all rows at once.
 
 Every row has its own set of passive components. Rows and columns of the others are replaced by those
-of the identity, so that one batched solve serves all rows; the twin of the compiled kernel.
+of the identity, so that one batched solve serves all rows.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg.kernels.block_pivoting.exchanges import PivotedRows, pivot_in_batches
+from nonneg.kernels.grams import Gram, gram_matrices
 
-# A batch holds one k x k matrix a row; this bounds it to some tens of megabytes.
+# A batch holds one k x k matrix per row; this bounds it to some tens of megabytes.
 BATCH_ENTRIES = 2_000_000
 
 
-def block_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
-    """Minimise over each row; see `kernels.block_pivoting`. `gram` is (k, k), or (n_rows, k, k)."""
-    xp = array_namespace(factor, gram, cross)
+def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+    """Minimize over each row; see `kernels.block_pivoting.block_pivoting`."""
+    matrices = gram_matrices(gram)
+    xp = array_namespace(factor, matrices, cross)
     k = factor.shape[1]
     size = max(1, BATCH_ENTRIES // max(1, k * k))
-    return pivot_in_batches(Rows, xp, factor, gram, cross, max_pivots=max_pivots, size=size)
+    return pivot_in_batches(Rows, xp, factor, matrices, cross, max_pivots=max_pivots, size=size)
 
 
 class Rows(PivotedRows):

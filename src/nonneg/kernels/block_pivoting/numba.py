@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from nonneg._threads import parallel_for
+from nonneg.kernels.grams import Gram, gram_matrices
 from nonneg.kernels.jit import jit
+
+# Up to this many entries of all systems together a batched LAPACK solve is faster than loading the compiled
+# kernel from its cache, let alone compiling it.
+SMALL_PIVOTING = 2_000_000
 
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
@@ -40,7 +48,7 @@ def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop, unsolved):
-    """Replace rows of `factor` by their minimisers; see `kernels.block_pivoting`.
+    """Replace rows of `factor` by their minimizers; see `kernels.block_pivoting`.
 
     The entries of `factor` that are above zero on entry are the first guess of the support.
     `gram` has one matrix, or one a row when `own_grams` is true. Rows that were not solved are
@@ -111,3 +119,25 @@ def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop,
         if solved:
             for a in range(k):
                 factor[i, a] = x[a]
+
+
+def is_supported(factor: Any) -> bool:
+    """Tell whether the rows are NumPy's and enough that loading the kernel pays."""
+    return isinstance(factor, np.ndarray) and factor.shape[0] * factor.shape[1] ** 2 > SMALL_PIVOTING
+
+
+def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+    """Minimize over each row; see `kernels.block_pivoting.block_pivoting`."""
+    n_rows, k = factor.shape
+    matrices = gram_matrices(gram)
+    own = matrices.ndim == 3
+    out = np.array(factor, order="C", copy=True)
+    systems = np.ascontiguousarray(matrices if own else matrices[None], dtype=np.float64)
+    cross = np.ascontiguousarray(cross)
+    unsolved = np.zeros(n_rows, dtype=bool)
+
+    def work(start: int, stop: int) -> None:
+        block_pivoting_rows(out, systems, cross, own, max_pivots, start, stop, unsolved)
+
+    parallel_for(work, n_rows, chunk_size=1, operations=float(n_rows) * k * k)
+    return out, unsolved

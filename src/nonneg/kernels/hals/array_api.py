@@ -1,4 +1,4 @@
-"""Coordinate descent on rows, in array-API operations only; the twin of the compiled kernels."""
+"""Coordinate descent on rows in array API operations."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from nonneg.kernels.grams import Gram, gram_matrices
+
 
 def hals_passes(
-    factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float
+    factor: Any, gram: Gram, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, Any]:
-    """Update all rows; see `kernels.hals_passes`. `gram` is (k, k), or (n_rows, k, k)."""
-    xp = array_namespace(factor, gram, cross)
-    own = gram.ndim == 3
+    """Update all rows; see `kernels.hals.hals_passes`."""
+    matrices = gram_matrices(gram)
+    xp = array_namespace(factor, matrices, cross)
+    own = matrices.ndim == 3
     factor = xp.asarray(factor, copy=True)
-    diagonal = xp.linalg.diagonal(gram)
+    diagonal = xp.linalg.diagonal(matrices)
     # Without curvature there is nothing to gain: a zero step. `if` would make a GPU wait at every column.
     flat = diagonal <= 0
     inverse = xp.where(flat, xp.zeros_like(diagonal), 1.0 / xp.where(flat, xp.ones_like(diagonal), diagonal))
@@ -27,10 +30,10 @@ def hals_passes(
         for a in (int(turn) for turn in order):
             old = factor[:, a]
             if own:
-                slope = xp.sum(gram[:, a, :] * factor, axis=1) - cross[:, a]
+                slope = xp.sum(matrices[:, a, :] * factor, axis=1) - cross[:, a]
                 length = inverse[:, a]
             else:
-                slope = factor @ gram[:, a] - cross[:, a]
+                slope = factor @ matrices[:, a] - cross[:, a]
                 length = inverse[a]
             if moving is None:
                 at_zero = xp.clip(slope, max=0.0)

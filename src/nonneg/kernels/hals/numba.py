@@ -7,9 +7,14 @@ row does not depend on its neighbours, on threads or on chunks.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from nonneg._threads import parallel_for
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams
 from nonneg.kernels.jit import jit
+from nonneg.kernels.row_grams import hals_own_block
 
 BLOCK = 128
 # Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
@@ -21,7 +26,7 @@ SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 # "contract" lets products and sums fuse. NaN and infinity keep their meaning.
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
-    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals_passes`."""
+    """Update rows `start` to `stop` of `factor` in place; see `kernels.hals.hals_passes`."""
     # `row` is scratch space for `BLOCK` indices.
     k = cross.shape[1]
     padded = gram.shape[1]
@@ -95,3 +100,44 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
                         factor[row[r], a] = f[a, r]
             n = kept
         violations[begin // BLOCK] = total
+
+
+def is_supported(factor: Any, gram: Gram) -> bool:
+    """Tell whether the arrays are NumPy's; matrices that are written out are left to BLAS."""
+    return isinstance(factor, np.ndarray) and not isinstance(gram, DenseGrams)
+
+
+def hals_passes(
+    factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float
+) -> tuple[Any, float]:
+    """Update all rows; see `kernels.hals.hals_passes`."""
+    out = np.array(factor, order="C", copy=True)
+    cross = np.ascontiguousarray(cross)
+    n_rows, k = out.shape
+    if isinstance(gram, ListedGrams):
+        return _listed_passes(out, gram, cross, order, max_passes, shrink)
+    padded = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=out.dtype)
+    padded[:, :k] = gram.matrix
+    violations = np.zeros(max(1, -(-n_rows // BLOCK)))
+
+    def work(start: int, stop: int) -> None:
+        row = np.empty(BLOCK, dtype=np.int64)
+        hals_block(out, padded, cross, order, max_passes, shrink, start, stop, row, violations)
+
+    # Rows stop on their own, most of them after about three passes.
+    parallel_for(work, n_rows, chunk_size=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
+    return out, float(violations.sum())
+
+
+def _listed_passes(
+    out: Any, gram: ListedGrams, cross: Any, order: Any, max_passes: int, shrink: float
+) -> tuple[Any, float]:
+    n_rows, k = out.shape
+    violations = np.zeros(n_rows)
+    listed = (gram.base, 0.0, gram.sign, gram.other, gram.indptr, gram.indices)
+
+    def work(start: int, stop: int) -> None:
+        hals_own_block(out, *listed, cross, order, max_passes, shrink, start, stop, violations)
+
+    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * k * k * (n_rows + len(gram.indices)))
+    return out, float(violations.sum())

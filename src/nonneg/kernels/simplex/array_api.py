@@ -1,4 +1,4 @@
-"""Exact least squares over the probability simplex, all rows at once: the twin of the compiled kernel.
+"""Exact least squares over the probability simplex, all rows at once.
 
 Rows and columns of the components outside a row's support are replaced by those of the identity, and the
 sum is one more equation, so that one batched solve serves all rows.
@@ -12,15 +12,16 @@ from array_api_compat import array_namespace
 
 from nonneg.kernels.block_pivoting.exchanges import PivotedRows, pivot_in_batches
 
-# A batch holds one (k + 1) x (k + 1) matrix a row; this bounds it to some tens of megabytes, and to a few
+# A batch holds one (k + 1) x (k + 1) matrix per row; this bounds it to some tens of megabytes, and to a few
 # gigabytes on a GPU, which is slow with small batches.
 BATCH_ENTRIES = 2_000_000
 DEVICE_ENTRIES = 50_000_000
 TOLERANCE = 1e-12
 
 
-def simplex_pivoting(factor: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
-    """Minimise over each row; see `kernels.simplex.simplex_pivoting`."""
+def simplex_pivoting(start: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+    """Minimize over each row; see `kernels.simplex.simplex_pivoting`."""
+    factor = cross * 0.0 + 1.0 if start is None else start
     xp = array_namespace(factor, gram, cross)
     k = factor.shape[1]
     on_host = "cpu" in str(factor.device).lower()

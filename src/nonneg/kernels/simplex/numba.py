@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from nonneg._threads import parallel_for
 from nonneg.kernels.jit import jit
+
+# Up to this many entries of all systems together a batched solve is faster than loading the kernel.
+SMALL_SIMPLEX = 20_000
 
 # "reassoc" lets the dot products run in vector registers; NaN and infinity keep their meaning.
 MATH = {"contract", "nsz", "reassoc"}
@@ -123,7 +129,7 @@ def refined(gram, projector, target, passive, n_passive, active, n_active, lower
 
 @jit(fastmath=MATH, error_model="numpy")
 def simplex_rows(factor, gram, projector, full, cross, max_pivots, start, stop, unsolved):
-    """Replace rows of `factor` by their minimisers; see `kernels.simplex.simplex_pivoting`."""
+    """Replace rows of `factor` by their minimizers; see `kernels.simplex.simplex_pivoting`."""
     # The entries of `factor` that are above zero on entry are the first guess of the support. `full` has the
     # minimisers with free signs, `projector` their change with the slopes.
     k = cross.shape[1]
@@ -212,3 +218,27 @@ def simplex_rows(factor, gram, projector, full, cross, max_pivots, start, stop, 
                 total += x[a]
             for a in range(k):
                 factor[i, a] = x[a] / total
+
+
+def is_supported(cross: Any) -> bool:
+    """Tell whether the rows are NumPy's and enough that loading the kernel pays."""
+    return isinstance(cross, np.ndarray) and cross.shape[0] * cross.shape[1] ** 2 > SMALL_SIMPLEX
+
+
+def simplex_pivoting(start: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+    """Minimize over each row; see `kernels.simplex.simplex_pivoting`."""
+    n_rows, k = cross.shape
+    gram = np.ascontiguousarray(gram, dtype=np.float64)
+    inverse = np.linalg.inv(gram)
+    sums = inverse.sum(axis=1)
+    projector = np.ascontiguousarray(inverse - np.outer(sums, sums) / sums.sum())
+    full = cross.astype(np.float64) @ projector + sums / sums.sum()
+    out = np.array(full if start is None else start, dtype=cross.dtype, order="C", copy=True)
+    cross = np.ascontiguousarray(cross)
+    unsolved = np.zeros(n_rows, dtype=bool)
+
+    def work(begin: int, end: int) -> None:
+        simplex_rows(out, gram, projector, full, cross, max_pivots, begin, end, unsolved)
+
+    parallel_for(work, n_rows, chunk_size=1, operations=float(n_rows) * k * k * k / 8)
+    return out, unsolved
