@@ -1,4 +1,4 @@
-"""Experiments of the papers: each returns plain records and, from them, plain tables and curves."""
+"""Experiments of the papers: each produces plain records, and from them tables, curves and claims."""
 
 from __future__ import annotations
 

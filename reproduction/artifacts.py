@@ -1,4 +1,4 @@
-"""What an experiment shows, as plain data: drawing it is not its business."""
+"""The artifacts of an experiment as plain data; `page` draws them."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether something that was to be shown was shown."""
+    """Whether a claim holds."""
 
-    claim: str  # what was to be shown
-    met: bool | None  # none where these trials cannot tell, as with the quick setting
-    detail: str = ""  # the numbers, and where it was not met, why
+    claim: str  # the claim
+    met: bool | None  # None if these trials cannot decide, as with the quick setting
+    detail: str = ""  # the numbers, and the reason if it fails
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell of a table: what was measured and, beside it, what the paper prints."""
+    """A cell of a table: the measured value and, beside it, the published one."""
 
-    value: float | None  # the measured value, or the mean of several; None where there is none
+    value: float | None  # the measured value or mean; None if missing
     spread: float | None = None  # their standard deviation
-    printed: float | None = None  # the paper's
-    printed_spread: float | None = None
-    sign: str = ""  # put before the value, such as ">" where runs were ended by a limit before they got there
-    remark: str = ""  # put behind it, such as "3 of 5 got there"
+    published: float | None = None  # the paper's
+    published_spread: float | None = None
+    sign: str = ""  # put before the value, such as ">" if runs hit a limit before the target
+    remark: str = ""  # put after it, such as "3 of 5 reached it"
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows and columns."""
 
-    caption: str  # what it shows
-    columns: Mapping[str, str]  # key -> heading, in the order in which they stand
-    # Key -> a number, text, None or `Measured`. A column with printed numbers gets another beside it.
+    caption: str  # caption
+    columns: Mapping[str, str]  # key -> heading, in order
+    # Key -> a number, text, None or `Measured`. A column with published values gets a second column for them.
     rows: Sequence[Mapping[str, Any]]
     digits: int = 4  # significant digits of a number
 
@@ -55,14 +55,14 @@ class Series:
     label: str  # for the legend
     x: Sequence[float]  # its points; None in `y` leaves a gap
     y: Sequence[float | None]
-    spread: Sequence[float] | None = None  # half the length of the error bar of each point
+    spread: Sequence[float] | None = None  # half-length of the error bars
     # Points joined by a line (for measurements), a line alone, or a dashed line (for bounds and theory).
     style: str = "points"
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves in one pair of axes."""
+    """Curves in one set of axes."""
 
     title: str  # above the axes
     x_label: str  # below and beside them
@@ -76,20 +76,20 @@ class Curves:
 class Figure:
     """One or several panels of curves."""
 
-    name: str  # of its file, without an ending; letters, digits and dashes
-    caption: str  # what it shows
+    name: str  # file name without extension; letters, digits and dashes
+    caption: str  # caption
     panels: Sequence[Curves]  # row by row
-    n_columns: int = 2  # so many beside one another
+    n_columns: int = 2  # number of panels per row
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """A grid of pictures, each scaled to its own largest entry."""
+    """A grid of images, each scaled to its own maximum."""
 
-    name: str  # of its file, without an ending; letters, digits and dashes
-    caption: str  # what it shows
+    name: str  # file name without extension; letters, digits and dashes
+    caption: str  # caption
     images: Sequence[Sequence[FloatArray]]  # row by row
-    row_labels: Sequence[str] = ()  # beside and above; empty for none
+    row_labels: Sequence[str] = ()  # left and top labels; empty for none
     column_labels: Sequence[str] = ()
 
 

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
                     quick=options.quick,
                     limit=options.trials,
                     minutes=options.minutes,
-                    n_processes=options.processes if experiment.side_by_side else 1,
+                    n_processes=options.processes if experiment.parallel else 1,
                     quiet=options.quiet,
                 )
         lines = read_trials(experiment, folder, quick=options.quick)
@@ -110,12 +110,12 @@ def _check_options(options: argparse.Namespace, chosen: list[Experiment]) -> Non
     if options.experiment == ALL or options.only_summarize:
         return
     (experiment,) = chosen
-    if options.processes > 1 and not experiment.side_by_side:
+    if options.processes > 1 and not experiment.parallel:
         raise UnsupportedError(
             f"{experiment.name} measures time or depends on earlier trials: "
             "its trials run one after another. Leave out --processes."
         )
-    if options.device is not None and not experiment.on_devices:
+    if options.device is not None and not experiment.supports_device:
         raise UnsupportedError(f"{experiment.name} does not support --device. Leave out --device.")
 
 

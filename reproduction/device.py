@@ -1,4 +1,4 @@
-"""Where the points of an experiment lie: in NumPy, or as tensors on the device that a variable names."""
+"""The device of an experiment's data: NumPy, or PyTorch tensors on the device named by a variable."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError
 
 ENVIRONMENT_VARIABLE = "NONNEG_DEVICE"
-"""Such as "cuda"; worker processes inherit it. Without it the points stay in NumPy."""
+"""For example "cuda"; worker processes inherit it. Without it the data stay in NumPy."""
 
 
 def chosen_device() -> str | None:
-    """Return the device that was asked for."""
+    """Return the requested device."""
     return os.environ.get(ENVIRONMENT_VARIABLE) or None
 
 
 @contextmanager
 def use_device(name: str | None) -> Iterator[None]:
-    """Ask for a device inside the block, for processes that are started there too."""
+    """Request a device inside the block, also for processes started there."""
     if name is None:
         yield
         return
@@ -38,14 +38,14 @@ def use_device(name: str | None) -> Iterator[None]:
             os.environ[ENVIRONMENT_VARIABLE] = before
 
 
-def placed(X: FloatArray) -> Any:
-    """Return points where they were asked for."""
+def to_device(X: FloatArray) -> Any:
+    """Return the data on the requested device."""
     name = chosen_device()
     return X if name is None else _torch().as_tensor(X, device=name)
 
 
-def described_device() -> str | None:
-    """Return the device and the library that drives it, for the page."""
+def describe_device() -> str | None:
+    """Return the device and the version of PyTorch, for the page."""
     name = chosen_device()
     if name is None:
         return None

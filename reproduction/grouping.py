@@ -1,4 +1,4 @@
-"""Records put together by what they have in common, and what is said of such a group."""
+"""Grouping of records, and statistics of a group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """Put records with the same entries together."""
+    """Group records by the given entries."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault(tuple(record.get(key) for key in keys), []).append(dict(record))
@@ -16,7 +16,7 @@ def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any,
 
 
 def mean_and_spread(values: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Return the mean and the standard deviation of what is there."""
+    """Return the mean and the standard deviation of the values that are not None."""
     present = [float(value) for value in values if value is not None]
     if not present:
         return None, None

@@ -17,7 +17,7 @@ from reproduction.experiment import Experiment, flat_records
 PAGE = "index.md"
 MARKER = "<!-- nonneg reproduce writes everything below this line -->"
 COMMITTED = Path(__file__).parents[1] / "docs" / "reproduced"
-_WORDS = {True: "met", False: "not met", None: "not decided"}
+_WORDS = {True: "holds", False: "fails", None: "not decided"}
 
 
 def write_page(
@@ -40,7 +40,7 @@ def write_page(
 
 
 def introduction(experiment: Experiment, folder: Path) -> str:
-    """Return what stands between title and marker in the folder's page, else in the page in the docs."""
+    """Return the text between title and marker of the folder's page, or else of the page in the docs."""
     for page in (folder / PAGE, COMMITTED / experiment.name / PAGE):
         if page.is_file():
             above, found, _ = page.read_text(encoding="utf-8").partition(MARKER)
@@ -50,7 +50,7 @@ def introduction(experiment: Experiment, folder: Path) -> str:
 
 
 def _drawn(artifact: Artifact, folder: Path) -> str:
-    """Return an artifact as Markdown; pictures go into files."""
+    """Return an artifact as Markdown; figures go into files."""
     if isinstance(artifact, Table):
         return f"{artifact.caption}\n\n{table_text(artifact)}".rstrip()
     if isinstance(artifact, Figure):
@@ -70,7 +70,7 @@ def _drawn(artifact: Artifact, folder: Path) -> str:
 
 
 def table_text(table: Table) -> str:
-    """Lay a table out as Markdown, printed numbers in columns of their own."""
+    """Lay a table out as Markdown, published values in columns of their own."""
     headings: dict[str, str] = {}
     right = set()
     rows: list[dict[str, Any]] = [{} for _ in table.rows]
@@ -82,13 +82,13 @@ def table_text(table: Table) -> str:
             row[key] = _measured_text(cell, table.digits) if isinstance(cell, Measured) else cell
         if measured:
             right.add(key)
-        if any(cell.printed is not None for cell in measured):
-            beside = f"{key} (printed)"
-            headings[beside] = f"{heading} (printed)"
+        if any(cell.published is not None for cell in measured):
+            beside = f"{key} (published)"
+            headings[beside] = f"{heading} (published)"
             right.add(beside)
             for row, cell in zip(rows, cells, strict=True):
                 if isinstance(cell, Measured):
-                    row[beside] = _with_spread(cell.printed, cell.printed_spread, table.digits)
+                    row[beside] = _with_spread(cell.published, cell.published_spread, table.digits)
     return markdown_table(rows, headings, digits=table.digits, right=right)
 
 
@@ -109,7 +109,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
         f"- **{_WORDS[verdict.met]}**: {verdict.claim}" + (f" ({verdict.detail})" if verdict.detail else "")
         for verdict in verdicts
     ]
-    return "## What was to be shown\n\n" + "\n".join(lines)
+    return "## Claims\n\n" + "\n".join(lines)
 
 
 def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *, quick: bool) -> str:
@@ -122,7 +122,7 @@ def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *
     facts = [
         f"- Trials: {len(lines)} of {n_wanted}"
         + (" (quick setting)" if quick else "")
-        + f", {seconds:.0f} s in all",
+        + f", {seconds:.0f} s in total",
         f"- Date: {when}",
         *(f"- Machine: {text}" for text in dict.fromkeys(_machine(line["machine"]) for line in lines)),
         f"- Threads: {', '.join(map(str, threads))}",
@@ -133,8 +133,8 @@ def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *
     ]
     loads = [line["load"] for line in lines if line.get("load") is not None]
     if loads:
-        facts.append(f"- Load of the machine before a trial: {min(loads):g} to {max(loads):g}")
-    return f"## How it was made\n\n```bash\n{command}\n```\n\n" + "\n".join(facts)
+        facts.append(f"- Machine load before a trial: {min(loads):g} to {max(loads):g}")
+    return f"## How to reproduce\n\n```bash\n{command}\n```\n\n" + "\n".join(facts)
 
 
 def _machine(about: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Trials of an experiment in several processes, each on one thread; only the parent writes records."""
+"""Parallel trials, one thread per process; only the parent writes records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from reproduction.experiment import Setting
 
-# BLAS and OpenMP read these when they are loaded, so that they have to stand before a process starts.
+# BLAS and OpenMP read these when they are loaded, so they must be set before a process starts.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -23,7 +23,7 @@ def results_of_processes(
     n_processes: int,
     time_is_up: Callable[[], bool],
 ) -> Iterator[tuple[Setting, dict[str, Any]]]:
-    """Call a function with each setting in fresh processes and yield the results as they come."""
+    """Call a function with each setting in new processes and yield the results as they complete."""
     waiting = list(settings)[::-1]
     running: dict[Future[dict[str, Any]], Setting] = {}
     strangers = set(multiprocessing.active_children())

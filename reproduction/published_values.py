@@ -1,4 +1,4 @@
-"""The numbers that the papers print, as data of the package."""
+"""Published values of the papers, as data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _text(paper: str) -> str:
 
 
 def published_values(paper: str) -> dict[str, Any]:
-    """Return what a paper prints."""
+    """Return the published values of a paper."""
     if paper not in PAPERS:
         raise UnknownNameError.of("paper", paper, PAPERS)
     return dict(json.loads(_text(paper)))

@@ -1,4 +1,4 @@
-"""The trials of an experiment: those that are done are kept, the others are run and recorded one by one."""
+"""The trials of an experiment: finished ones are kept, the others are run and recorded one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nonneg.cli import terminal
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.report.machine import machine_facts, present_facts
 from nonneg.report.records import append_record, plain, read_records
-from reproduction.device import described_device
+from reproduction.device import describe_device
 from reproduction.experiment import Experiment, Setting, Workspace, flat_records, setting_key
 from reproduction.processes import results_of_processes
 from reproduction.registry import find_experiment
@@ -24,7 +24,7 @@ RECORDS = "records.jsonl"
 
 
 def read_trials(experiment: Experiment, folder: Path, *, quick: bool) -> list[dict[str, Any]]:
-    """Return the finished trials that belong to a setting of an experiment."""
+    """Return the finished trials of an experiment's current settings."""
     path = folder / RECORDS
     if not path.is_file():
         return []
@@ -44,7 +44,7 @@ def run_trials(
     n_processes: int = 1,
     quiet: bool = False,
 ) -> bool:
-    """Run the trials that are not done yet."""
+    """Run the unfinished trials."""
     wanted = experiment.trials(quick)
     lines = read_trials(experiment, folder, quick=quick)
     done = {setting_key(line["setting"]) for line in lines}
@@ -52,7 +52,7 @@ def run_trials(
     if limit is not None:
         left = left[:limit]
     if not quiet and done:
-        terminal.note(f"{experiment.name}: {len(done)} of {len(wanted)} trials are done already")
+        terminal.note(f"{experiment.name}: {len(done)} of {len(wanted)} trials are already finished")
     shown = _Progress(experiment, left, quiet, None if minutes is None else 60.0 * minutes)
     about = machine_facts()
     try:
@@ -66,7 +66,7 @@ def run_trials(
     except (KeyboardInterrupt, InterruptedFitWarning):
         shown.close()
         terminal.note(
-            f"{experiment.name}: interrupted; the finished trials are kept, and the same command goes on "
+            f"{experiment.name}: interrupted; finished trials are kept, and the same command resumes "
             "with the others"
         )
         return False
@@ -125,9 +125,9 @@ def _one_trial(
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     now = present_facts()
-    device = described_device() if experiment.on_devices else None
+    device = describe_device() if experiment.supports_device else None
     with warnings.catch_warnings(), threads(setting.get("threads", n_threads)):
-        # A solver that is interrupted returns what it has so far, which is no result of the experiment.
+        # An interrupted solver returns its best factors so far, which are not a result of the experiment.
         warnings.simplefilter("error", InterruptedFitWarning)
         n_threads = current_threads()
         started = time.perf_counter()
@@ -146,14 +146,14 @@ def _one_trial(
 
 
 def _drop_a_torn_line(path: Path) -> None:
-    """Cut off a last line without an end: the process was killed while it was written."""
+    """Remove an incomplete last line: the process was killed while writing it."""
     text = path.read_bytes()
     if text and not text.endswith(b"\n"):
         path.write_bytes(text[: text.rfind(b"\n") + 1])
 
 
 class _Progress:
-    """A line on standard error: which trial, for how long, and how long it may take."""
+    """A progress line on standard error: trial, elapsed and estimated remaining time."""
 
     def __init__(
         self, experiment: Experiment, left: Sequence[Setting], quiet: bool, limit: float | None
@@ -196,7 +196,9 @@ class _Progress:
         elapsed = _duration(time.monotonic() - self.started)
         terminal.note(f"{start}{self.name}: {self.finished} of {self.count} trials in {elapsed}")
         if self.finished < self.count and self.time_is_up():
-            terminal.note(f"{self.name}: the time is over; the same command goes on with the other trials")
+            terminal.note(
+                f"{self.name}: the time limit is reached; the same command resumes with the other trials"
+            )
 
 
 def _duration(seconds: float) -> str:

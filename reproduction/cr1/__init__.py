@@ -1,1 +1,1 @@
-"""Liu & Tan (2017): rank-one NMF as a start for NMF, and bounds of its error under a geometric assumption."""
+"""Liu & Tan (2017): rank-one NMF as an initialization, with error bounds under a geometric assumption."""

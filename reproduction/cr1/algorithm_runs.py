@@ -1,4 +1,4 @@
-"""The paper's three algorithms from its four starts: in its order of updates, with its stopping rule."""
+"""The paper's three algorithms, with its order of updates and its stopping rule."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.progress import Progress
-from reproduction.cr1.initializations import Initializer, Samples
+from reproduction.cr1.initializations import Initialization, Samples
 from reproduction.cr1.plain_algorithms import relative_error, run_plain
 
 ALGORITHMS = ("mult", "nnlsb", "hals")
 # The paper's programs put this in the place of zeros before a multiplicative update.
 LEAST = 1e-16
 WINDOW, TOLERANCE = 10, 1e-4
-"""A run ends when the error ||V - W H|| changed by less than the tolerance over so many iterations."""
+"""A run stops when the error ||V - W H|| changes by less than TOLERANCE over WINDOW iterations."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Fit:
     W: FloatArray  # coefficients
     Ht: FloatArray  # the basis
     errors: list[float]  # the relative error after each iteration
-    seconds: list[float]  # time in iterations until the end of each, without the start
+    seconds: list[float]  # time in iterations until the end of each, without the initialization
 
     @property
     def labels(self) -> IntArray:
@@ -38,16 +38,16 @@ class Fit:
 def run_from(
     algorithm: str,
     samples: Samples,
-    start: Initializer,
+    init: Initialization,
     *,
     max_iter: int,
     until: Callable[[Progress], bool | None] | None = None,
 ) -> Fit:
-    """Run an algorithm from a start."""
+    """Run an algorithm from an initialization."""
     # mult and hals update the basis first and nnlsb the coefficients, as in the paper's programs; from
     # coefficients that were drawn or perturbed this is not the same. hals begins with the best multiple of
-    # its start.
-    W, Ht = start.W, start.Ht
+    # its initialization.
+    W, Ht = init.W, init.Ht
     options: dict[str, Any] = {"max_iter": max_iter, "callback": until}
     if algorithm == "nnlsb":
         run = run_plain(algorithm, samples.rows, W, Ht, **options)
@@ -65,12 +65,12 @@ def run_from(
 
 
 def best_multiple(samples: Samples, W: FloatArray, Ht: FloatArray) -> float:
-    """Return the number a for which a W B' is nearest to the data."""
+    """Return the number a for which a W H is nearest to the data."""
     size = float(np.sum((W.T @ W) * (Ht.T @ Ht)))
     return float(np.sum(np.asarray(samples.X @ Ht) * W)) / size if size > 0 else 1.0
 
 
-def has_settled(progress: Progress) -> bool:
+def has_converged(progress: Progress) -> bool:
     """Tell whether the error changed by less than `TOLERANCE` over the last `WINDOW` iterations."""
     losses = progress.history.loss
     if len(losses) < WINDOW:

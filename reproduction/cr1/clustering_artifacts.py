@@ -1,4 +1,4 @@
-"""Tables of scores of the fourteen ways to cluster, and what is said about them."""
+"""Tables of the scores of fourteen clustering methods, and the claims about them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reproduction.cr1.real_sets import QUICK
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 
-Printed = Mapping[str, Mapping[str, float]]
+Published = Mapping[str, Mapping[str, float]]
 HEADINGS = {"nmi": "nmi", "dice": "Dice", "purity": "purity"}
 WITHIN, WITHIN_DETERMINISTIC = 2.0, 0.02
-"""Means are to lie within so many printed standard deviations; deterministic rows within this difference."""
+"""Tolerances: published standard deviations for means, absolute difference for deterministic rows."""
 
 
-def printed_rows(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Arrange a printed table by method and column."""
+def published_rows(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Arrange a published table by method and column."""
     columns = table["columns"][1:]
     return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in table["rows"]}
 
@@ -31,12 +31,12 @@ def by_method(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
     return {method: groups[method] for method in METHODS if method in groups}
 
 
-def scores_table(caption: str, records: Sequence[Record], printed: Printed | None = None) -> Table:
+def scores_table(caption: str, records: Sequence[Record], published: Published | None = None) -> Table:
     """Lay out the scores of one set."""
     rows = []
     for method, group in by_method(records).items():
         row: dict[str, Any] = {"method": method, "runs": len(group)}
-        beside = (printed or {}).get(method, {})
+        beside = (published or {}).get(method, {})
         for measure in MEASURES:
             mean, spread = mean_and_spread([record[measure] for record in group])
             row[measure] = Measured(mean, spread, beside.get(measure), beside.get(f"{measure}_std"))
@@ -49,14 +49,14 @@ def scores_table(caption: str, records: Sequence[Record], printed: Printed | Non
     return Table(caption, columns, rows, digits=3)
 
 
-def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
-    """Compare the means of a set with the printed ones."""
+def agreement(records: Sequence[Record], published: Published) -> list[Verdict]:
+    """Compare the means of a set with the published ones."""
     drawn, fixed, n_drawn, n_fixed = [], [], 0, 0
     largest = ("", 0.0)
     for method, group in by_method(records).items():
         for measure in MEASURES:
             mean = mean_and_spread([record[measure] for record in group])[0] or 0.0
-            target, spread = printed[method][measure], printed[method][f"{measure}_std"]
+            target, spread = published[method][measure], published[method][f"{measure}_std"]
             apart = abs(mean - target)
             what = f"{method} {measure} {mean:.3f} against {target:.3f}"
             if method.split("+")[0] in DETERMINISTIC:
@@ -69,7 +69,7 @@ def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
                 largest = (what, apart / spread)
     return [
         Verdict(
-            f"the {n_drawn} means of the rows that are drawn lie within two printed standard deviations",
+            f"the {n_drawn} means of the randomized rows lie within two published standard deviations",
             None if n_drawn == 0 else not drawn,
             "; ".join(drawn)
             or f"the largest difference is {largest[1]:.2f} standard deviations: {largest[0]}",
@@ -82,23 +82,23 @@ def agreement(records: Sequence[Record], printed: Printed) -> list[Verdict]:
     ]
 
 
-def best_starts(records: Sequence[Record], measure: str = "nmi") -> dict[str, str]:
-    """Return the start with the best mean score for each algorithm."""
+def best_inits(records: Sequence[Record], measure: str = "nmi") -> dict[str, str]:
+    """Return the initialization with the best mean score for each algorithm."""
     groups = by_method(records)
     found = {}
     for algorithm in ALGORITHMS:
         means = {
-            start: mean_and_spread([record[measure] for record in groups[f"{start}+{algorithm}"]])[0] or 0.0
-            for start in INITS
-            if f"{start}+{algorithm}" in groups
+            init: mean_and_spread([record[measure] for record in groups[f"{init}+{algorithm}"]])[0] or 0.0
+            for init in INITS
+            if f"{init}+{algorithm}" in groups
         }
         if len(means) == len(INITS):
-            found[algorithm] = max(means, key=lambda start: means[start])
+            found[algorithm] = max(means, key=lambda init: means[init])
     return found
 
 
 def _is_near(records: Sequence[Record], algorithm: str, best: str, measure: str = "nmi") -> bool:
-    """Tell whether the mean from cr1-nmf is within its own spread of that from the best start."""
+    """Tell whether the mean from cr1-nmf is within its own spread of that from the best initialization."""
     groups = by_method(records)
     ours, spread = mean_and_spread([record[measure] for record in groups[f"cr1-nmf+{algorithm}"]])
     theirs, _ = mean_and_spread([record[measure] for record in groups[f"{best}+{algorithm}"]])
@@ -107,16 +107,16 @@ def _is_near(records: Sequence[Record], algorithm: str, best: str, measure: str 
     return theirs - ours <= (spread or 0.0)
 
 
-def start_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
-    """Say on how many sets and algorithms each start has the best nmi."""
-    winners = [best for records in sets.values() for best in best_starts(records).values()]
-    counts = {start: winners.count(start) for start in INITS}
-    claim = "cr1-nmf is the best start by nmi for most sets and algorithms, as the paper says of its sets"
-    detail = f"of {len(winners)}: " + ", ".join(f"{start} {count}" for start, count in counts.items())
+def best_init_counts(sets: Mapping[str, Sequence[Record]]) -> Verdict:
+    """Say on how many sets and algorithms each initialization has the best nmi."""
+    winners = [best for records in sets.values() for best in best_inits(records).values()]
+    counts = {init: winners.count(init) for init in INITS}
+    claim = "cr1-nmf is the best initialization by nmi for most data sets and algorithms, as in the paper"
+    detail = f"of {len(winners)}: " + ", ".join(f"{init} {count}" for init, count in counts.items())
     near = sum(
         _is_near(records, algorithm, best)
         for records in sets.values()
-        for algorithm, best in best_starts(records).items()
+        for algorithm, best in best_inits(records).items()
     )
     detail += f"; in {near} cr1-nmf is the best or within one of its standard deviations of the best"
     decided = bool(winners) and QUICK not in sets

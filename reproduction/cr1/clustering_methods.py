@@ -1,4 +1,4 @@
-"""The fourteen ways to cluster that Tables VI and VII compare, and their scores."""
+"""The fourteen clustering methods of Tables VI and VII, and their scores."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from nonneg._typing import IntArray
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import dice_coefficient, normalized_mutual_information, pair_dice, purity
-from reproduction.cr1.algorithm_runs import ALGORITHMS, has_settled, run_from
-from reproduction.cr1.initializations import DETERMINISTIC, INITS, Samples, make_start, seeded, unit_rows
+from reproduction.cr1.algorithm_runs import ALGORITHMS, has_converged, run_from
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, Samples, make_init, seeded, unit_rows
 from reproduction.cr1.real_sets import load_set
 
 CLUSTERINGS = ("k-means", "spkm")
 GROUPS = ("clusterings", *ALGORITHMS)
-METHODS = (*CLUSTERINGS, *(f"{start}+{algorithm}" for algorithm in ALGORITHMS for start in INITS))
+METHODS = (*CLUSTERINGS, *(f"{init}+{algorithm}" for algorithm in ALGORITHMS for init in INITS))
 """The rows of the tables, in the paper's order."""
 ITERATIONS = {"mult": 2000, "nnlsb": 100, "hals": 1000}
-"""At most so many, as in the paper's programs."""
+"""Maximum numbers of iterations, as in the paper's programs."""
 CLUSTERING_ITERATIONS = 1000
 MEASURES = ("nmi", "dice", "purity")
 
 
 def clustering_trials(set_runs: Mapping[str, int], **more: Any) -> list[dict[str, Any]]:
-    """Return settings: one a run, set and group of methods."""
+    """Return one setting per run, data set and group of methods."""
     return [
         {"set": name, "run": run, "group": group} | more
         for name, n_runs in set_runs.items()
@@ -50,8 +50,8 @@ def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
     for kind in INITS:
         if kind in DETERMINISTIC and run > 0:
             continue
-        start = make_start(kind, samples, real.k, seeded(kind, run))
-        fit = run_from(algorithm, samples, start, max_iter=ITERATIONS[algorithm], until=has_settled)
+        init = make_init(kind, samples, real.k, seeded(kind, run))
+        fit = run_from(algorithm, samples, init, max_iter=ITERATIONS[algorithm], until=has_converged)
         records.append(
             {"method": f"{kind}+{algorithm}", "n_iter": len(fit.errors), "error": fit.errors[-1]}
             | scores(real.y, fit.labels)
@@ -78,7 +78,7 @@ def k_means_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntArr
     seed = int(rng.integers(2**31 - 1))
     method = KMeans(k, init="random", n_init=1, max_iter=CLUSTERING_ITERATIONS, tol=0.0, random_state=seed)
     with warnings.catch_warnings():
-        # Fewer clusters than asked for is a result here.
+        # Fewer clusters than requested are a valid result here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels: IntArray = method.fit_predict(samples.X)
     return labels
@@ -88,7 +88,7 @@ def spherical_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntA
     """Cluster by spherical k-means from k random samples, until no sample changes its cluster."""
     chosen = rng.permutation(samples.rows.shape[0])[:k]
     # The mean cosine rises as long as a sample changes its cluster; after that it repeats to the last digit.
-    centres = spherical_kmeans(
+    centers = spherical_kmeans(
         samples.rows,
         k,
         rng=rng,
@@ -96,4 +96,4 @@ def spherical_labels(samples: Samples, k: int, rng: np.random.Generator) -> IntA
         tol=1e-15,
         first=unit_rows(samples.X, chosen).T,
     )
-    return np.argmax(np.asarray(samples.X @ centres), axis=1)
+    return np.argmax(np.asarray(samples.X @ centers), axis=1)

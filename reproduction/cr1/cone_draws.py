@@ -1,6 +1,6 @@
 """Draws of the paper's synthetic data.
 
-Where several numbers of points are wanted, the first so many of a draw are taken: they are a draw themselves.
+Smaller samples are the first points of a draw: they are a draw themselves.
 """
 
 from __future__ import annotations

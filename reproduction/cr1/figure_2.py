@@ -13,7 +13,7 @@ from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import as_data_matrix
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.cr1.cone_draws import FULL, QUICK, SIZES, draw_cones, n_mixed_clusters
-from reproduction.cr1.plain_algorithms import relative_error, run_plain, uniform_start
+from reproduction.cr1.plain_algorithms import relative_error, run_plain, uniform_init
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -25,7 +25,7 @@ ITERATIONS = {"mult": 100, "nnlsb": 20, "hals": 100}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a draw for the left panels, one a draw and N for the right ones."""
+    """Return one setting per draw for the left panels, and one per draw and N for the right ones."""
     size = QUICK if quick else FULL
     sizes = [60, 240, 960] if quick else list(SIZES)
     left = {"panel": "left", "sizes": sizes, "n_first_points": 3 if quick else N_FIRST_POINTS}
@@ -74,7 +74,7 @@ def _right(setting: Setting) -> list[dict[str, Any]]:
     X = X[:n]
     data = as_data_matrix(X)
     squared_norm = data.squared_norm()
-    W, Ht = uniform_start(data.shape, k, rng)
+    W, Ht = uniform_init(data.shape, k, rng)
     ours = cone_rank_one(X, k, first=int(rng.integers(n)), bounds=False)
     records = [{"algorithm": "cr1", "n_iter": None, "error": ours.relative_error}]
     for name, max_iter in ITERATIONS.items():
@@ -85,7 +85,7 @@ def _right(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the panels, a table a size angle, and what was to be shown."""
+    """Return the panels, one table per size angle, and the claims."""
     left = [record for record in records if record["panel"] == "left"]
     right = [record for record in records if record["panel"] == "right"]
     alphas = sorted({record["alpha"] for record in records})
@@ -167,8 +167,8 @@ def _table(
             row[name] = Measured(*mean_and_spread(values))
         rows.append(row)
     caption = (
-        f"Relative errors for alpha = {alpha:g}, mean ± standard deviation. (12) is the bound that is known "
-        "without knowing the model: from the smallest cones around the clusters that were found."
+        f"Relative errors for alpha = {alpha:g}, mean ± standard deviation. (12) is the bound "
+        "that needs no knowledge of the model: it uses the smallest cones around the clusters found."
     )
     return Table(caption, columns, rows)
 
@@ -182,16 +182,20 @@ def _verdicts(left: Sequence[Record]) -> list[Verdict]:
     mixed = sum(count > 0 for record in left for count in record["n_mixed"])
     found = [
         Verdict(
-            "the error lies beneath the deterministic bound sin alpha in every draw, for every first point",
+            "the error is below the deterministic bound sin alpha in every draw, for every first point",
             over_sine == 0,
             f"{over_sine} of {n_runs} runs above",
         ),
         Verdict(
-            "the error lies beneath the bound (12) of the clusters found in every draw",
+            "the error is below the bound (12) of the clusters found in every draw",
             not over_bound,
             f"{len(over_bound)} of {len(left)} above",
         ),
-        Verdict("no found cluster mixes cones", mixed == 0, f"{mixed} of {n_runs} runs with such a cluster"),
+        Verdict(
+            "no cluster contains points of several cones",
+            mixed == 0,
+            f"{mixed} of {n_runs} runs with such a cluster",
+        ),
     ]
     return [*found, *_limits(left)]
 
@@ -221,7 +225,7 @@ def _limits(left: Sequence[Record]) -> list[Verdict]:
     mean, _ = mean_and_spread(_errors(wide))
     limit = _limit(0.3)
     gap = Verdict(
-        "for alpha = 0.3, N = 10000 the error stays below Theorem 6's value, as the orthant cuts the cones",
+        "for alpha = 0.3, N = 10000 the error is below Theorem 6's value, as the orthant truncates the cones",
         None if mean is None else max(_errors(wide)) < limit,
         f"{len(wide)} draws"
         + (

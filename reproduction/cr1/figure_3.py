@@ -39,7 +39,7 @@ RULES = {"rank": "largest ratio (45)", "last_rank": f"last large ratio (toleranc
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a draw and noise level."""
+    """Return one setting per draw and noise level."""
     size: dict[str, Any] = {"tolerance": TOLERANCE}
     size |= QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
     sizes = [60, 240, 960] if quick else list(SIZES)
@@ -83,7 +83,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     true = records[0]["n_cones"]
     groups = dict(sorted(grouped(records, "noise", "n").items()))
     columns = {

@@ -1,4 +1,4 @@
-"""Figure 4: the error against iterations from four starts on real sets."""
+"""Figure 4: the error against iterations from four initializations on real sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reproduction.cr1.init_times import (
     shape_record,
     shift,
 )
-from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_start, seeded
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_init, seeded
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
@@ -30,7 +30,7 @@ MOMENTS = {"after a fifth of the iterations": 0.2, LAST: 1.0}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a run, set and algorithm."""
+    """Return one setting per run, data set and algorithm."""
     return [
         {
             "set": name,
@@ -46,19 +46,19 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run an algorithm from all starts on a set."""
+    """Run an algorithm from all initializations on a set."""
     real, samples = loaded(setting)
     records = []
     for kind in INITS:
         if kind in DETERMINISTIC and setting["run"] > 0:
             continue
         for _ in range(2):  # the first one loads compiled code
-            start = make_start(kind, samples, real.k, seeded(kind, setting["run"]))
-        fit = run_from(setting["algorithm"], samples, start, max_iter=setting["max_iter"])
+            init = make_init(kind, samples, real.k, seeded(kind, setting["run"]))
+        fit = run_from(setting["algorithm"], samples, init, max_iter=setting["max_iter"])
         records.append(
             {
-                "start": kind,
-                "start seconds": start.seconds,
+                "init": kind,
+                "init seconds": init.seconds,
                 "seconds": fit.seconds[-1],
                 "errors": [round(error, 6) for error in fit.errors],
             }
@@ -72,14 +72,14 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = []
     moments: dict[str, list[dict[str, Any]]] = {moment: [] for moment in MOMENTS}
     for (name,), members in grouped(records, "set").items():
-        starts = mean_times(members)
+        inits = mean_times(members)
         panels = []
         for (algorithm,), group in grouped(members, "algorithm").items():
             means = {kind: _mean_curve(group, kind) for kind in INITS}
-            random = [record for record in group if record["start"] == "rand"]
+            random = [record for record in group if record["init"] == "rand"]
             an_iteration = sum(record["seconds"] for record in random) / sum(len(r["errors"]) for r in random)
             shifts = {
-                kind: shift(starts[kind], an_iteration) if algorithm in SHIFTED and kind != "rand" else 0
+                kind: shift(inits[kind], an_iteration) if algorithm in SHIFTED and kind != "rand" else 0
                 for kind in INITS
             }
             panels.append(_panel(SET_NAMES[name], algorithm, means, shifts))
@@ -100,8 +100,8 @@ def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
     scene = best.get((SET_NAMES["paviaU_sub50"], "hals"))
     return [
         Verdict(
-            f"{LAST}, cr1-nmf has the smallest error for every algorithm where the pictures of a person "
-            "hardly differ, as in the paper's sets (films of ORL)",
+            f"{LAST}, cr1-nmf has the smallest error for every algorithm where the images of a person "
+            "hardly differ, as in the paper's data sets (films of ORL)",
             None if None in films.values() else set(films.values()) == {"cr1-nmf"},
             ", ".join(f"{algorithm}: {kind}" for algorithm, kind in films.items() if kind),
         ),
@@ -114,7 +114,7 @@ def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
 
 
 def _of_moment(moment: str, rows: Sequence[dict[str, Any]], *, decided: bool) -> list[Artifact]:
-    """Return the errors when some time has passed, and which start has the smallest."""
+    """Return the errors when some time has passed, and which initialization has the smallest."""
     columns = {"set": "set", "algorithm": "algorithm", "n_iter": "iterations"}
     columns |= {kind: kind for kind in INITS}
     columns |= {f"{kind} shift": f"shift of {kind}" for kind in INITS if kind != "rand"}
@@ -125,9 +125,9 @@ def _of_moment(moment: str, rows: Sequence[dict[str, Any]], *, decided: bool) ->
         for (algorithm,), group in grouped(rows, "algorithm").items()
     )
     return [
-        Table(f"Mean relative error {moment}, in the time that rand takes for so many.", columns, rows),
+        Table(f"Mean relative error {moment}, in the time that rand needs for them.", columns, rows),
         Verdict(
-            f"{moment}, cr1-nmf has the smallest error in most cases, as the paper says of its sets",
+            f"{moment}, cr1-nmf has the smallest error in most cases, as in the paper",
             counts["cr1-nmf"] > len(rows) / 2 if decided else None,
             f"the smallest of {len(rows)}: {by_algorithm}",
         ),
@@ -149,7 +149,7 @@ def _errors_at(share: float, means: dict[str, list[float]], shifts: dict[str, in
 
 
 def _mean_curve(records: Sequence[Record], kind: str) -> list[float]:
-    curves = [record["errors"] for record in records if record["start"] == kind]
+    curves = [record["errors"] for record in records if record["init"] == kind]
     return [mean_and_spread(values)[0] or 0.0 for values in zip(*curves, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Figure 6: basis pictures of faces from four starts."""
+"""Figure 6: basis images of faces from four initializations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nonneg._typing import FloatArray
 from reproduction.artifacts import Artifact, Pictures, Table, Verdict
 from reproduction.cr1.algorithm_runs import Fit, run_from
 from reproduction.cr1.init_times import loaded
-from reproduction.cr1.initializations import INITS, make_start, seeded
+from reproduction.cr1.initializations import INITS, make_init, seeded
 from reproduction.cr1.real_sets import QUICK, RealSet
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
@@ -25,16 +25,16 @@ PEOPLE = (0, 1, 2)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a start."""
+    """Return one setting per initialization."""
     head = {"set": QUICK if quick else SET, "n_iter": N_ITER, "people": list(PEOPLE)}
-    return [head | {"start": kind} for kind in INITS]
+    return [head | {"init": kind} for kind in INITS]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run multiplicative updates from a start."""
+    """Run multiplicative updates from an initialization."""
     real, samples = loaded(setting)
-    start = make_start(setting["start"], samples, real.k, seeded(setting["start"], 0))
-    fit = run_from("mult", samples, start, max_iter=setting["n_iter"])
+    init = make_init(setting["init"], samples, real.k, seeded(setting["init"], 0))
+    fit = run_from("mult", samples, init, max_iter=setting["n_iter"])
     chosen, cosines = _of_people(real, fit)
     own = np.arange(len(chosen))
     assert real.grid is not None
@@ -52,7 +52,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _of_people(real: RealSet, fit: Fit) -> tuple[list[int], FloatArray]:
-    """Return the component of each person, and its cosines (rows) with the mean pictures of all."""
+    """Return the component of each person, and its cosines (rows) with the mean images of all."""
     assert real.y is not None
     lengths = np.linalg.norm(fit.Ht, axis=0)
     coefficients = fit.W * lengths
@@ -65,33 +65,33 @@ def _of_people(real: RealSet, fit: Fit) -> tuple[list[int], FloatArray]:
 
 
 def packed(picture: FloatArray) -> str:
-    """Write a picture as text: 256 grey values, the largest entry white."""
+    """Encode an image as text: 256 gray levels, the largest entry white."""
     largest = float(picture.max())
-    grey = np.round(255 * picture / (largest if largest > 0 else 1.0)).astype(np.uint8)
-    return base64.b64encode(grey.tobytes()).decode("ascii")
+    gray = np.round(255 * picture / (largest if largest > 0 else 1.0)).astype(np.uint8)
+    return base64.b64encode(gray.tobytes()).decode("ascii")
 
 
 def unpacked(text: str, grid: Sequence[int]) -> FloatArray:
     """Read what `packed` wrote."""
-    grey = np.frombuffer(base64.b64decode(text), dtype=np.uint8)
-    return grey.reshape(tuple(grid)) / 255.0
+    gray = np.frombuffer(base64.b64decode(text), dtype=np.uint8)
+    return gray.reshape(tuple(grid)) / 255.0
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the pictures and the numbers."""
-    groups = {kind: group[0] for (kind,), group in grouped(records, "start").items()}
+    groups = {kind: group[0] for (kind,), group in grouped(records, "init").items()}
     kinds = [kind for kind in INITS if kind in groups]
     rows = [
-        {"start": kind} | {key: groups[kind][key] for key in ("error", "cosine", "n_components", "n_nearest")}
+        {"init": kind} | {key: groups[kind][key] for key in ("error", "cosine", "n_components", "n_nearest")}
         for kind in kinds
     ]
     n_people = records[0]["n_people"]
     columns = {
-        "start": "start",
+        "init": "initialization",
         "error": "relative error",
         "cosine": "mean cosine with the person's mean",
         "n_components": f"components of {n_people} people",
-        "n_nearest": "people who are the nearest to their component",
+        "n_nearest": "people nearest to their own component",
     }
     found = {kind: groups[kind]["n_nearest"] for kind in kinds}
     met = None
@@ -101,7 +101,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         *_pictures([groups[kind] for kind in kinds], kinds),
         Table(f"All {n_people} people.", columns, rows),
         Verdict(
-            "more basis pictures are nearest to their own person from cr1-nmf than from rand and from nndsvd",
+            "more basis images are nearest to their own person from cr1-nmf than from rand and from nndsvd",
             met,
             ", ".join(f"{kind} {count} of {n_people}" for kind, count in found.items()),
         ),
@@ -109,7 +109,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
 
 
 def _pictures(records: Sequence[Record], kinds: Sequence[str]) -> list[Pictures]:
-    """Draw the basis pictures, where the records hold them: those in the repository do not."""
+    """Draw the basis images, where the records hold them: those in the repository do not."""
     if not all("pictures" in record for record in records):
         return []
     images = [[unpacked(text, record["grid"]) for text in record["pictures"]] for record in records]

@@ -1,4 +1,4 @@
-"""What starts and iterations take on the real sets, and how many iterations a start is worth."""
+"""Time of initializations and iterations on the real data sets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reproduction.cr1.algorithm_runs import run_from
-from reproduction.cr1.initializations import INITS, Samples, make_start, seeded
+from reproduction.cr1.initializations import INITS, Samples, make_init, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 
-TIMED_STARTS = tuple(kind for kind in INITS if kind != "rand")
+TIMED_INITS = tuple(kind for kind in INITS if kind != "rand")
 SHIFTED = ("mult", "hals")
 """The algorithms whose iterations all take about the same time."""
 SET_NAMES = {
@@ -37,27 +37,27 @@ SETS_USED = (
 )
 
 
-def timed_starts(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
-    """Measure what the starts take."""
+def timed_inits(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
+    """Time the initializations."""
     return {
-        kind: [make_start(kind, samples, k, seeded(kind, i)).seconds for i in (0, *range(n_repeats))][1:]
-        for kind in TIMED_STARTS
+        kind: [make_init(kind, samples, k, seeded(kind, i)).seconds for i in (0, *range(n_repeats))][1:]
+        for kind in TIMED_INITS
     }
 
 
 def timed_iterations(samples: Samples, k: int, n_iter: int) -> dict[str, float]:
-    """Measure what an iteration takes, from a random start."""
+    """Time an iteration, from a random initialization."""
     found = {}
     for algorithm in SHIFTED:
-        start = make_start("rand", samples, k, seeded("rand", 0))
-        run_from(algorithm, samples, start, max_iter=1)
-        found[algorithm] = run_from(algorithm, samples, start, max_iter=n_iter).seconds[-1] / n_iter
+        init = make_init("rand", samples, k, seeded("rand", 0))
+        run_from(algorithm, samples, init, max_iter=1)
+        found[algorithm] = run_from(algorithm, samples, init, max_iter=n_iter).seconds[-1] / n_iter
     return found
 
 
-def shift(start_seconds: float, iteration_seconds: float) -> int:
-    """Return how many iterations could have been done while the start was made."""
-    return math.floor(start_seconds / iteration_seconds)
+def shift(init_seconds: float, iteration_seconds: float) -> int:
+    """Return how many iterations fit into the time of the initialization."""
+    return math.floor(init_seconds / iteration_seconds)
 
 
 def shape_columns(name: str, records: Sequence[Record]) -> dict[str, Any]:
@@ -72,15 +72,15 @@ def shape_record(real: RealSet) -> dict[str, int]:
 
 
 def set_trials(quick: bool, **more: Any) -> list[dict[str, Any]]:
-    """Return one setting a set; one thread, so that times mean the same everywhere."""
+    """Return one setting per data set; one thread, so that times are comparable."""
     return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else TIMED)]
 
 
 def mean_times(records: Sequence[Record]) -> dict[str, float]:
-    """Return the mean seconds of each start in the records of a set."""
+    """Return the mean seconds of each initialization in the records of a set."""
     found = {}
-    for (kind,), group in grouped(records, "start").items():
-        values = [value for record in group for value in as_list(record["start seconds"])]
+    for (kind,), group in grouped(records, "init").items():
+        values = [value for record in group for value in as_list(record["init seconds"])]
         mean, _ = mean_and_spread(values)
         found[kind] = mean or 0.0
     return found

@@ -1,4 +1,4 @@
-"""The four starts that the paper compares on real data, with the choices of its programs."""
+"""The four initializations that the paper compares on real data, with the choices of its programs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import UnknownNameError
 from nonneg.initializers.nndsvd import nndsvd_init
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
-from reproduction.cr1.plain_algorithms import uniform_start
+from reproduction.cr1.plain_algorithms import uniform_init
 
 INITS = ("rand", "cr1-nmf", "spkm", "nndsvd")
 DETERMINISTIC = ("nndsvd",)
 SPKM_PASSES = 10
-"""Passes of spherical k-means where it is a start."""
+"""Passes of spherical k-means as an initialization."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Samples:
     """Data in both orientations, so that an algorithm can begin with either factor."""
 
     X: MatrixLike  # the entries
-    rows: DataMatrix  # of X, one sample a row
-    columns: DataMatrix  # of its transpose, one feature a row; the paper's V
+    rows: DataMatrix  # of X, one sample per row
+    columns: DataMatrix  # of its transpose, one feature per row; the paper's V
 
     @classmethod
     def of(cls, X: Any) -> Samples:
@@ -38,8 +38,8 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Initializer:
-    """Factors to start from: X is about W B'."""
+class Initialization:
+    """Initial factors: X is about W H."""
 
     W: FloatArray  # coefficients; the transpose of the paper's H
     Ht: FloatArray  # the basis; the paper's W
@@ -47,22 +47,22 @@ class Initializer:
 
 
 def seeded(kind: str, run: int) -> np.random.Generator:
-    """Return the random numbers of a start in a run, the same whichever other starts are made."""
+    """Return the generator of an initialization in a run, independent of the other initializations."""
     return np.random.default_rng([run, *kind.encode()])
 
 
-def make_start(
+def make_init(
     kind: str, samples: Samples, k: int, rng: np.random.Generator, *, first: int | None = None
-) -> Initializer:
-    """Make one of the four starts."""
+) -> Initialization:
+    """Make one of the four initializations."""
     # cr1-nmf takes a random first point, and the mean of its positive coefficients is added to all of them,
     # because multiplicative updates would leave it where it is (Lemma 15). spkm takes k random samples as its
-    # first centres, does ten passes, and has random coefficients. nndsvd keeps its zeros.
+    # first centers, does ten passes, and has random coefficients. nndsvd keeps its zeros.
     n_samples = samples.rows.shape[0]
     if kind == "rand":
         started = time.perf_counter()
-        W, Ht = uniform_start(samples.rows.shape, k, rng)
-        return Initializer(W, Ht, time.perf_counter() - started)
+        W, Ht = uniform_init(samples.rows.shape, k, rng)
+        return Initialization(W, Ht, time.perf_counter() - started)
     if kind == "cr1-nmf":
         first = int(rng.integers(n_samples)) if first is None else first
         started = time.perf_counter()
@@ -70,7 +70,7 @@ def make_start(
         seconds = time.perf_counter() - started
         lengths = np.linalg.norm(found.H, axis=1)
         W, Ht = found.W * lengths, found.H.T / np.where(lengths > 0, lengths, 1.0)
-        return Initializer(W + W[W > 0].mean(), Ht, seconds)
+        return Initialization(W + W[W > 0].mean(), Ht, seconds)
     if kind == "spkm":
         chosen = rng.permutation(n_samples)[:k]
         started = time.perf_counter()
@@ -83,12 +83,12 @@ def make_start(
             first=unit_rows(samples.X, chosen).T,
         )
         seconds = time.perf_counter() - started
-        return Initializer(rng.random((n_samples, k)), Ht, seconds)
+        return Initialization(rng.random((n_samples, k)), Ht, seconds)
     if kind == "nndsvd":
         started = time.perf_counter()
         W, Ht = nndsvd_init(samples.rows, k, fill="zero", name="nndsvd")
-        return Initializer(W, Ht, time.perf_counter() - started)
-    raise UnknownNameError.of("start", kind, INITS)
+        return Initialization(W, Ht, time.perf_counter() - started)
+    raise UnknownNameError.of("initialization", kind, INITS)
 
 
 def unit_rows(X: MatrixLike, chosen: IntArray) -> FloatArray:

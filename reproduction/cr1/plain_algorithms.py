@@ -32,11 +32,11 @@ PLAIN = ("mult", *SOLVER_OPTIONS)
 class Factors:
     """The state of the multiplicative updates."""
 
-    W: Array  # the factors; X is about W B'
+    W: Array  # the factors; X is about W H
     Ht: Array
 
 
-def uniform_start(shape: tuple[int, int], k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def uniform_init(shape: tuple[int, int], k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw factors with entries uniform on (0, 1), as the paper's programs do."""
     Ht = rng.random((shape[1], k))
     return rng.random((shape[0], k)), Ht
@@ -51,7 +51,7 @@ def run_plain(
     max_iter: int,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> Run[Any]:
-    """Run one of the three algorithms from a start, with no stopping rule."""
+    """Run one of the three algorithms from an initialization, with no stopping rule."""
     if name not in PLAIN:
         raise UnknownNameError.of("algorithm", name, PLAIN)
     if name == "mult":

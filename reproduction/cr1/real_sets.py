@@ -14,7 +14,7 @@ from nonneg.exceptions import UnknownNameError
 
 @dataclass(frozen=True)
 class RealSet:
-    """A set, one sample a row as in `nonneg`; the paper's V is the transpose."""
+    """A data set, one sample per row as in `nonneg`; the paper's V is the transpose."""
 
     X: MatrixLike  # the entries
     y: IntArray | None  # the class of each sample
@@ -40,7 +40,7 @@ DOCUMENTS = ("tr11", "tr12", "tr23", "tr41", "re0", "fbis", "classic", "k1a", "l
 FILMS = "orl_films"
 """The name of films made of the ORL faces."""
 TIMED = ("olivetti_64x64", "ckplus48", "yaleB_32x32", "coil20", "indian_pines", "paviaU_sub50", FILMS)
-"""The sets on which starts are timed and errors compared."""
+"""The sets on which initializations are timed and errors compared."""
 FOLDERS = (*TIMED[:-1], "orl_32x32")
 """The folders of the data home from which they come."""
 N_FRAMES = 20

@@ -20,7 +20,7 @@ from nonneg.solvers import factorize
 from nonneg.solvers.factorize import initial_factors
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.cr1.cone_draws import FULL, QUICK, draw_cones
-from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_start
+from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_init
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.published_values import published_values
@@ -31,7 +31,7 @@ DRAWS = {100: 10, 1000: 10, 10_000: 5}
 LIMITS = {100: 20.0, 1000: 40.0, 10_000: 120.0}
 """Seconds after which a run is ended, by N."""
 MAX_ITER = 100_000
-# A run that gains so little in so many iterations has found its local minimum above the target.
+# A run with so little progress over so many iterations has converged above the target.
 STALLED_ITERATIONS, STALLED_GAIN = 100, 1e-6
 ALGORITHMS = {
     "cr1": "cr1",
@@ -41,12 +41,12 @@ ALGORITHMS = {
     "default": "our default",
     "default, nndsvda": "our default from nndsvda",
 }
-PRINTED_NAMES = {"cr1": "cr1-nmf"}
+PUBLISHED_NAMES = {"cr1": "cr1-nmf"}
 COLUMNS = ("hals", "nnlsb", "mult")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a draw and N; all of them use one thread."""
+    """Return one setting per draw and N; all use one thread."""
     draws = {60: 1, 240: 1} if quick else DRAWS
     limits = {60: 1.0, 240: 1.0} if quick else LIMITS
     head = {"alpha": 0.2, "threads": 1} | (QUICK if quick else FULL)
@@ -78,7 +78,7 @@ def _races(X: FloatArray, setting: Setting, rng: np.random.Generator) -> list[di
         {"algorithm": "cr1", "seconds": statistics.median(seconds[1:]), "outcome": "reached", "error": target}
     ]
     data = as_data_matrix(X)
-    W, Ht = uniform_start(data.shape, k, rng)
+    W, Ht = uniform_init(data.shape, k, rng)
 
     def race(name: str, seconds_before: float, contender: Callable[[Race], History]) -> None:
         watch = Race(data, target, setting["limit"] - seconds_before)
@@ -89,9 +89,9 @@ def _races(X: FloatArray, setting: Setting, rng: np.random.Generator) -> list[di
     race("default", 0.0, partial(_ours, X, k, {"init": "custom", "W": W, "H": Ht.T}))
     started = time.perf_counter()
     left, right = initial_factors(data, k, init="nndsvda", W=None, H=None, rng=rng)
-    for_the_start = time.perf_counter() - started
+    init_seconds = time.perf_counter() - started
     custom = {"init": "custom", "W": left, "H": right.T}
-    race("default, nndsvda", for_the_start, partial(_ours, X, k, custom))
+    race("default, nndsvda", init_seconds, partial(_ours, X, k, custom))
     return records
 
 
@@ -99,12 +99,12 @@ def _plain(name: str, data: DataMatrix, W: Any, Ht: Any, watch: Race) -> History
     return run_plain(name, data, W, Ht, max_iter=MAX_ITER, callback=watch).history
 
 
-def _ours(X: Any, k: int, start: dict[str, Any], watch: Race) -> History:
-    return factorize(X, k, max_iter=MAX_ITER, tol=0.0, n_jobs=1, callback=watch, **start).history
+def _ours(X: Any, k: int, init: dict[str, Any], watch: Race) -> History:
+    return factorize(X, k, max_iter=MAX_ITER, tol=0.0, n_jobs=1, callback=watch, **init).history
 
 
 class Race:
-    """A callback that ends a run when it has reached the target, its time is over, or it gains nothing."""
+    """A callback that stops a run that has reached the target, exceeded its time limit, or stalled."""
 
     def __init__(self, data: DataMatrix, target: float, limit: float) -> None:
         self.squared_norm = data.squared_norm()
@@ -135,7 +135,7 @@ class Race:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the times, the ratios, and what was to be shown."""
+    """Return the times, the ratios, and the claims."""
     by_size = {n: group for (n,), group in sorted(grouped(records, "n").items())}
     times = [{"n": n, **{name: _time(group, n, name) for name in ALGORITHMS}} for n, group in by_size.items()]
     ratios = [
@@ -157,9 +157,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     ]
 
 
-def _printed(n: int, name: str) -> tuple[float | None, float | None]:
+def _published(n: int, name: str) -> tuple[float | None, float | None]:
     table = published_values("cr1_nmf")["table_1_running_times_s"]
-    heading = PRINTED_NAMES.get(name, name)
+    heading = PUBLISHED_NAMES.get(name, name)
     if heading not in table["columns"]:
         return None, None
     at = table["columns"].index(heading)
@@ -169,16 +169,16 @@ def _printed(n: int, name: str) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _printed_ratio(n: int, name: str) -> float | None:
-    ours, theirs = _printed(n, "cr1")[0], _printed(n, name)[0]
+def _published_ratio(n: int, name: str) -> float | None:
+    ours, theirs = _published(n, "cr1")[0], _published(n, name)[0]
     return None if ours is None or theirs is None else theirs / ours
 
 
 def _time(group: Sequence[Record], n: int, name: str) -> Measured:
     runs = [record for record in group if record["algorithm"] == name]
     reached = [record["seconds"] for record in runs if record["outcome"] == "reached"]
-    remark = "" if len(reached) == len(runs) else f"({len(reached)} of {len(runs)} got there)"
-    return Measured(*mean_and_spread(reached), *_printed(n, name), remark=remark)
+    remark = "" if len(reached) == len(runs) else f"({len(reached)} of {len(runs)} reached it)"
+    return Measured(*mean_and_spread(reached), *_published(n, name), remark=remark)
 
 
 def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:
@@ -195,7 +195,7 @@ def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:
 def _ratio(group: Sequence[Record], n: int, name: str) -> Measured:
     ratios, all_reached = _ratios(group, name)
     mean, spread = mean_and_spread(ratios)
-    return Measured(mean, spread, _printed_ratio(n, name), sign="" if all_reached else ">")
+    return Measured(mean, spread, _published_ratio(n, name), sign="" if all_reached else ">")
 
 
 def _endings(records: Sequence[Record]) -> str:
@@ -216,15 +216,15 @@ def _endings(records: Sequence[Record]) -> str:
 
 def _verdict(by_size: dict[int, list[dict[str, Any]]], name: str) -> Verdict:
     n = 10_000
-    printed = _printed_ratio(n, name)
-    claim = f"`{name}` takes at least {printed:.2g} times as long as `cr1` at N = {n}, as printed"
+    published = _published_ratio(n, name)
+    claim = f"`{name}` takes at least {published:.2g} times as long as `cr1` at N = {n}, as published"
     if n not in by_size:
         return Verdict(claim, None, "no draws of that size")
     ratios, all_reached = _ratios(by_size[n], name)
     mean, _ = mean_and_spread(ratios)
-    if mean is None or printed is None:
+    if mean is None or published is None:
         return Verdict(claim, None, "no draws of that size")
-    return Verdict(claim, mean >= printed, f"{'' if all_reached else '> '}{mean:.3g}, {len(ratios)} draws")
+    return Verdict(claim, mean >= published, f"{'' if all_reached else '> '}{mean:.3g}, {len(ratios)} draws")
 
 
 EXPERIMENT = Experiment(
@@ -234,5 +234,5 @@ EXPERIMENT = Experiment(
     run=run,
     summarize=summarize,
     cost=lambda setting: float(setting["limit"]),
-    side_by_side=False,  # times are measured
+    parallel=False,  # times are measured
 )

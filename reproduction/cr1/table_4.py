@@ -1,4 +1,4 @@
-"""Table IV: what starts take, in iterations of the algorithms that follow."""
+"""Table IV: what initializations take, in iterations of the algorithms that follow."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.cr1.init_times import (
     SET_NAMES,
     SHIFTED,
-    TIMED_STARTS,
+    TIMED_INITS,
     loaded,
     mean_times,
     set_trials,
     shape_record,
     shift,
+    timed_inits,
     timed_iterations,
-    timed_starts,
 )
 from reproduction.cr1.real_sets import FOLDERS, QUICK
 from reproduction.experiment import Experiment, Record, Setting
@@ -29,41 +29,41 @@ N_REPEATS, N_ITER = 5, 40
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a set."""
+    """Return one setting per data set."""
     return set_trials(quick, n_repeats=2 if quick else N_REPEATS, n_iter=5 if quick else N_ITER)
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Time starts and iterations on a set."""
+    """Time initializations and iterations on a set."""
     real, samples = loaded(setting)
-    starts = timed_starts(samples, real.k, setting["n_repeats"])
+    inits = timed_inits(samples, real.k, setting["n_repeats"])
     iterations = timed_iterations(samples, real.k, setting["n_iter"])
     return [
-        {"start": kind, "start seconds": starts[kind], "iteration seconds": iterations} | shape_record(real)
-        for kind in TIMED_STARTS
+        {"init": kind, "init seconds": inits[kind], "iteration seconds": iterations} | shape_record(real)
+        for kind in TIMED_INITS
     ]
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the shifts, the times they come from, and the printed shifts."""
+    """Return the shifts, the times they come from, and the published shifts."""
     sets = {name: group for (name,), group in grouped(records, "set").items()}
-    methods = [(kind, algorithm) for algorithm in SHIFTED for kind in TIMED_STARTS]
+    methods = [(kind, algorithm) for algorithm in SHIFTED for kind in TIMED_INITS]
     shifts: dict[str, dict[tuple[str, str], int]] = {}
     times = []
     for name, group in sets.items():
-        starts, iterations = mean_times(group), group[0]["iteration seconds"]
+        inits, iterations = mean_times(group), group[0]["iteration seconds"]
         shifts[name] = {
-            (kind, algorithm): shift(starts[kind], iterations[algorithm]) for kind, algorithm in methods
+            (kind, algorithm): shift(inits[kind], iterations[algorithm]) for kind, algorithm in methods
         }
-        times.append({"set": SET_NAMES[name]} | starts | iterations)
+        times.append({"set": SET_NAMES[name]} | inits | iterations)
     rows = [
         {"method": f"{kind}+{algorithm}"} | {name: shifts[name][kind, algorithm] for name in sets}
         for kind, algorithm in methods
     ]
     columns = {"method": "method"} | {name: SET_NAMES[name] for name in sets}
-    printed = published_values("cr1_nmf")["table_4_iteration_shift"]
-    theirs = [dict(zip(printed["columns"], row, strict=True)) for row in printed["rows"]]
-    heads = {"set": "set"} | {kind: f"{kind} (s)" for kind in TIMED_STARTS}
+    published = published_values("cr1_nmf")["table_4_iteration_shift"]
+    theirs = [dict(zip(published["columns"], row, strict=True)) for row in published["rows"]]
+    heads = {"set": "set"} | {kind: f"{kind} (s)" for kind in TIMED_INITS}
     heads |= {algorithm: f"an iteration of {algorithm} (s)" for algorithm in SHIFTED}
     larger = [
         f"{SET_NAMES[name]} {kind}+{algorithm}"
@@ -72,11 +72,11 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         if value < found["cr1-nmf", algorithm]
     ]
     return [
-        Table("Iterations that a start is worth.", columns, rows),
-        Table("Mean seconds of starts and iterations.", heads, times, digits=3),
-        Table("The paper's shifts, on other sets.", {name: name for name in printed["columns"]}, theirs),
+        Table("Initialization time in iterations (shifts).", columns, rows),
+        Table("Mean time of initializations and iterations in seconds.", heads, times, digits=3),
+        Table("Published shifts, on other data sets.", {name: name for name in published["columns"]}, theirs),
         Verdict(
-            "no start has a smaller shift than cr1-nmf, as in the paper's table",
+            "no initialization has a smaller shift than cr1-nmf, as in the paper",
             None if QUICK in sets else not larger,
             "smaller: " + ", ".join(larger) if larger else f"{len(sets)} sets",
         ),
@@ -91,5 +91,5 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     data_sets=FOLDERS,
     quick_data_sets=(),
-    side_by_side=False,  # times are measured
+    parallel=False,  # times are measured
 )

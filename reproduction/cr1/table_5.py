@@ -1,4 +1,4 @@
-"""Table V: the time until alternating least squares reaches an error, from four starts on real sets."""
+"""Table V: time for alternating least squares to reach an error, from four initializations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nonneg.iteration.progress import Progress
 from reproduction.artifacts import Artifact, Measured, Table, Verdict
 from reproduction.cr1.algorithm_runs import run_from
 from reproduction.cr1.init_times import SET_NAMES, loaded, shape_record
-from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_start, seeded
+from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_init, seeded
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
@@ -18,7 +18,7 @@ from reproduction.registry import TITLES
 
 NAME = "cr1/table-5"
 LEVELS = (1.05, 1.02, 1.01)
-"""An error to reach is so many times the smallest one that any run on the set reached."""
+"""Target errors, as multiples of the smallest error of any run on the data set."""
 N_RUNS, MAX_ITER = 3, 100
 LIMITS = {
     "olivetti_64x64": 8.0,
@@ -36,12 +36,12 @@ EARLY = (1, 2, 3, 5)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings, one a run, set and start."""
+    """Return one setting per run, data set and initialization."""
     return [
         {
             "set": name,
             "run": run,
-            "start": kind,
+            "init": kind,
             "max_iter": 20 if quick else MAX_ITER,
             "limit": LIMITS[name],
             "threads": 1,
@@ -54,21 +54,21 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run nnlsb from a start and record errors and times."""
+    """Run nnlsb from an initialization and record errors and times."""
     real, samples = loaded(setting)
-    kind, limit = setting["start"], setting["limit"]
-    # Once for nothing, so that compiled code is loaded before the clock runs.
-    warm = make_start(kind, samples, real.k, seeded(kind, setting["run"]))
+    kind, limit = setting["init"], setting["limit"]
+    # A warm-up run loads the compiled code before the clock starts.
+    warm = make_init(kind, samples, real.k, seeded(kind, setting["run"]))
     run_from("nnlsb", samples, warm, max_iter=1)
-    start = make_start(kind, samples, real.k, seeded(kind, setting["run"]))
+    init = make_init(kind, samples, real.k, seeded(kind, setting["run"]))
 
     def is_late(progress: Progress) -> bool:
-        return start.seconds + progress.history.seconds[-1] > limit
+        return init.seconds + progress.history.seconds[-1] > limit
 
-    fit = run_from("nnlsb", samples, start, max_iter=setting["max_iter"], until=is_late)
+    fit = run_from("nnlsb", samples, init, max_iter=setting["max_iter"], until=is_late)
     return [
         {
-            "start seconds": start.seconds,
+            "init seconds": init.seconds,
             "errors": [round(error, 7) for error in fit.errors],
             "seconds": [round(seconds, 5) for seconds in fit.seconds],
         }
@@ -80,24 +80,22 @@ def first_time(record: Record, error: float) -> float | None:
     """Return when a run first had an error."""
     for value, seconds in zip(record["errors"], record["seconds"], strict=True):
         if value <= error:
-            return float(record["start seconds"] + seconds)
+            return float(record["init seconds"] + seconds)
     return None
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return a table a set, and the printed one."""
+    """Return one table per data set, and the published one."""
     rows: list[dict[str, Any]] = []
     winners: list[str] = []
     for (name,), group in grouped(records, "set").items():
         best = min(error for record in group for error in record["errors"])
         levels = [level * best for level in LEVELS]
-        rows.append(
-            {"set": SET_NAMES[name], "start": "ε"} | {str(i): level for i, level in enumerate(levels)}
-        )
+        rows.append({"set": SET_NAMES[name], "init": "ε"} | {str(i): level for i, level in enumerate(levels)})
         means: list[dict[str, float]] = [{} for _ in levels]
         for kind in INITS:
-            runs = [record for record in group if record["start"] == kind]
-            row: dict[str, Any] = {"set": SET_NAMES[name], "start": kind}
+            runs = [record for record in group if record["init"] == kind]
+            row: dict[str, Any] = {"set": SET_NAMES[name], "init": kind}
             for i, level in enumerate(levels):
                 times = [time for record in runs if (time := first_time(record, level)) is not None]
                 mean, spread = mean_and_spread(times)
@@ -109,17 +107,17 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             row["last"] = mean_and_spread([record["errors"][-1] for record in runs])[0]
             rows.append(row)
         winners += [min(found, key=lambda kind: found[kind]) for found in means if found]
-    columns = {"set": "set", "start": "start"}
+    columns = {"set": "set", "init": "initialization"}
     columns |= {str(i): f"{level:g} times the best (s)" for i, level in enumerate(LEVELS)} | {
         "last": "error at the end"
     }
     counts = {kind: winners.count(kind) for kind in INITS}
     return [
         Table("Seconds until an error is reached. ε: the error itself.", columns, rows, digits=3),
-        _printed(),
+        _published(),
         _early(records),
         Verdict(
-            "cr1-nmf is the first to get there in every case",
+            "cr1-nmf is the first to reach the error in every case",
             None if _is_quick(records) else counts["cr1-nmf"] == len(winners),
             f"the first in {len(winners)} cases: " + ", ".join(f"{kind} {n}" for kind, n in counts.items()),
         ),
@@ -130,14 +128,14 @@ def _early(records: Sequence[Record]) -> Table:
     """Return the errors after few iterations, and when rand overtakes cr1-nmf."""
     rows: list[dict[str, Any]] = []
     for (name,), group in grouped(records, "set").items():
-        curves = {kind: _mean_curve([r["errors"] for r in group if r["start"] == kind]) for kind in INITS}
+        curves = {kind: _mean_curve([r["errors"] for r in group if r["init"] == kind]) for kind in INITS}
         pairs = zip(curves["rand"], curves["cr1-nmf"], strict=False)
         ahead = [i for i, (rand, cones) in enumerate(pairs, start=1) if rand < cones]
         for kind, curve in curves.items():
-            row: dict[str, Any] = {"set": SET_NAMES[name], "start": kind}
+            row: dict[str, Any] = {"set": SET_NAMES[name], "init": kind}
             row |= {str(i): curve[i - 1] for i in EARLY if i <= len(curve)}
             rows.append(row | ({"ahead": ahead[0] if ahead else None} if kind == "rand" else {}))
-    columns = {"set": "set", "start": "start"} | {str(i): f"iteration {i}" for i in EARLY}
+    columns = {"set": "set", "init": "initialization"} | {str(i): f"iteration {i}" for i in EARLY}
     columns["ahead"] = "ahead of cr1-nmf from iteration"
     return Table("Errors after few iterations, mean over runs.", columns, rows, digits=3)
 
@@ -150,15 +148,17 @@ def _is_quick(records: Sequence[Record]) -> bool:
     return records[0]["set"] == QUICK
 
 
-def _printed() -> Table:
-    printed = published_values("cr1_nmf")["table_5_time_to_error_with_nnlsb_s"]
+def _published() -> Table:
+    published = published_values("cr1_nmf")["table_5_time_to_error_with_nnlsb_s"]
     rows: list[dict[str, Any]] = []
-    for name, found in printed.items():
-        for start, values in found.items():
-            label = "ε" if start == "eps" else start
-            rows.append({"set": name, "start": label} | {str(i): value for i, value in enumerate(values)})
-    columns = {"set": "set", "start": "start"} | {str(i): f"error {i + 1} (s)" for i in range(len(LEVELS))}
-    return Table("The paper's, on other sets (MATLAB, i5-3570).", columns, rows, digits=4)
+    for name, found in published.items():
+        for init, values in found.items():
+            label = "ε" if init == "eps" else init
+            rows.append({"set": name, "init": label} | {str(i): value for i, value in enumerate(values)})
+    columns = {"set": "set", "init": "initialization"} | {
+        str(i): f"error {i + 1} (s)" for i in range(len(LEVELS))
+    }
+    return Table("Published values, on other data sets (MATLAB, i5-3570).", columns, rows, digits=4)
 
 
 EXPERIMENT = Experiment(
@@ -169,5 +169,5 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     data_sets=FOLDERS,
     quick_data_sets=(),
-    side_by_side=False,  # times are measured
+    parallel=False,  # times are measured
 )

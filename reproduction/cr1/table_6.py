@@ -1,4 +1,4 @@
-"""Table VI: how well pictures are clustered by factorizations from different starts."""
+"""Table VI: how well pictures are clustered by factorizations from different initializations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reproduction.artifacts import Artifact, Table
-from reproduction.cr1.clustering_artifacts import printed_rows, scores_table, start_counts
+from reproduction.cr1.clustering_artifacts import best_init_counts, published_rows, scores_table
 from reproduction.cr1.clustering_methods import clustering_trials, run_clusterings
 from reproduction.cr1.real_sets import FILMS, QUICK
 from reproduction.experiment import Experiment, Record
@@ -16,7 +16,7 @@ from reproduction.registry import TITLES
 
 NAME = "cr1/table-6"
 RUNS = {"orl_32x32": 10, FILMS: 5, "coil20": 2}
-"""Set -> how often all is repeated; the paper has ten runs."""
+"""Set -> number of runs; the paper has ten."""
 NAMES = {
     "orl_32x32": "ORL faces (400 pictures of 32 x 32 pixels, 40 people)",
     "coil20": "COIL-20 (1440 pictures of 32 x 32 pixels, 20 things)",
@@ -26,22 +26,22 @@ NAMES = {
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a run, set and group of methods."""
+    """Return one setting per run, data set and group of methods."""
     return clustering_trials({QUICK: 2} if quick else RUNS)
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the tables, and the printed one."""
+    """Return the tables, and the published one."""
     sets = {name: group for (name,), group in grouped(records, "set").items()}
     artifacts: list[Artifact] = [
         scores_table(f"{NAMES[name]}: mean ± standard deviation over runs.", group)
         for name, group in sets.items()
     ]
-    printed = printed_rows(published_values("cr1_nmf")["table_6_clustering_CK"])
-    rows = [{"method": method} | row for method, row in printed.items()]
+    published = published_rows(published_values("cr1_nmf")["table_6_clustering_CK"])
+    rows = [{"method": method} | row for method, row in published.items()]
     columns = {"method": "method", "nmi": "nmi", "dice": "Dice", "purity": "purity"}
-    artifacts.append(Table("The paper's Table VI, for the CK set.", columns, rows, digits=3))
-    artifacts.append(start_counts(sets))
+    artifacts.append(Table("Published Table VI, for the CK data set.", columns, rows, digits=3))
+    artifacts.append(best_init_counts(sets))
     return artifacts
 
 

@@ -1,4 +1,4 @@
-"""Table VII: how well documents are clustered by factorizations from different starts."""
+"""Table VII: how well documents are clustered by factorizations from different initializations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from nonneg import datasets
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
-from reproduction.cr1.algorithm_runs import ALGORITHMS, Fit, has_settled, run_from
+from reproduction.cr1.algorithm_runs import ALGORITHMS, Fit, has_converged, run_from
 from reproduction.cr1.clustering_artifacts import (
     agreement,
+    best_init_counts,
     by_method,
-    printed_rows,
+    published_rows,
     scores_table,
-    start_counts,
 )
 from reproduction.cr1.clustering_methods import (
     ITERATIONS,
@@ -22,7 +22,7 @@ from reproduction.cr1.clustering_methods import (
     run_clusterings,
     scores,
 )
-from reproduction.cr1.initializations import Initializer, Samples, make_start, seeded
+from reproduction.cr1.initializations import Initialization, Samples, make_init, seeded
 from reproduction.cr1.real_sets import DOCUMENTS, load_set
 from reproduction.cr1.word_weights import WEIGHTINGS
 from reproduction.experiment import Experiment, Record, Setting
@@ -32,9 +32,9 @@ from reproduction.registry import TITLES
 
 NAME = "cr1/table-7"
 RUNS = {"tr11": 20, "tr12": 10, "tr23": 10, "tr41": 10, "re0": 5, "fbis": 5, "classic": 5, "k1a": 3, "la1": 3}
-"""Collection -> how often all is repeated; the paper has ten runs on tr11."""
+"""Collection -> number of runs; the paper has ten on tr11."""
 FIRST_POINT_STEP, FIRST_POINT_TRIALS = 4, 8
-"""Every so many documents are taken as the first point of cr1-nmf, in so many trials."""
+"""Stride between the documents that serve as first point of cr1-nmf, and number of trials."""
 PAPER_SET, PAPER_RUNS = "tr11", 10
 
 
@@ -80,10 +80,10 @@ def _run_preparation(setting: Setting) -> list[dict[str, Any]]:
     """Score the deterministic rows under a weighting of the words."""
     found = datasets.load_cluto(setting["set"])
     samples = Samples.of(WEIGHTINGS[setting["weighting"]](found.X))
-    start = make_start("nndsvd", samples, int(found.y.max()) + 1, seeded("nndsvd", 0))
+    init = make_init("nndsvd", samples, int(found.y.max()) + 1, seeded("nndsvd", 0))
     records = []
     for algorithm in ("nnlsb", "hals"):
-        fit = _fit(algorithm, samples, start)
+        fit = _fit(algorithm, samples, init)
         records.append(
             {"method": f"nndsvd+{algorithm}", "n_iter": len(fit.errors)} | scores(found.y, fit.labels)
         )
@@ -97,47 +97,47 @@ def _run_first_points(setting: Setting) -> list[dict[str, Any]]:
     assert real.y is not None
     records = []
     for first in range(setting["offset"], len(real.y), setting["step"]):
-        start = make_start("cr1-nmf", samples, real.k, seeded("cr1-nmf", 0), first=first)
+        init = make_init("cr1-nmf", samples, real.k, seeded("cr1-nmf", 0), first=first)
         for algorithm in setting["algorithms"]:
-            fit = _fit(algorithm, samples, start)
+            fit = _fit(algorithm, samples, init)
             records.append({"method": f"cr1-nmf+{algorithm}", "first": first} | scores(real.y, fit.labels))
     return records
 
 
-def _fit(algorithm: str, samples: Samples, start: Initializer) -> Fit:
-    return run_from(algorithm, samples, start, max_iter=ITERATIONS[algorithm], until=has_settled)
+def _fit(algorithm: str, samples: Samples, init: Initialization) -> Fit:
+    return run_from(algorithm, samples, init, max_iter=ITERATIONS[algorithm], until=has_converged)
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the tables of all collections, and those that look into tr11."""
-    printed = printed_rows(published_values("cr1_nmf")["table_7_clustering_tr11"])
+    published = published_rows(published_values("cr1_nmf")["table_7_clustering_tr11"])
     panels = {panel: group for (panel,), group in grouped(records, "panel").items()}
     sets = {name: group for (name,), group in grouped(panels.get("table", []), "set").items()}
     artifacts: list[Artifact] = []
     if PAPER_SET in sets:
-        caption = "tr11: mean ± standard deviation over runs, beside the printed ones."
-        artifacts.append(scores_table(caption, sets[PAPER_SET], printed))
-        artifacts += agreement(sets[PAPER_SET], printed)
+        caption = "tr11: mean ± standard deviation over runs, beside the published ones."
+        artifacts.append(scores_table(caption, sets[PAPER_SET], published))
+        artifacts += agreement(sets[PAPER_SET], published)
     if "first points" in panels:
-        artifacts += _first_points(panels["first points"], printed)
+        artifacts += _first_points(panels["first points"], published)
     if "preparation" in panels:
-        artifacts += _preparations(panels["preparation"], printed)
+        artifacts += _preparations(panels["preparation"], published)
     if PAPER_SET in sets:
-        artifacts.append(_readings(sets[PAPER_SET], printed))
+        artifacts.append(_readings(sets[PAPER_SET], published))
     others = {name: group for name, group in sets.items() if name != PAPER_SET}
     artifacts += [
         scores_table(f"{name}: mean ± standard deviation over runs.", others[name]) for name in others
     ]
-    artifacts.append(start_counts(sets))
+    artifacts.append(best_init_counts(sets))
     return artifacts
 
 
-def _first_points(records: Sequence[Record], printed: Any) -> list[Artifact]:
-    """Say what cr1-nmf gives on average over first points, beyond the luck of ten runs."""
+def _first_points(records: Sequence[Record], published: Any) -> list[Artifact]:
+    """Average cr1-nmf over first points, beyond the chance of ten runs."""
     groups = by_method(records)
     n_points = len({record["first"] for record in records})
     name = records[0]["set"]
-    beside = printed if name == PAPER_SET else {}
+    beside = published if name == PAPER_SET else {}
     rows = []
     for method, group in groups.items():
         row: dict[str, Any] = {"method": method, "points": len(group)}
@@ -148,9 +148,9 @@ def _first_points(records: Sequence[Record], printed: Any) -> list[Artifact]:
         rows.append(row)
     columns = {"method": "method", "points": "first points"} | {measure: measure for measure in MEASURES}
     caption = (
-        f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection. The clusters"
-        " depend on the first document and on nothing else that is drawn, so that this is close to what "
-        "the mean over runs tends to; ten runs scatter about it by a third of the standard deviation."
+        f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection. The first "
+        "document is the only random choice, so this is close to the limit of the mean over runs; the "
+        "mean of ten runs has a standard error of a third of the standard deviation."
     )
     artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
     if beside:
@@ -159,22 +159,22 @@ def _first_points(records: Sequence[Record], printed: Any) -> list[Artifact]:
 
 
 def _luck(rows: Sequence[Any]) -> Verdict:
-    """Say whether the printed means could be those of ten of these first points."""
+    """Say whether the published means could be those of ten of these first points."""
     apart = {
-        f"{row['method']} {measure}": abs(cell.value - cell.printed) / (cell.spread / PAPER_RUNS**0.5)
+        f"{row['method']} {measure}": abs(cell.value - cell.published) / (cell.spread / PAPER_RUNS**0.5)
         for row in rows
         for measure in MEASURES
         if (cell := row[measure]).spread
     }
     largest = max(apart, key=lambda name: apart[name], default="")
     return Verdict(
-        "the printed means of cr1-nmf lie within what ten random first points scatter (two standard errors)",
+        "the published means of cr1-nmf are within two standard errors of ten random first points",
         apart[largest] <= 2 if apart else None,
         f"the largest difference is {apart[largest]:.2f} standard errors: {largest}" if apart else "",
     )
 
 
-def _preparations(records: Sequence[Record], printed: Any) -> list[Artifact]:
+def _preparations(records: Sequence[Record], published: Any) -> list[Artifact]:
     name = records[0]["set"]
     rows = []
     for (weighting,), group in grouped(records, "weighting").items():
@@ -186,8 +186,10 @@ def _preparations(records: Sequence[Record], printed: Any) -> list[Artifact]:
     columns = {"weighting": "preparation"}
     columns |= {f"{method} {measure}": f"{method}: {measure}" for method in methods for measure in MEASURES}
     if name == PAPER_SET:
-        top: dict[str, Any] = {"weighting": "printed"}
-        top |= {f"{method} {measure}": printed[method][measure] for method in methods for measure in MEASURES}
+        top: dict[str, Any] = {"weighting": "published"}
+        top |= {
+            f"{method} {measure}": published[method][measure] for method in methods for measure in MEASURES
+        }
         rows.insert(0, top)
     caption = (
         f"{name}: the deterministic rows under several preparations of the counts. log: 1 + log c for a "
@@ -200,16 +202,16 @@ def _preparations(records: Sequence[Record], printed: Any) -> list[Artifact]:
     return artifacts
 
 
-def _nearest(printed: Any, rows: Sequence[Any], keys: Sequence[str]) -> Verdict:
-    distances = {row["weighting"]: max(abs(row[key] - printed[key]) for key in keys) for row in rows}
+def _nearest(published: Any, rows: Sequence[Any], keys: Sequence[str]) -> Verdict:
+    distances = {row["weighting"]: max(abs(row[key] - published[key]) for key in keys) for row in rows}
     nearest = min(distances, key=lambda weighting: distances[weighting])
-    claim = "of these preparations log tf-idf with unit length is nearest to the printed rows"
+    claim = "of these preparations log tf-idf with unit length is nearest to the published rows"
     order = sorted(distances, key=lambda weighting: distances[weighting])
     detail = ", ".join(f"{weighting} {distances[weighting]:.3f}" for weighting in order[:3])
     return Verdict(claim, nearest == "log tf-idf", f"largest difference of a score: {detail}")
 
 
-def _readings(records: Sequence[Record], printed: Any) -> Artifact:
+def _readings(records: Sequence[Record], published: Any) -> Artifact:
     """Show what the scale of the components and the choice of a Dice coefficient change."""
     rows = []
     for method, group in by_method(records).items():
@@ -218,27 +220,27 @@ def _readings(records: Sequence[Record], printed: Any) -> Artifact:
         rows.append(
             {
                 "method": method,
-                "printed": printed[method]["nmi"],
+                "published": published[method]["nmi"],
                 "nmi": mean_and_spread([record["nmi"] for record in group])[0],
                 "raw": mean_and_spread([record["without lengths"]["nmi"] for record in group])[0],
-                "printed dice": printed[method]["dice"],
+                "published dice": published[method]["dice"],
                 "dice": mean_and_spread([record["dice"] for record in group])[0],
                 "pairs": mean_and_spread([record["pair dice"] for record in group])[0],
             }
         )
     columns = {
         "method": "method",
-        "printed": "nmi (printed)",
+        "published": "nmi (published)",
         "nmi": "nmi",
-        "raw": "nmi, coefficients as they come",
-        "printed dice": "Dice (printed)",
+        "raw": "nmi, unscaled coefficients",
+        "published dice": "Dice (published)",
         "dice": "Dice, best cluster of each class",
         "pairs": "Dice of pairs",
     }
     caption = (
-        "tr11: what other readings would give. Coefficients as they come are those that the algorithm "
-        "ended with, whatever the length of the basis vectors; the Dice coefficient of pairs is that of "
-        "pairs of documents put together by the classes and by the clusters."
+        "tr11: other readings. Unscaled coefficients are those at the end of "
+        "the algorithm, whatever the norm of the basis vectors; the Dice coefficient of pairs counts "
+        "pairs of documents in the same class and in the same cluster."
     )
     return Table(caption, columns, rows, digits=3) if rows else Paragraph("")
 

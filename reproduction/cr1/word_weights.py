@@ -1,4 +1,4 @@
-"""Weightings of the words of documents, to see which one the printed scores come from."""
+"""Weightings of the words of documents, to see which one the published scores come from."""
 
 from __future__ import annotations
 

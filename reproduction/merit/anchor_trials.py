@@ -18,7 +18,7 @@ from nonneg.separable.merit.penalty_weight import balanced_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights
-from reproduction.device import placed
+from reproduction.device import to_device
 from reproduction.experiment import Setting
 
 METHODS = {"merit": "MERIT", "merit-0": "MERIT(0)", "fast-gradient": "FastGradient", "spa": "SPA"}
@@ -30,7 +30,7 @@ _KINDS = {"dirichlet": 1, "middle": 2}
 
 
 def blocks(n_draws: int, size: int) -> list[dict[str, int]]:
-    """Cut draws into parts that are run, and after an interruption repeated, as a whole."""
+    """Split the draws into batches; an interrupted batch is repeated."""
     return [{"first_draw": first, "n_draws": min(size, n_draws - first)} for first in range(0, n_draws, size)]
 
 
@@ -61,11 +61,11 @@ def _seeds(setting: Setting, draw: int) -> list[np.random.SeedSequence]:
 
 
 def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResult:
-    """Look for the anchors with the paper's choices."""
+    """Select anchors with the paper's settings."""
     k, method = setting["n_anchors"], setting["method"]
     if method == "spa":
         return select_anchors(points.X, k, method="spa")
-    X = placed(points.X)
+    X = to_device(points.X)
     if method == "fast-gradient":
         return select_anchors(
             X, k, method=method, max_iter=FAST_GRADIENT_ITERATIONS, rng=_seeds(setting, draw)[1]
@@ -111,7 +111,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others."""
+    """Return the relative cost of a trial."""
     each = {"merit": 0.3, "merit-0": 0.3, "fast-gradient": 0.7, "spa": 0.15}[setting["method"]]
     return float(each * setting["n_draws"] * setting["n"] / 200.0)
 
@@ -119,6 +119,6 @@ def cost(setting: Setting) -> float:
 def settings_by_draws(
     cases: Iterable[dict[str, Any]], n_draws: int, size: int, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Combine cases with parts of the draws."""
+    """Combine cases with batches of draws."""
     listed = list(cases)
     return [common | case | block for block in blocks(n_draws, size) for case in listed]

@@ -1,4 +1,4 @@
-"""Networks of co-authors with known memberships, and the methods of Table IV on them."""
+"""Co-authorship networks with known memberships, and the methods of Table IV on them."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def networks_at_hand(quick: bool) -> list[str]:
     return [GENERATED] if quick else [name for name in NETWORKS if is_available(name)]
 
 
-def printed_row(table: str, network: str) -> dict[str, Any]:
-    """Return what the paper prints about a network."""
-    printed = published_values("merit")[table]
-    for row in printed["rows"]:
+def published_row(table: str, network: str) -> dict[str, Any]:
+    """Return the published values of a network."""
+    published = published_values("merit")[table]
+    for row in published["rows"]:
         if row[0] == NETWORKS.get(network):
-            return dict(zip(printed["columns"], row, strict=True))
+            return dict(zip(published["columns"], row, strict=True))
     return {}
 
 
@@ -117,12 +117,12 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _geonmf_record(network: Network, setting: Setting, seed: int) -> dict[str, Any]:
-    # The start of the eigenvectors is drawn too: rows of rounding take part in the authors' recovery.
+    # The eigensolver's initial vector is random too: rows of pure rounding enter the authors' recovery.
     started = time.perf_counter()
     pairs: Eigenpairs = leading_eigenvectors(network.adjacency, network.k, spectrum="algebraic", rng=seed)
     degrees = network.adjacency.sum(axis=1)
     found = geonmf(
-        pairs.values, pairs.vectors, degrees, options=GeoNMFOptions(n_starts=setting["n_starts"]), rng=seed
+        pairs.values, pairs.vectors, degrees, options=GeoNMFOptions(n_starts=setting["n_init"]), rng=seed
     )
     rule = setting.get("unreached", "auto")
     shares = found.memberships.shares if rule == "auto" else fill_unreached(found.memberships, rule)

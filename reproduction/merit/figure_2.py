@@ -23,7 +23,7 @@ NAME = "merit/figure-2"
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-2")
     snrs = sorted({snr for _, snr in rates})
@@ -67,10 +67,10 @@ def _verdicts(rates: dict[tuple[object, ...], Rate], theirs: dict[tuple[str, int
             0.7,
             N_DRAWS,
         ),
-        rate_verdict("MERIT finds them always from 12 dB on", clear, 1.0, N_DRAWS),
-        rate_verdict("FastGradient finds them always at 20 dB", [fast.get(20)], 1.0, N_DRAWS),
+        rate_verdict("MERIT always finds them from 12 dB on", clear, 1.0, N_DRAWS),
+        rate_verdict("FastGradient always finds them at 20 dB", [fast.get(20)], 1.0, N_DRAWS),
         agreement_verdict(
-            "MERIT's rate at 10 dB and FastGradient's at 16 dB agree with the 100 % that the paper states",
+            "MERIT's rate at 10 dB and FastGradient's at 16 dB agree with the published 100 %",
             {"MERIT": (merit.get(10), whole), "FastGradient": (fast.get(16), whole)},
             N_DRAWS,
         ),
@@ -84,5 +84,5 @@ def _verdicts(rates: dict[tuple[object, ...], Rate], theirs: dict[tuple[str, int
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
 )

@@ -18,7 +18,7 @@ MEASURES = {"mrsa": "MRSA", "rae": "RAE"}
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     groups = grouped(records, "method", "snr")
     snrs = sorted({snr for _, snr in groups})
     rows = []
@@ -94,5 +94,5 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]], snrs: Sequenc
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
 )

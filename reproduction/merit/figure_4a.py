@@ -25,7 +25,7 @@ SHOWN = ("merit", "merit-0", "fast-gradient", "spa")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
+    """Return one setting per method, signal-to-noise ratio and batch of draws."""
     common = {"data": "dirichlet", "n": 200, "n_features": 50, "n_anchors": 40}
     snrs = (7, 11) if quick else SNRS
     cases = [{"snr": snr, "method": method} for snr in snrs for method in SHOWN]
@@ -33,7 +33,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     rates = success_rates(records, "method", "snr")
     theirs = authors_rates("figure-4a")
     snrs = sorted({snr for _, snr in rates})
@@ -82,5 +82,5 @@ def _order(rates: dict[tuple[Any, ...], Rate], other: str, snrs: Sequence[float]
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
 )

@@ -30,7 +30,7 @@ FAST_GRADIENT_LIMIT = 16e9
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method and a number of points each."""
+    """Return one setting per method and number of points."""
     common = {"data": "dirichlet", "n_features": 50, "n_anchors": 40, "snr": 10, "draw": 0, "threads": 1}
     sizes: dict[str, tuple[int, ...]] = {
         method: LINEAR_SIZES if method != "fast-gradient" else SIZES for method in SHOWN
@@ -55,7 +55,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     found = {key: group[-1] for key, group in grouped(records, "method", "n").items()}
     sizes = sorted({n for _, n in found})
     panels = [
@@ -102,21 +102,21 @@ def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
     return [
         *(
             Verdict(
-                f"MERIT's search takes at most {limit} MB at N = {LARGEST}{whose}",
+                f"MERIT needs at most {limit} MB at N = {LARGEST}{whose}",
                 None if merit is None else merit["search"] <= limit,
                 "not measured" if merit is None else f"{merit['search']:.0f} MB",
             )
-            for limit, whose in ((100, ", as printed"), (60, ""))
+            for limit, whose in ((100, ", as published"), (60, ""))
         ),
         Verdict(
-            f"FastGradient comes close to 5 GB at N = {LARGEST}",
+            f"FastGradient needs close to 5 GB at N = {LARGEST}",
             None if fast is None else 4000 <= fast["process"] <= 6000,
             "not measured" if fast is None else f"{fast['process'] / 1000:.2f} GB",
         ),
         _growth(found, "merit", "linear", 0.0, 1.2),
         _growth(found, "fast-gradient", "quadratic", 1.8, 2.2),
         Verdict(
-            f"SPA takes no more than MERIT at N = {LARGEST}",
+            f"SPA needs no more memory than MERIT at N = {LARGEST}",
             None if merit is None or spa is None else spa["search"] <= merit["search"],
             "not measured" if spa is None else f"{spa['search']:.0f} MB",
         ),

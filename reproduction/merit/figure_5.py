@@ -1,4 +1,4 @@
-"""Figure 5: what the weight and the smoothing of the row sparsity do to the success rate."""
+"""Figure 5: effect of the weight and the smoothing of the row-sparsity penalty on the success rate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH_SNR = 9
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a ratio, a weight, a smoothing, a length and a part of the draws each."""
+    """Return one setting per noise level, weight, smoothing, number of iterations and batch of draws."""
     common = {"data": "dirichlet", "n": 200, "n_features": 50, "n_anchors": 40, "method": "merit"}
     snrs, factors = ((9,), (0.0, 1.0, 3.0)) if quick else (SNRS, FACTORS)
     smoothings, lengths = ((1e-3,), (25,)) if quick else (SMOOTHINGS, ITERATIONS)
@@ -38,7 +38,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, tables, and what was to be shown."""
+    """Return the curves, tables, and the claims."""
     rates = success_rates(records, "snr", "lam_factor", "mu", "max_iter")
     weights = _curves(
         rates, lambda factor, mu, length: factor if (mu, length) == (MU, MERIT_ITERATIONS) else None
@@ -133,7 +133,7 @@ def _verdicts(
             f"{small}, {usual} and {large} for 0.1, 1 and 3 times" if known else "not enough trials",
         ),
         Verdict(
-            "at 9 dB the row sparsity decides: at least 0.9 succeed with it, at most 0.1 without",
+            "at 9 dB the row-sparsity penalty decides: at least 0.9 succeed with it, at most 0.1 without",
             gain,
             f"{at_nine[0]} and {at_nine[1]}",
         ),
@@ -147,5 +147,5 @@ def _verdicts(
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
 )

@@ -22,7 +22,7 @@ PAPER_LIMITS = {"merit": 2.0, "fast-gradient": 20.0}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a draw and a method each."""
+    """Return one setting per draw and method."""
     if quick:
         return [{"corpus": QUICK, "k": 3, "draw": 0, "method": method} for method in ("merit", "spa")]
     return [
@@ -65,7 +65,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     found = {key: group[-1] for key, group in grouped(records, "corpus", "method", "n_words").items()}
     corpora = [name for name in (*CORPORA, QUICK) if any(corpus == name for corpus, _, _ in found)]
     panels = [
@@ -136,13 +136,13 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     real = largest is not None and largest["n_words"] > 15_000
     return [
         Verdict(
-            "MERIT and MERIT(0) take less than 2 GB on every draw, as printed",
+            "MERIT and MERIT(0) need less than 2 GB on every draw, as published",
             None if not real else all(record["process"] < 2000 for record in merit),
             "not measured" if largest is None
             else f"{largest['process']:.0f} MB at {largest['n_words']} words",
         ),
         Verdict(
-            "One TDT2 draw at K = 10 takes at most 500 MB in all, from the counts to the memberships",
+            "One TDT2 draw at K = 10 needs at most 500 MB in total, from the counts to the memberships",
             None if not whole else whole[0]["process"] <= 500,
             "not measured" if not whole else f"{whole[0]['process']:.0f} MB",
         ),

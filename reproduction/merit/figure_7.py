@@ -1,4 +1,4 @@
-"""Figure 7: the memory of the searches on the networks of co-authors."""
+"""Figure 7: the memory of the searches on the co-authorship networks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RATIO = 2.0 / 0.3
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network and a method each."""
+    """Return one setting per network and method."""
     methods = ("merit", "fast-gradient") if quick else SHOWN
     return [
         {"network": network, "method": method, "threads": 1}
@@ -60,7 +60,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, a table, and what was to be shown."""
+    """Return the curves, a table, and the claims."""
     found = {key: group[-1] for key, group in grouped(records, "method", "network").items()}
     names = sorted({record["network"] for record in records}, key=lambda name: _size(found, name))
     present = [method for method in SHOWN if any(key[0] == method for key in found)]
@@ -116,7 +116,7 @@ def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
         record = found.get((method, LARGEST))
         verdicts.append(
             Verdict(
-                f"{METHODS[method]} takes less than 300 MB on {words}, the whole process included",
+                f"{METHODS[method]} needs less than 300 MB on {words}, the whole process included",
                 None if record is None else record["process"] < 300,
                 "not measured"
                 if record is None
@@ -126,10 +126,10 @@ def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
     merit, fast = found.get(("merit", LARGEST)), found.get(("fast-gradient", LARGEST))
     verdicts.append(
         Verdict(
-            f"FastGradient takes more than {RATIO:.1f} times as much as MERIT on {words}, whole processes "
-            "compared, as in print (more than 2 GB against less than 0.3)",
+            f"FastGradient needs more than {RATIO:.1f} times as much as MERIT on {words}, whole processes "
+            "compared, as published (more than 2 GB against less than 0.3)",
             fast["process"] > RATIO * merit["process"] if merit is not None and fast is not None else None,
-            f"{fast['process'] / 1000:.2f} GB, five arrays of N x N among them; the authors' takes more"
+            f"{fast['process'] / 1000:.2f} GB, including five N x N arrays; the authors' code needs more"
             if fast is not None
             else "not measured",
         )
@@ -145,7 +145,7 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     data_sets=NEEDED,
     quick_data_sets=(),
-    side_by_side=False,
+    parallel=False,
     lacks=lambda quick: (
         None if can_measure() else "memory is read from /proc/self/status, which only Linux has."
     ),

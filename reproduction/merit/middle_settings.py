@@ -12,7 +12,7 @@ SHOWN = ("merit", "fast-gradient", "spa")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a signal-to-noise ratio and a part of the draws each."""
+    """Return one setting per method, signal-to-noise ratio and batch of draws."""
     k = 10
     common = {"data": "middle", "n": k * (k + 1) // 2, "n_features": 50, "n_anchors": k}
     snrs = (8, 12, 20) if quick else SNRS

@@ -1,4 +1,4 @@
-"""A million points: MERIT at the lowest signal-to-noise ratio at which successive projections fail."""
+"""A million points: MERIT at the lowest signal-to-noise ratio at which successive projection fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nonneg.separable.merit.penalty_weight import balanced_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from reproduction.artifacts import Artifact, Figure, Measured, Paragraph, Table, Verdict
-from reproduction.device import described_device, has_cuda, placed, use_device
+from reproduction.device import describe_device, has_cuda, to_device, use_device
 from reproduction.experiment import Experiment, Record, Setting, Workspace
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.anchor_trials import GAP, MERIT_ITERATIONS, METHODS, MU, draw_points
@@ -31,7 +31,7 @@ from reproduction.registry import TITLES
 NAME = "merit/million"
 RATIOS = tuple(range(8, 16))
 WEIGHED_LIKE = 1000
-"""The weight of the row sparsity is that of so many points at the same noise."""
+"""The weight of the row-sparsity penalty is that for this number of points at the same noise."""
 N_DRAWS = 3
 STEPS = (0, 1, 2, 3)
 MILLION = 1_000_000
@@ -40,7 +40,7 @@ ITERATION_GOAL, TOTAL_GOAL = 0.025, 240.0
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: searches at every ratio, then the large runs."""
+    """Return the settings: runs at every noise level, then the large runs."""
     common = {"data": "dirichlet", "n_features": 50, "n_anchors": 40, "dtype": "float32"}
     n, n_large = (200, 500) if quick else (100_000, 1_000_000)
     ratios, n_draws = ((10, 16), 1) if quick else (RATIOS, N_DRAWS)
@@ -72,8 +72,8 @@ def run(setting: Setting, workspace: Workspace) -> list[dict[str, Any]]:
 
 def _both(setting: Setting, checkpoint: Path | None) -> list[dict[str, Any]]:
     points = draw_points(setting, setting["draw"])
-    X = placed(points.X)
-    device = {"device": described_device() or "NumPy"}
+    X = to_device(points.X)
+    device = {"device": describe_device() or "NumPy"}
     k = setting["n_anchors"]
     _, spa_record = _timed(lambda: select_anchors(X, k, method="spa"), points)
     resumed = checkpoint is not None and checkpoint.is_dir()
@@ -170,7 +170,7 @@ def shown_before(records: Sequence[Record], n: int, step: int) -> bool:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the searches, the large runs, and what was to be shown."""
+    """Return the searches, the large runs, and the claims."""
     searches = _searches(records)
     large = [record for record in records if record["stage"] == "large" and "method" in record]
     artifacts: list[Artifact] = []
@@ -206,7 +206,7 @@ def _searched(searches: Sequence[Record]) -> list[Artifact]:
         row["ms"] = Measured(mean_and_spread([1000 * record["iteration_s"] for record in merit])[0])
         rows.append(row)
     columns = {"snr": "SNR (dB)", "merit rate": "MERIT", "spa rate": "SPA", "merit found": "anchors of MERIT"}
-    columns |= {"spa found": "anchors of SPA", "margin": "margin of MERIT", "ms": "ms an iteration"}
+    columns |= {"spa found": "anchors of SPA", "margin": "margin of MERIT", "ms": "ms per iteration"}
     curves = {
         METHODS[name]: {snr: rate for (method, snr), rate in rates.items() if method == name}
         for name in ("merit", "spa")
@@ -225,7 +225,7 @@ def _searched(searches: Sequence[Record]) -> list[Artifact]:
 def _large(large: Sequence[Record]) -> Table:
     columns = {
         "n": "N", "found_snr": "SNR (dB)", "method": "method", "found": "anchors", "n_iter": "iterations",
-        "iteration_s": "s an iteration", "total_s": "s in all", "gap": "duality gap", "margin": "margin",
+        "iteration_s": "s per iteration", "total_s": "s in all", "gap": "duality gap", "margin": "margin",
         "device_mb": "GPU (MB)", "host_mb": "host (MB)", "device": "device",
     }  # fmt: skip
     rows = [
@@ -237,7 +237,7 @@ def _large(large: Sequence[Record]) -> Table:
         }
         for record in large
     ]
-    return Table("The large runs. Memory is the largest that was in use during the search.", columns, rows, 4)
+    return Table("The large runs. Memory is the peak during the selection.", columns, rows, 4)
 
 
 def _verdicts(searches: Sequence[Record], large: Sequence[Record]) -> list[Verdict]:
@@ -264,7 +264,7 @@ def _verdicts(searches: Sequence[Record], large: Sequence[Record]) -> list[Verdi
     ]
     return [
         Verdict(
-            "of a million points MERIT finds all 40 anchors at a ratio at which SPA does not",
+            "MERIT finds all 40 anchors among a million points at a noise level at which SPA does not",
             None if not million else best is not None and rival[best]["success"] == 0,
             detail,
         ),
@@ -289,11 +289,11 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     cost=lambda setting: float(setting["n"]) / 1e5 * (1 if setting["stage"] == "search" else 5),
     in_stages=True,
-    side_by_side=False,
+    parallel=False,
     lacks=lambda quick: (
         None
         if quick or has_cuda()
-        else "a million points need an NVIDIA GPU that PyTorch can use (N^2 operations an iteration: minutes "
-        "there, most of a day on a processor). Run it with --quick for a small copy."
+        else "a million points need an NVIDIA GPU that PyTorch can use (N^2 operations per iteration: "
+        "minutes there, most of a day on a CPU). Use --quick for a small version."
     ),
 )

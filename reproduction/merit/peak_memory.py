@@ -1,4 +1,4 @@
-"""The memory that a search takes at most, measured in a process of its own."""
+"""Peak memory of anchor selection, measured in its own process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nonneg.exceptions import NonnegError
 from nonneg.separable.select import select_anchors
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-# As many points load every library and kernel that the search needs.
+# A warm-up with this many points loads every library and kernel.
 N_WARM_UP = 64
 
 
 def can_measure() -> bool:
-    """Tell whether this system keeps account of a process's largest memory."""
+    """Tell whether this system records the peak memory of a process."""
     return STATUS.is_file()
 
 
 def resident_peak() -> float | None:
-    """Return the largest resident memory of this process so far."""
+    """Return the peak resident memory of this process."""
     return round(_resident("VmHWM"), 1) if can_measure() else None
 
 
@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> None:
         select_anchors(X[:N_WARM_UP], min(4, n_anchors), **small)
         started = _resident("VmHWM")
         before = _resident("VmRSS")
-        RESET.write_text("5")  # the largest memory so far is forgotten
+        RESET.write_text("5")  # resets the recorded peak
         select_anchors(X, n_anchors, **options)
         after = _resident("VmHWM")
     sys.stdout.write(json.dumps({"process": max(started, after), "search": after - before}))

@@ -1,4 +1,4 @@
-"""Shares of trials: with their sampling error, beside those of others, in tables, curves and verdicts."""
+"""Success rates with confidence intervals, in tables, curves and claims."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Rate:
 
 
 def rate_of(share: float, n: int) -> Rate:
-    """Return a printed share as a count."""
+    """Return a published share as a count."""
     return Rate(round(share * n), n)
 
 
@@ -63,12 +63,12 @@ def success_rates(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tupl
     }
 
 
-def rate_cell(rate: Rate | None, printed: float | None = None) -> Measured:
+def rate_cell(rate: Rate | None, published: float | None = None) -> Measured:
     """Return a share with its interval as a cell."""
     if rate is None:
-        return Measured(None, printed=printed)
+        return Measured(None, published=published)
     low, high = rate.interval
-    return Measured(rate.value, printed=printed, remark=f"[{low:.2f}, {high:.2f}]")
+    return Measured(rate.value, published=published, remark=f"[{low:.2f}, {high:.2f}]")
 
 
 def rate_curves(

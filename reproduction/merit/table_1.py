@@ -29,14 +29,14 @@ STANDARD_ERRORS = 2.58
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a method, a number of anchors and a part of the draws each."""
+    """Return one setting per method, number of anchors and batch of draws."""
     common = {"data": "dirichlet", "n": 200, "n_features": 80, "snr": 10}
     numbers = (40, 70) if quick else NUMBERS
     cases = [{"n_anchors": k, "method": method} for k in numbers for method in SHOWN]
     return settings_by_draws(cases, 2 if quick else N_DRAWS, 10, common)
 
 
-def printed(k: int, measure: str, method: str) -> float | None:
+def published(k: int, measure: str, method: str) -> float | None:
     """Return a number of the paper."""
     table = published_values("merit")["table_1"]
     at = table["columns"].index(f"{measure}_{METHODS[method]}")
@@ -44,13 +44,13 @@ def printed(k: int, measure: str, method: str) -> float | None:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the table in three parts, and what was to be shown."""
+    """Return the table in three parts, and the claims."""
     groups = grouped(records, "n_anchors", "method")
     rates = success_rates(records, "n_anchors", "method")
     numbers = sorted({k for k, _ in groups})
     columns = {"k": "K"} | {name: METHODS[name] for name in SHOWN}
     success = [
-        {"k": k} | {name: rate_cell(rates.get((k, name)), printed(k, "success", name)) for name in SHOWN}
+        {"k": k} | {name: rate_cell(rates.get((k, name)), published(k, "success", name)) for name in SHOWN}
         for k in numbers
     ]
     others = {
@@ -61,7 +61,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         f"{METHODS[name]}, K = {k}": (rates.get((k, name)), rate_of(share, N_DRAWS))
         for k in NUMBERS
         for name in SHOWN
-        if (share := printed(k, "success", name)) is not None
+        if (share := published(k, "success", name)) is not None
     }
     return [
         Table("Success rate with exact 95 % intervals.", columns, success, 3),
@@ -79,14 +79,14 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             _falls([rates.get((k, "spa")) for k in NUMBERS]),
             ", ".join(str(rates[k, "spa"]) for k in numbers if (k, "spa") in rates),
         ),
-        agreement_verdict("all twelve success rates agree with those printed", pairs, N_DRAWS),
+        agreement_verdict("all twelve success rates agree with the published ones", pairs, N_DRAWS),
         _approximations(groups),
     ]
 
 
 def _mean(groups: dict[tuple[Any, ...], list[dict[str, Any]]], k: int, measure: str, name: str) -> Measured:
     values = [record[measure] for record in groups.get((k, name), [])]
-    return Measured(*mean_and_spread(values), printed=printed(k, measure, name))
+    return Measured(*mean_and_spread(values), published=published(k, measure, name))
 
 
 def _falls(rates: Sequence[Any]) -> bool | None:
@@ -100,24 +100,24 @@ def _angles(groups: dict[tuple[Any, ...], list[dict[str, Any]]], numbers: Sequen
     ratios = []
     for k in numbers:
         mean, _ = mean_and_spread([record["mrsa"] for record in groups.get((k, "merit"), [])])
-        theirs = printed(k, "mrsa", "merit")
+        theirs = published(k, "mrsa", "merit")
         if mean and theirs is not None:
             ratios.append(f"{theirs / mean:.2f} (K = {k}, {math.pi * mean / 100:.3f} rad)")
-    return "The printed MRSA of MERIT is larger than ours by the factors " + ", ".join(ratios) + "."
+    return "The published MRSA of MERIT is larger than ours by the factors " + ", ".join(ratios) + "."
 
 
 def _approximations(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict:
-    claim = "all twelve RAE agree with those printed"
+    claim = "all twelve RAE agree with the published ones"
     apart, compared = [], 0
     for k in NUMBERS:
         for name in SHOWN:
             values = [record["rae"] for record in groups.get((k, name), [])]
             mean, spread = mean_and_spread(values)
-            theirs = printed(k, "rae", name)
+            theirs = published(k, "rae", name)
             if mean is None or spread is None or theirs is None or len(values) < N_DRAWS:
                 return Verdict(claim, None, f"fewer than {N_DRAWS} trials somewhere")
             compared += 1
-            # The printed mean rests on as many draws, whose spread is taken to be that of ours.
+            # The published mean rests on the same number of draws, whose spread is taken to be that of ours.
             allowed = STANDARD_ERRORS * spread * math.sqrt(1 / len(values) + 1 / N_DRAWS)
             if abs(mean - theirs) > allowed:
                 apart.append(f"{METHODS[name]}, K = {k}: {mean:.4f} against {theirs:.4f}")
@@ -125,5 +125,5 @@ def _approximations(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verd
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, on_devices=True
+    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
 )

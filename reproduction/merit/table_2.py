@@ -45,7 +45,7 @@ FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a collection, a number of classes, a draw and a group of methods each."""
+    """Return one setting per corpus, number of classes, draw and group of methods."""
     if quick:
         return [
             {"corpus": QUICK, "k": 3, "draw": 0, "group": group, "n_clusterings": 2}
@@ -88,21 +88,21 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     ]
 
 
-def printed(corpus: str, measure: str, method: str, k: int) -> float | None:
+def published(corpus: str, measure: str, method: str, k: int) -> float | None:
     """Return a number of the paper."""
-    table = _printed_table()
+    table = _published_table()
     name = SHOWN[method].partition(" ")[0]
     row = table.get(CORPORA.get(corpus, ""), {}).get(MEASURES[measure], {}).get(name)
     return None if row is None else row[table["K"].index(k)]
 
 
 @cache
-def _printed_table() -> dict[str, Any]:
+def _published_table() -> dict[str, Any]:
     return dict(published_values("merit")["table_2_topics"])
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the tables and what was to be shown."""
+    """Return the tables and the claims."""
     found = [record for record in records if "accuracy" in record]
     groups = grouped(found, "corpus", "k", "method")
     shown: list[Artifact] = []
@@ -132,7 +132,7 @@ def _table(
             n = len(groups.get((corpus, k, method), []))
             row[method] = Measured(
                 _mean(groups, (corpus, k, method), measure),
-                printed=printed(corpus, measure, method, k),
+                published=published(corpus, measure, method, k),
                 remark="" if n in (0, N_DRAWS) else f"({n} draws)",
             )
         rows.append(row)
@@ -158,8 +158,8 @@ def _other_scores(
             }
         )
     columns = {
-        "method": "method", "n": "trials", "npmi": "NPMI", "argmax accuracy": "accuracy of the argmax",
-        "n_words": "words", "seconds": "seconds of the search",
+        "method": "method", "n": "trials", "npmi": "NPMI", "argmax accuracy": "argmax accuracy",
+        "n_words": "words", "seconds": "anchor selection (s)",
     }  # fmt: skip
     return Table(f"{CORPORA.get(corpus, corpus)}: means over all K and draws.", columns, rows, 3)
 
@@ -175,7 +175,7 @@ def _ties(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Table]:
             row[corpus] = f"{sum(tied)} of {len(tied)}"
         rows.append(row)
     names = {corpus: CORPORA.get(corpus, corpus) for corpus in corpora}
-    caption = "MERIT: draws in which more words have the same row maximum than there are places left."
+    caption = "MERIT: draws in which the last anchors are tied in their row maximum."
     return [Table(caption, {"k": "K"} | names, rows, 3)] if rows else []
 
 
@@ -186,7 +186,7 @@ def _left_out(records: Sequence[Record]) -> list[Paragraph]:
     words = [record["left_out"] for record in skipped]
     return [
         Paragraph(
-            f"FastGradient was left out of {len(skipped)} draws of {min(words)} to {max(words)} words, where "
+            f"FastGradient was skipped for {len(skipped)} draws of {min(words)} to {max(words)} words, where "
             f"its five arrays take {40e-9 * min(words) ** 2:.2g} to {40e-9 * max(words) ** 2:.2g} GB."
         )
     ]
@@ -198,7 +198,7 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdi
         for measure, allowed in TOLERANCES.items():
             verdicts.append(
                 _verdict(
-                    f"SPA's {MEASURES[measure].replace('_', ' ')} on {name} is the printed one within "
+                    f"SPA's {MEASURES[measure].replace('_', ' ')} on {name} is the published one within "
                     f"{allowed}, for every K",
                     groups,
                     corpus,
@@ -214,7 +214,7 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdi
         ):
             verdicts.append(
                 _verdict(
-                    f"{who} has at least the printed accuracy less {below} on {name}, for every K",
+                    f"{who} has at least the published accuracy less {below} on {name}, for every K",
                     groups,
                     corpus,
                     method,
@@ -224,7 +224,7 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdi
             )
         verdicts.append(
             _verdict(
-                f"TopicModel's `predict` is more accurate on {name} than the printed MERIT, for every K",
+                f"TopicModel's `predict` is more accurate on {name} than the published MERIT, for every K",
                 groups,
                 corpus,
                 "default",
@@ -249,7 +249,7 @@ def _verdict(
     whole, met, detail = True, True, []
     for k in NUMBERS:
         ours = _mean(groups, (corpus, k, method), measure)
-        theirs = printed(corpus, *((measure, method) if against is None else against[::-1]), k)
+        theirs = published(corpus, *((measure, method) if against is None else against[::-1]), k)
         whole &= len(groups.get((corpus, k, method), [])) == N_DRAWS
         if ours is None or theirs is None:
             continue
@@ -267,5 +267,5 @@ EXPERIMENT = Experiment(
     data_sets=tuple(CORPORA),
     quick_data_sets=(),
     cost=cost,
-    on_devices=True,
+    supports_device=True,
 )

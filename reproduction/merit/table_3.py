@@ -21,7 +21,7 @@ from reproduction.merit.coauthor_networks import (
     lacking_sentence,
     load_network,
     networks_at_hand,
-    printed_row,
+    published_row,
 )
 from reproduction.registry import TITLES
 
@@ -29,7 +29,7 @@ NAME = "merit/table-3"
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network each."""
+    """Return one setting per network."""
     return [{"network": name} for name in networks_at_hand(quick)]
 
 
@@ -54,20 +54,23 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the table, and whether it is the printed one."""
+    """Return the table, and whether it agrees with the published one."""
     rows, apart = [], []
     for record in records:
-        printed = printed_row("table_3_networks", record["network"])
+        published = published_row("table_3_networks", record["network"])
         rows.append(
             {
                 "network": NETWORKS.get(record["network"], record["network"]),
                 **{key: record[key] for key in ("nodes", "edges", "components", "communities", "zero_rows")},
-                "kept": Measured(record["kept"], printed=printed.get("nodes")),
+                "kept": Measured(record["kept"], published=published.get("nodes")),
                 "residual": record["residual"],
             }
         )
-        if printed and (record["kept"], record["communities"]) != (printed["nodes"], printed["communities"]):
-            apart.append(f"{printed['network']}: {record['kept']} against {printed['nodes']}")
+        if published and (record["kept"], record["communities"]) != (
+            published["nodes"],
+            published["communities"],
+        ):
+            apart.append(f"{published['network']}: {record['kept']} against {published['nodes']}")
     columns = {
         "network": "network",
         "nodes": "nodes",
@@ -75,7 +78,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         "components": "components",
         "communities": "communities",
         "kept": "nodes kept",
-        "zero_rows": "rows of zeros (below 1e-14)",
+        "zero_rows": "zero rows (below 1e-14)",
         "residual": "residual of the eigenvectors",
     }
     names = [record["network"] for record in records]
@@ -83,7 +86,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = [
         Table("Networks, and the nodes that hold 99 % of the energy.", columns, rows, 6),
         Verdict(
-            "the nodes kept are as many as printed, on DBLP1, DBLP2 and DBLP4",
+            "the nodes kept are as many as published, on DBLP1, DBLP2 and DBLP4",
             not apart if set(NEEDED) <= set(real) else None,
             "; ".join(apart) or f"{len(real)} networks compared",
         ),

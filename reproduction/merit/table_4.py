@@ -1,4 +1,4 @@
-"""Table IV: rank correlation of estimated with known memberships on networks of co-authors."""
+"""Table IV: rank correlation of estimated with known memberships on co-authorship networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reproduction.merit.coauthor_networks import (
     NETWORKS,
     lacking_sentence,
     networks_at_hand,
-    printed_row,
+    published_row,
     run_method,
 )
 from reproduction.registry import TITLES
@@ -33,7 +33,7 @@ FAST_GRADIENT_ITERATIONS = 100
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a network, a method and its choices each."""
+    """Return one setting per network, method and its options."""
     settings: list[dict[str, Any]] = []
     n_seeds = 2 if quick else N_SEEDS
     for network in networks_at_hand(quick):
@@ -45,7 +45,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
                 {
                     "network": network,
                     "method": "geonmf",
-                    "n_starts": 1,
+                    "n_init": 1,
                     "unreached": rule,
                     "seeds": list(range(first, min(first + N_BLOCK, n_seeds))),
                 }
@@ -63,7 +63,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others."""
+    """Return the relative cost of a trial."""
     large = {"dblp1": 8.0, "mag2": 5.0}.get(setting["network"], 1.0)
     if setting["method"] == "fast-gradient":
         return {"dblp1": 100.0, "dblp2": 25.0}.get(setting["network"], 4.0)
@@ -71,7 +71,7 @@ def cost(setting: Setting) -> float:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the tables, and what was to be shown."""
+    """Return the tables, and the claims."""
     groups = grouped(records, "network", "method", "unreached", "recovery")
     names = list(dict.fromkeys(record["network"] for record in records))
     artifacts: list[Artifact] = [
@@ -91,11 +91,11 @@ def _cell(
     groups: dict[tuple[Any, ...], list[dict[str, Any]]], network: str, method: str, rule: Any = None
 ) -> Measured:
     values = _value(groups, network, method, rule, None)
-    theirs = printed_row("table_4_src", network).get(METHODS[method]) if rule in (None, "auto") else None
+    theirs = published_row("table_4_src", network).get(METHODS[method]) if rule in (None, "auto") else None
     if method == "fast-gradient" and values:
-        return Measured(max(values), printed=theirs, remark=f"best of {len(values)} weights")
+        return Measured(max(values), published=theirs, remark=f"best of {len(values)} weights")
     mean, spread = mean_and_spread(values)
-    return Measured(mean, spread, printed=theirs)
+    return Measured(mean, spread, published=theirs)
 
 
 def _main_table(groups: dict[tuple[Any, ...], list[dict[str, Any]]], names: Sequence[str]) -> Table:
@@ -112,14 +112,14 @@ def _main_table(groups: dict[tuple[Any, ...], list[dict[str, Any]]], names: Sequ
 def _parts_table(groups: dict[tuple[Any, ...], list[dict[str, Any]]], names: Sequence[str]) -> Table:
     columns = {
         "network": "network",
-        "lost": "nodes out of reach",
+        "lost": "unreached nodes",
         "merit": "MERIT, linear system",
-        "simplex": "MERIT, simplex least squares",
+        "simplex": "MERIT, simplex-constrained least squares",
         "spoc": "SPOC, as published",
-        "spoc mean": "SPOC, mean for nodes out of reach",
+        "spoc mean": "SPOC, mean for unreached nodes",
         "geonmf": "GeoNMF, as published",
-        "geonmf mean": "GeoNMF, mean for nodes out of reach",
-        "geonmf zero": "GeoNMF, zeros for nodes out of reach",
+        "geonmf mean": "GeoNMF, mean for unreached nodes",
+        "geonmf zero": "GeoNMF, zeros for unreached nodes",
         "n_iter": "MERIT's iterations",
         "s": "MERIT (s, eigenvectors included)",
     }
@@ -142,7 +142,7 @@ def _parts_table(groups: dict[tuple[Any, ...], list[dict[str, Any]]], names: Seq
                 "s": merit.get("s"),
             }
         )
-    return Table("What the recovery and the nodes out of reach do to it.", columns, rows, 4)
+    return Table("Effect of the recovery and of the unreached nodes.", columns, rows, 4)
 
 
 def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdict]:
@@ -151,14 +151,14 @@ def _verdicts(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdi
         apart, compared = [], 0
         for network in NEEDED:
             values = _value(groups, network, method, None, None)
-            theirs = printed_row("table_4_src", network)[METHODS[method]]
+            theirs = published_row("table_4_src", network)[METHODS[method]]
             if values:
                 compared += 1
                 if abs(values[0] - theirs) > ALLOWED:
                     apart.append(f"{NETWORKS[network]}: {values[0]:.4f} against {theirs:.4f}")
         verdicts.append(
             Verdict(
-                f"{METHODS[method]} is within {ALLOWED} of the printed values on DBLP1, DBLP2 and DBLP4",
+                f"{METHODS[method]} is within {ALLOWED} of the published values on DBLP1, DBLP2 and DBLP4",
                 not apart if compared == len(NEEDED) else None,
                 "; ".join(apart) or f"{compared} compared",
             )
@@ -170,13 +170,15 @@ def _geonmf_verdict(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verd
     outside, shown = [], []
     for network in NEEDED:
         values = _value(groups, network, "geonmf", "auto", None)
-        theirs = printed_row("table_4_src", network)["GeoNMF"]
+        theirs = published_row("table_4_src", network)["GeoNMF"]
         if len(values) < N_SEEDS:
-            return Verdict("GeoNMF's printed values lie within the range of our draws", None, "too few draws")
+            return Verdict(
+                "GeoNMF's published values lie within the range of our draws", None, "too few draws"
+            )
         shown.append(f"{NETWORKS[network]} {min(values):.4f} to {max(values):.4f} ({theirs:.4f})")
         if not min(values) - ALLOWED <= theirs <= max(values) + ALLOWED:
             outside.append(NETWORKS[network])
-    claim = f"GeoNMF's printed values lie within {ALLOWED} of the range of our draws"
+    claim = f"GeoNMF's published values lie within {ALLOWED} of the range of our draws"
     return Verdict(claim, not outside, "; ".join(shown))
 
 

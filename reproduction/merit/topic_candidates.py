@@ -1,4 +1,4 @@
-"""Ways to find topics and to sort documents by them, of which one is to be recommended."""
+"""Candidate topic methods, one of which is recommended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nonneg.applications.topics.term_weights import balanced_documents
 from nonneg.applications.topics.topic_recovery import document_weights, topics_of_anchors
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
-from reproduction.device import placed
+from reproduction.device import to_device
 from reproduction.merit.topic_draws import N_TOP_WORDS, Draw, clustered_accuracy
 
 WEIGHTS = {
@@ -59,7 +59,7 @@ def scored(draw: Draw, candidate: str, seed: int, cache: dict[str, Any]) -> dict
     """Run a candidate and score it."""
     started = time.perf_counter()
     with warnings.catch_warnings():
-        # An end at the limit is a result here.
+        # Reaching max_iter is a valid result here.
         warnings.simplefilter("ignore")
         W, H = _found(draw, candidate, seed, cache)
     record: dict[str, Any] = {"candidate": candidate, "seconds": round(time.perf_counter() - started, 3)}
@@ -108,7 +108,7 @@ def _topics(draw: Draw, method: str, cache: dict[str, Any]) -> tuple[FloatArray,
                 "ties": "first",
             }
         name = method.partition(" ")[0]
-        points = placed(draw.points) if name == "merit" else draw.points
+        points = to_device(draw.points) if name == "merit" else draw.points
         found = find_anchor_words(points, draw.k, method=name, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         cache[method] = topics, document_weights(draw.counts, topics)

@@ -19,7 +19,7 @@ from nonneg.applications.topics.term_weights import informative_words, inverse_f
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
-from reproduction.device import placed
+from reproduction.device import to_device
 
 CORPORA = {"tdt2": "TDT2", "reuters21578": "Reuters-21578"}
 """Folders of the data home -> the paper's names."""
@@ -73,7 +73,7 @@ def _corpus(name: str) -> Any:
 
 
 def make_draw(corpus: str, k: int, draw: int) -> Draw:
-    """Take the documents of a stored draw of classes."""
+    """Return the documents of a stored draw of classes."""
     if corpus == QUICK:
         made = datasets.text_like(120, 400, k, mean_length=60.0, rng=1000 * k + draw)
         return prepared_draw(sp.csr_array(made.X), np.asarray(made.labels), k)
@@ -83,7 +83,7 @@ def make_draw(corpus: str, k: int, draw: int) -> Draw:
 
 
 def prepared_draw(counts: Any, y: IntArray, k: int) -> Draw:
-    """Leave out the words that say nothing."""
+    """Drop uninformative words."""
     return Draw(sp.csr_array(counts[:, informative_words(counts)]), y, k)
 
 
@@ -114,7 +114,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         if name.startswith("merit"):
             options = {"recovery": False, "as_published": not ours}
         # The long searches can run on a device.
-        points = placed(draw.points) if name.startswith("merit") else draw.points
+        points = to_device(draw.points) if name.startswith("merit") else draw.points
         found = find_anchor_words(points, draw.k, method=name, rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts: dict[str, Any] = {"n_iter": found.n_iter}
@@ -134,7 +134,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
     kl = method == "kl"
     model = NMF(draw.k, beta_loss="kullback-leibler" if kl else "frobenius", random_state=seed, max_iter=500)
     with warnings.catch_warnings():
-        # An end at the limit is a result here.
+        # Reaching max_iter is a valid result here.
         warnings.simplefilter("ignore")
         W = model.fit_transform(draw.counts if kl else draw.unit_weights)
     sums = model.components_.sum(axis=1)
@@ -159,7 +159,7 @@ def clustered_accuracy(memberships: FloatArray, y: IntArray, k: int, seed: int, 
     points = memberships / np.where(norms > 0, norms, 1.0)
     found = []
     with warnings.catch_warnings():
-        # Fewer distinct memberships than clusters is a result here.
+        # Fewer distinct memberships than clusters are a valid result here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for run in range(n_runs):
             labels = KMeans(k, n_init=10, random_state=1000 * seed + run).fit_predict(points)
@@ -168,7 +168,7 @@ def clustered_accuracy(memberships: FloatArray, y: IntArray, k: int, seed: int, 
 
 
 def cost(setting: Mapping[str, Any]) -> float:
-    """Return how long a trial takes in proportion to the others."""
+    """Return the relative cost of a trial."""
     words = {"tdt2": 5000 + 1500 * setting["k"], "reuters21578": 2200 + 500 * setting["k"]}
     n = words.get(setting["corpus"], 300) / 10_000
     each = {

@@ -1,4 +1,4 @@
-"""The memory and time of a whole topic model, measured in a process of its own."""
+"""Memory and time of a whole topic model, measured in its own process."""
 
 from __future__ import annotations
 

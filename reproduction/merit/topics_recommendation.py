@@ -1,4 +1,4 @@
-"""Which way to find topics to recommend: accuracy over many collections, coherence and overlap beside it."""
+"""Which topic method to recommend: accuracy, coherence and overlap over many corpora."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nonneg import datasets
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
-from reproduction.merit.table_2 import printed
+from reproduction.merit.table_2 import published
 from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS, scored
 from reproduction.merit.topic_draws import CORPORA, NUMBERS, QUICK, Draw, make_draw, prepared_draw
 from reproduction.registry import TITLES
@@ -37,7 +37,7 @@ MEASURES = {
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a collection or draw and a part of the candidates each."""
+    """Return one setting per corpus or draw and part of the candidates."""
     if quick:
         return [{"corpus": QUICK, "k": 3, "draw": 0, "part": part} for part in PARTS]
     settings: list[dict[str, Any]] = [
@@ -55,7 +55,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def cost(setting: Mapping[str, Any]) -> float:
-    """Return how long a trial takes in proportion to the others."""
+    """Return the relative cost of a trial."""
     k = setting.get("k", 30)
     n = {"tdt2": 0.5 + 0.15 * k, "reuters21578": 0.2 + 0.05 * k, QUICK: 0.01}.get(setting["corpus"], 1.0)
     each = {"factorizations": 8.0 * n, "after MERIT": 6.0 * n * n, "converged": 20.0 * n * n}
@@ -159,7 +159,7 @@ def _overview(groups: Mapping[str, Mapping[str, Sequence[Record]]], ranking: Ran
     columns = {"candidate": "candidate", "argmax": "argmax", "k-means": "k-means"}
     columns |= {name: COLLECTIONS.get(name, name) for name in groups}
     return Table(
-        "Accuracy: mean over the collections by either way to sort, and the better of the two in each.",
+        "Accuracy: mean over the corpora for either decoder, and for the better of the two in each corpus.",
         columns, rows, 3,
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def _by_k(groups: Mapping[str, Mapping[str, Sequence[Record]]], corpus: str) -> 
     candidate, decoder = RECOMMENDED
     rows = []
     for k in NUMBERS:
-        row: dict[str, Any] = {"k": k, "printed": printed(corpus, "accuracy", "merit", k)}
+        row: dict[str, Any] = {"k": k, "published": published(corpus, "accuracy", "merit", k)}
         for name, way in (
             (candidate, decoder),
             ("nmf unit", "k-means"),
@@ -178,13 +178,13 @@ def _by_k(groups: Mapping[str, Mapping[str, Sequence[Record]]], corpus: str) -> 
             row[name] = _average([r for r in groups[corpus].get(name, []) if r["n_topics"] == k], way)
         rows.append(row)
     columns = {"k": "K", candidate: f"{candidate}, {decoder} (recommended)", "nmf unit": "nmf unit, k-means"}
-    columns |= {"merit": "MERIT, k-means", "spa": "SPA, k-means", "printed": "MERIT, printed (50 draws)"}
+    columns |= {"merit": "MERIT, k-means", "spa": "SPA, k-means", "published": "MERIT, published (50 draws)"}
     return Table(f"{CORPORA[corpus]}: accuracy by K over the first {N_DRAWS} draws.", columns, rows, 3)
 
 
 def _words(ranking: Ranking) -> str:
     best = ", ".join(f"{name} {max(scores.values()):.3f}" for name, scores in ranking[:3])
-    return f"Best accuracy over the collections: {best}."
+    return f"Best accuracy over the corpora: {best}."
 
 
 def _verdicts(groups: Mapping[str, Mapping[str, Sequence[Record]]], ranking: Ranking) -> list[Verdict]:
@@ -197,7 +197,7 @@ def _verdicts(groups: Mapping[str, Mapping[str, Sequence[Record]]], ranking: Ran
     verdicts = [
         Verdict(
             f"The default of TopicModel ({candidate}, {decoder}) is within 0.01 of the best accuracy over "
-            "the collections",
+            "the corpora",
             None if not whole or ours is None or best is None else ours >= scores[best] - 0.01,
             "not measured"
             if ours is None or best is None
@@ -233,5 +233,5 @@ EXPERIMENT = Experiment(
     data_sets=(*CORPORA, *(f"cluto_{name}" for name in CLUTO), "bbc", "hitech_bmme"),
     quick_data_sets=(),
     cost=cost,
-    on_devices=True,
+    supports_device=True,
 )

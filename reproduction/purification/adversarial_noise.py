@@ -24,11 +24,14 @@ N_DRAWS = 5
 LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 # The noise of one sample is as large as a feature; beyond this the theorem says nothing with c <= 1.
 LARGEST = 1.0
-KINDS = {"adversarial": "one of five fixed patterns a sample", "correlated": "a pattern that follows from x*"}
+KINDS = {
+    "adversarial": "one of five fixed patterns per sample",
+    "correlated": "a pattern that follows from x*",
+}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a kind and a level of noise and an update each."""
+    """Return one setting per noise type, noise level and update."""
     levels = (0.1, 0.3) if quick else LEVELS
     published: dict[str, Any] = {"noise": "adversarial", "update": "covariance", "samples": "array"}
     published |= {"blocks": 4 if quick else 23}
@@ -41,7 +44,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the error against the level of noise, and what was to be shown."""
+    """Return the error against the level of noise, and the claims."""
     groups = grouped(records, "noise", "update", "noise_level")
     levels = sorted({place[2] for place in groups})
     panels = []
@@ -55,15 +58,15 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         if known:
             lines.append(median_series("true weights known", known, "known_weights"))
         lines.append(Series("2 c", levels, [2 * k for k in levels], style="dashed"))
-        panels.append(panel(words, "l1 norm c of the noise in a sample", lines, y_label="normalised error"))
+        panels.append(panel(words, "l1 norm c of the noise in a sample", lines, y_label="normalized error"))
     return [
-        Figure("noise", "Normalised l1 error of the worst feature, medians over draws.", panels),
+        Figure("noise", "Normalized l1 error of the worst feature, medians over draws.", panels),
         median_table(
             "Medians over draws.",
             groups,
             {"noise": "noise", "update": "update", "noise_level": "c"},
             {
-                "error": "normalised error",
+                "error": "normalized error",
                 "known_weights": "true weights known",
                 "e_norm": "||E||_1",
                 "n_norm": "||N||_1",

@@ -19,7 +19,7 @@ from reproduction.grouping import grouped, mean_and_spread
 from reproduction.purification.planted_runs import short
 
 METHODS = {
-    "start": "the common start",
+    "start": "the common initialization",
     "purification": "purification",
     "nmf": "NMF, Frobenius",
     "nmf-kl": "NMF, Kullback-Leibler",
@@ -32,7 +32,7 @@ NMF_ITERATIONS, NMF_TOL = 500, 1e-6
 def found_parts(
     X: FloatArray, n: int, *, init: str = "nmf", seed: int = 0, kl: bool = True
 ) -> dict[str, tuple[FloatArray, dict[str, Any]]]:
-    """Look for parts by purification and by NMF from one initialization."""
+    """Find parts by purification and by NMF from one initialization."""
     init_H = purification_init(as_data_matrix(X), n, init, seed)
     began = time.perf_counter()
     result = purify(X, init_H, check_init="report")
@@ -82,7 +82,7 @@ def scores(true: FloatArray, features: FloatArray) -> dict[str, Any]:
 def comparison_table(
     caption: str, records: Sequence[Mapping[str, Any]], keys: Mapping[str, str], measures: Mapping[str, str]
 ) -> Table:
-    """Return a row a case and method with means over draws."""
+    """Return one row per case and method with means over draws."""
     rows = []
     for place, group in grouped(records, *keys, "method").items():
         row: dict[str, Any] = dict(zip(keys, place[:-1], strict=True)) | {"method": METHODS[place[-1]]}
@@ -105,7 +105,7 @@ def nearest_verdict(
     n_draws: int,
     key: str = "mean",
 ) -> Verdict:
-    """Say whether purification is nearer to the known parts than NMF in all of some cases."""
+    """Say whether purification is closer to the known parts than NMF in all of some cases."""
     wins, told, known = [], [], True
     for case in cases:
         chosen = [record for record in records if all(record.get(k) == v for k, v in case.items())]
@@ -118,7 +118,7 @@ def nearest_verdict(
             wins.append(ours > best)
             told.append(f"{ours:.3f} against {best:.3f}")
     return Verdict(
-        f"{where}: purification is nearer to the known parts than NMF",
+        f"{where}: purification is closer to the known parts than NMF",
         all(wins) if known else None,
         "; ".join(told) or "no trials",
     )

@@ -1,4 +1,4 @@
-"""Section 6: weights of uneven second moments, with and without balancing."""
+"""Section 6: weights with uneven second moments, with and without balancing."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ RATIOS = (1, 2, 4, 16, 64)
 UNEVEN = {"size": "weights of uneven size", "frequency": "weights of uneven frequency"}
 METHODS = {
     "common": "one r for all",
-    "own": "own share kept",
+    "own": "own entry kept",
     "common-balanced": "one r for all, balanced",
-    "own-balanced": "own share kept, balanced",
+    "own-balanced": "own entry kept, balanced",
     "default": "default update",
 }
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a ratio and a method each."""
+    """Return one setting per ratio and method."""
     p = S / N
     common_r = 1.0 / (2 * p * (1 - p) * (1 - ALPHA))
     published = {"update": "covariance", "alpha": ALPHA, "eta": 0.5, "samples": "population"}
@@ -57,14 +57,14 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the errors against the ratio, a table, and what was to be shown."""
+    """Return the errors against the ratio, a table, and the claims."""
     groups = grouped(records, "uneven", "method", "ratio")
     ratios = sorted({place[2] for place in groups})
     panels = []
     for uneven, words in UNEVEN.items():
         for key, label in (
-            ("relative_e_norm", "||E||_1, own share one"),
-            ("smallest_own", "smallest own share"),
+            ("relative_e_norm", "||E||_1, own entry one"),
+            ("smallest_own", "smallest own entry"),
         ):
             lines = []
             for method, name in METHODS.items():
@@ -79,7 +79,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "balancing",
-            "||E||_1 with each feature's own share scaled to one, and the smallest own share (an entry "
+            "||E||_1 with each feature's own entry scaled to one, and the smallest own entry (an entry "
             "of Sigma), "
             "against the ratio of the largest to the smallest second moment. Medians over draws.",
             panels,
@@ -89,8 +89,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             groups,
             {"uneven": "uneven", "method": "method", "ratio": "C2 / c2"},
             {
-                "relative_e_norm": "||E||_1, own share one",
-                "error": "normalised error",
+                "relative_e_norm": "||E||_1, own entry one",
+                "error": "normalized error",
                 "smallest_own": "smallest entry of Sigma",
             },
             3,
@@ -122,7 +122,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     alone = worst_of(groups, common, "relative_e_norm")
     return [
         Verdict(
-            "necessary where own shares are kept: weights whose size falls by 4 or more (C2 / c2 >= 16) "
+            "necessary where own entries are kept: weights whose size falls by 4 or more (C2 / c2 >= 16) "
             "stay below the "
             "common threshold, and the run fails",
             left > 0.1 if has_all(groups, fails, N_DRAWS) else None,
@@ -150,7 +150,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
         Verdict(
             "one r for all without balancing: the features themselves are not recovered beyond C2 = 2 c2",
             smallest(common, "relative_e_norm") > 0.01 if has_all(groups, common, N_DRAWS) else None,
-            f"they are, ||E||_1 at most {alone:.1e} with own shares scaled to one: one r for all scales "
+            f"they are, ||E||_1 at most {alone:.1e} with own entries scaled to one: one r for all scales "
             f"each feature "
             "until its weights have the same second moment as the others', which is balancing",
         ),

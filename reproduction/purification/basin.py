@@ -1,4 +1,4 @@
-"""From how far the truth is recovered: success against the error of the warm start."""
+"""The basin of attraction: success against the error of the initialization."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ONE = ("one-positive", "one-negative")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a case and a level each."""
+    """Return one setting per case and level."""
     levels = (0.1, 0.5) if quick else LEVELS
     cases = [
         {"case": name, "level": level, "samples": 2000, "m": 40 if name == "published" else 100} | options
@@ -52,7 +52,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return success rates, estimates, and what was to be shown."""
+    """Return success rates, estimates, and the claims."""
     groups = grouped(records, "case", "level")
     rates = {
         place: Rate(sum(_recovered(record) for record in group), len(group))
@@ -74,7 +74,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "basin",
-            "Success rate against the error l of the start (bars: exact 95 % intervals), and the "
+            "Success rate against the error l of the initialization (bars: exact 95 % intervals), and the "
             "estimate of l from the "
             "data (medians over draws).",
             [

@@ -1,4 +1,4 @@
-"""Pictures of digits laid over one another in heavy noise, and noisy digits as they are."""
+"""Superimposed images of digits in heavy noise, and noisy digits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_OVERLAID, N_PARTS = 20, 16
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a set of pictures, a level of noise and a draw each."""
+    """Return one setting per set of images, noise level and draw."""
     if quick:
         cases: list[dict[str, Any]] = [{"pictures": "overlaid", "number": 2000, "noise": 1.0}]
     else:
@@ -44,7 +44,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def overlaid_features(rng: np.random.Generator) -> FloatArray:
-    """Return pictures of digits as features."""
+    """Return images of digits as features."""
     digits = load_digits()
     chosen = [rng.choice(np.flatnonzero(digits.target == kind), 2, replace=False) for kind in range(10)]
     pictures = digits.data[np.concatenate(chosen)]
@@ -52,7 +52,7 @@ def overlaid_features(rng: np.random.Generator) -> FloatArray:
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Find features of one set of pictures by all methods."""
+    """Find features of one set of images by all methods."""
     rng = np.random.default_rng([1812, setting["draw"]])
     if setting["pictures"] == "overlaid":
         true = overlaid_features(rng)
@@ -76,7 +76,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return a table and what was to be shown."""
+    """Return a table and the claims."""
     measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share found"}
     measures |= {"lost": "of the noiseless samples lost", "n_iter": "iterations", "seconds": "seconds"}
     verdicts = [
@@ -107,4 +107,4 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     ]
 
 
-EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, side_by_side=False)
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, parallel=False)

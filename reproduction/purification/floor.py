@@ -31,7 +31,7 @@ INITS = (0.1, 0.4)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a number of samples, an update and a start each."""
+    """Return one setting per number of samples, update and initialization."""
     published = {"update": "covariance", "alpha": 0.25, "eta": 0.5, "pseudo_inverse": "moore-penrose"}
     numbers = (1000, 4000) if quick else NUMBERS
     cases: list[dict[str, Any]] = []
@@ -49,13 +49,13 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the error against the number of samples, the way to it, and what was to be shown."""
+    """Return the error against the number of samples, the way to it, and the claims."""
     groups = grouped(records, "n", "update", "level", "samples")
     drawn = {place: group for place, group in groups.items() if place[3] != "array"}
     numbers = sorted({place[3] for place in drawn})
     lines = [
         median_series(
-            f"covariance, start {level}",
+            f"covariance, initial error {level}",
             {
                 k: groups[20, "covariance", level, k]
                 for k in numbers
@@ -68,20 +68,20 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     regression = {
         k: groups[20, "regression", 0.1, k] for k in numbers if (20, "regression", 0.1, k) in groups
     }
-    both = [*lines[:1], median_series("regression, start 0.1", regression, "e_norm")]
+    both = [*lines[:1], median_series("regression, initial error 0.1", regression, "e_norm")]
     lines.append(
         Series("0.8 n / sqrt(N)", numbers, [FLOOR * 20 / math.sqrt(k) for k in numbers], style="dashed")
     )
     ways = [
-        iteration_series(f"N = {place[3]}, start {place[2]}", group)
+        iteration_series(f"N = {place[3]}, initial error {place[2]}", group)
         for place, group in groups.items()
         if place[0] == 20 and place[1] == "covariance" and place[3] in (numbers[0], numbers[-1], "array")
     ]
     table = median_table(
         "Medians over draws after 40 iterations.",
         groups,
-        {"n": "n", "update": "update", "level": "start", "samples": "N"},
-        {"e_norm": "||E||_1", "error": "normalised error"},
+        {"n": "n", "update": "update", "level": "initial error", "samples": "N"},
+        {"e_norm": "||E||_1", "error": "normalized error"},
         3,
     )
     rows = [
@@ -114,7 +114,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     }
     twenty = {place: ratio for place, ratio in ratios.items() if place[0] == 20}
     apart = [
-        f"start {place[2]}, N = {place[3]}: {ratio:.2f}"
+        f"initial error {place[2]}, N = {place[3]}: {ratio:.2f}"
         for place, ratio in twenty.items()
         if abs(ratio - 1) > 0.3
     ]
@@ -130,7 +130,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     return [
         Verdict(
             "n = 20: the published update ends within 30 % of 0.8 n / sqrt(N), from a better and a "
-            "worse start",
+            "worse initialization",
             not apart if done else None,
             "; ".join(apart)
             or "ratios "

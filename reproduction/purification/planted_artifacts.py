@@ -46,7 +46,7 @@ def panel(title: str, x_label: str, series: Sequence[Series], *, y_label: str, x
 def median_table(
     caption: str, groups: Groups, headings: Mapping[str, str], measures: Mapping[str, str], digits: int = 2
 ) -> Table:
-    """Return a row a group with medians over its draws."""
+    """Return one row per group with medians over its draws."""
     rows = []
     for place, group in groups.items():
         row: dict[str, Any] = dict(zip(headings, place, strict=True))

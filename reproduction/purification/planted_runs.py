@@ -57,7 +57,7 @@ class Planted(NamedTuple):
 def settings(
     cases: Iterable[dict[str, Any]], n_draws: int, size: int = 5, common: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Combine cases with parts of the draws."""
+    """Combine cases with batches of draws."""
     listed = [COMMON | (common or {}) | case for case in cases]
     return [
         case | {"first_draw": first, "n_draws": min(size, n_draws - first)}
@@ -184,7 +184,7 @@ def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
 
 
 def error_of_known_weights(planted: Planted) -> float:
-    """Return the error of least squares with the true weights: what no method can be asked to beat."""
+    """Return the error of least squares with the true weights, a lower bound in practice."""
     centered = planted.W - planted.W.mean(axis=0)
     best = np.linalg.solve(centered.T @ centered, centered.T @ planted.X)
     return mixing(planted.model.H, best).normalized_error
@@ -196,7 +196,7 @@ def short(value: float) -> float | None:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes in proportion to others."""
+    """Return the relative cost of a trial."""
     samples = {"population": 2 ** setting["n"], "array": setting.get("blocks", 1) * (setting["n"] + 3) ** 2}
     n_rows = samples.get(setting["samples"], setting["samples"])
     each = 4e-10 * setting["n"] * setting["m"] * n_rows * setting["max_iter"] + 0.02

@@ -27,12 +27,12 @@ CASES = ("default", "published", "proof")
 WORDS = {
     "default": "regression update, drawn samples",
     "published": "covariance update, orthogonal array",
-    "proof": "covariance update with the proof's step, whole distribution",
+    "proof": "covariance update with the proof's step size, whole distribution",
 }
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: an update and a number of features each."""
+    """Return one setting per update and number of features."""
     sizes = (20,) if quick else SIZES
     published = {"update": "covariance", "alpha": 0.25, "pseudo_inverse": "moore-penrose", "m": 0}
     cases: list[dict[str, Any]] = [
@@ -50,7 +50,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, the factors of an iteration, and what was to be shown."""
+    """Return the curves, the contraction factors, and the claims."""
     groups = grouped(records, "case", "n")
     rates = {
         place: [geometric_rate(record["e_curve"]) for record in group] for place, group in groups.items()
@@ -95,8 +95,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Table(
             "Worst draw: the factor by which an iteration multiplies ||E||_1 (a line through the "
             "logarithms "
-            "down to 1e-11), and ||E||_1 at the end.",
-            {"case": "", "n": "n", "rate": "factor", "end": "||E||_1 at the end", "n_iter": "iterations"},
+            "down to 1e-11), and final ||E||_1.",
+            {"case": "", "n": "n", "rate": "factor", "end": "final ||E||_1", "n_iter": "iterations"},
             rows,
             3,
         ),
@@ -116,19 +116,19 @@ def _verdicts(groups: Any, rates: Any) -> list[Verdict]:
         Verdict(
             "default update: ||E||_1 <= 1e-10 within 25 iterations for n = 20, 50 and 100",
             ends["default"] <= 1e-10 if done["default"] else None,
-            f"worst {ends['default']:.1e}; factors of an iteration {told['default']}",
+            f"worst {ends['default']:.1e}; contraction factors per iteration {told['default']}",
         ),
         Verdict(
             "published update: ||E||_1 <= 1e-10 within 60 iterations for n = 20, 50 and 100, by a "
             "factor of "
-            "at most 0.8 an iteration",
+            "at most 0.8 per iteration",
             ends["published"] <= 1e-10 and max(rate for _, rate in factors["published"]) <= 0.8
             if done["published"]
             else None,
             f"worst {ends['published']:.1e}; factors {told['published']}",
         ),
         Verdict(
-            "the proof's step: every iteration lowers the potential at least by the factor 1 - eta/25",
+            "the proof's step size: every iteration lowers the potential at least by the factor 1 - eta/25",
             max(steps) <= 1 - PROOF_ETA / 25 if len(proof) >= N_DRAWS else None,
             f"largest factor {max(steps):.4f}, {1 - PROOF_ETA / 25:.4f} is proved" if steps else "no trials",
         ),

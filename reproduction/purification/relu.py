@@ -27,7 +27,7 @@ RULES = {"shifted": "with the ReLU", "linear": "without it"}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a start, a decoding and an update each."""
+    """Return one setting per initialization, decoding and update."""
     p = S / N
     cases: list[dict[str, Any]] = []
     for symmetry in SYMMETRIES:
@@ -43,7 +43,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the error by iteration, a table, and what was to be shown."""
+    """Return the error by iteration, a table, and the claims."""
     told = [
         dict(record) | {"rule": "linear" if record.get("decode") == "linear" else "relu"}
         for record in records
@@ -69,12 +69,12 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         median_table(
             "Medians over draws after 60 iterations. Beside the end of the linear runs: how far M lies "
             "from the "
-            "polar factor of its start (largest entry), and how much that rotation mixes.",
+            "polar factor of its initialization (largest entry), and how much that rotation mixes.",
             groups,
-            {"update": "update", "rule": "decoding", "shape": "E of the start"},
+            {"update": "update", "rule": "decoding", "shape": "E of the initialization"},
             {
-                "begin": "||E||_1 at the start",
-                "e_norm": "||E||_1 at the end",
+                "begin": "initial ||E||_1",
+                "e_norm": "final ||E||_1",
                 "from_rotation": "distance to the polar factor",
                 "rotation": "||polar factor - I||_1",
             },
@@ -98,7 +98,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     growth = kept(even)
     return [
         Verdict(
-            "with the ReLU both updates end at ||E||_1 <= 1e-10 from every start",
+            "with the ReLU both updates end at ||E||_1 <= 1e-10 from every initialization",
             worst_of(groups, with_it, "e_norm") <= 1e-10 if has_all(groups, with_it, N_DRAWS) else None,
             f"worst {worst_of(groups, with_it, 'e_norm'):.1e}",
         ),

@@ -29,7 +29,7 @@ EXPOSURES = ("as fitted", "independent")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a question and a draw each."""
+    """Return one setting per question and draw."""
     cases: list[dict[str, Any]] = [
         {"question": "known signatures", "exposures": exposures, "number": number}
         for exposures in EXPOSURES
@@ -96,8 +96,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return tables and what was to be shown."""
-    measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of at least 0.9"}
+    """Return tables and the claims."""
+    measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "fraction of at least 0.9"}
     timed = measures | {"n_iter": "iterations", "seconds": "seconds"}
     of = {
         question: [record for record in records if record["question"] == question]
@@ -125,7 +125,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     if of["processes"]:
         artifacts.append(
             comparison_table(
-                "All patients: share of the purest signature in the types of a process.",
+                "All patients: fraction of the purest signature in the types of a process.",
                 of["processes"],
                 {"number": "patients"},
                 {"deamination": "C>T at CpG", "apobec_t": "C>T after T", "apobec_g": "C>G after T"},
@@ -153,5 +153,5 @@ EXPERIMENT = Experiment(
     run=run,
     summarize=summarize,
     data_sets=("brca_sbs96_wgs",),
-    side_by_side=False,
+    parallel=False,
 )

@@ -1,4 +1,4 @@
-"""Section 6: the number of weights that are not zero may grow with the number of features."""
+"""Section 6: the number of nonzero weights may grow with the number of features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINEAR = 0.3
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a share, a number of features and a kind of weights each."""
+    """Return one setting per sparsity, number of features and weight distribution."""
     cases: list[dict[str, Any]] = [
         {
             "case": weights,
@@ -45,7 +45,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return success rates, the iterations taken, and what was to be shown."""
+    """Return success rates, the iterations taken, and the claims."""
     groups = grouped(records, "case", "n", "share")
     rates = {
         place: Rate(sum(_recovered(record) for record in group), len(group))
@@ -71,7 +71,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         }
         if points and pair[0] != "published":
             steps.append(median_series(names[pair], points, "n_iter"))
-    panels.append(panel("iterations until nothing moves", "s / n", steps, y_label="iterations", x_log=False))
+    panels.append(panel("iterations to convergence", "s / n", steps, y_label="iterations", x_log=False))
     columns = {"share": "s / n"} | {str(pair): name for pair, name in names.items()}
     rows = [
         {"share": share} | {str(pair): rate_cell(rates.get((*pair, share))) for pair in pairs}
@@ -79,7 +79,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     ]
     small = [share for share in SHARES if share <= LINEAR]
     return [
-        Figure("sparsity", "Success rate against the share of weights that are not zero.", panels),
+        Figure("sparsity", "Success rate against the fraction of nonzero weights.", panels),
         Table("Success rate with exact 95 % intervals.", columns, rows, 3),
         rate_verdict(
             f"linear sparsity: every draw succeeds for s up to {LINEAR:g} n, for every n and both kinds "
@@ -104,8 +104,8 @@ def _recovered(record: Record) -> bool:
 
 
 def _constant(rates: dict[tuple[Any, ...], Rate]) -> Verdict:
-    """Say up to what share all draws succeed, size by size."""
-    claim = "the largest share does not shrink as n grows from 10 to 40: s is linear in n"
+    """Find the largest fraction at which all draws succeed, by size."""
+    claim = "the largest fraction does not shrink as n grows from 10 to 40: s is linear in n"
     told, ends = [], {}
     for kind in ("binary", "uniform"):
         for n in SIZES:

@@ -33,7 +33,7 @@ SHOWN = 8
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a set of pictures and a draw each."""
+    """Return one setting per set of images and draw."""
     if quick:
         cases: list[dict[str, Any]] = [{"pictures": "stored", "kept": 1.0, "background": "left in"}]
         cases.append(
@@ -60,16 +60,18 @@ def known_parts() -> FloatArray:
     shown = np.array(
         [(order // 4**limb) % 4 == place for limb in range(4) for place in range(4)], dtype=np.float64
     )
-    centred, pixels = shown - shown.mean(axis=1, keepdims=True), X - X.mean(axis=0)
+    centered, pixels = shown - shown.mean(axis=1, keepdims=True), X - X.mean(axis=0)
     sizes = np.linalg.norm(pixels, axis=0)
-    likeness = centred @ pixels / (np.linalg.norm(centred, axis=1)[:, None] * np.where(sizes > 0, sizes, 1.0))
+    likeness = (
+        centered @ pixels / (np.linalg.norm(centered, axis=1)[:, None] * np.where(sizes > 0, sizes, 1.0))
+    )
     limbs = np.where(likeness.max(axis=0) > 0.6, likeness.argmax(axis=0), -1)
     torso = (X.mean(axis=0) > 6) & (limbs < 0)
     return np.array([*(limbs == limb for limb in range(16)), torso], dtype=np.float64)
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Find parts of one set of pictures by all methods."""
+    """Find parts of one set of images by all methods."""
     rng = np.random.default_rng([4711, setting["draw"]])
     parts = known_parts()
     if setting["pictures"] == "stored":
@@ -101,8 +103,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return tables, pictures of parts, and what was to be shown."""
-    measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "share of parts found"}
+    """Return tables, images of parts, and the claims."""
+    measures = {"mean": "mean cosine", "smallest": "smallest cosine", "found": "fraction of parts found"}
     measures |= {"n_iter": "iterations", "seconds": "seconds"}
     stored = [record for record in records if record["pictures"] == "stored"]
     independent = [record for record in records if record["pictures"] == "independent"]
@@ -171,5 +173,5 @@ EXPERIMENT = Experiment(
     run=run,
     summarize=summarize,
     data_sets=("swimmer",),
-    side_by_side=False,
+    parallel=False,
 )

@@ -28,7 +28,7 @@ NUMBERS = (5000, 20000, 80000)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a number of features, a level of noise and a number of samples each."""
+    """Return one setting per number of features, noise level and number of samples."""
     cases: list[dict[str, Any]] = [
         {
             "case": "size",
@@ -49,7 +49,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return errors relative to the noise, and what was to be shown."""
+    """Return errors relative to the noise, and the claims."""
     told = [
         dict(record)
         | {
@@ -84,7 +84,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                     median_series("purification", by_level, "error"),
                     median_series("true weights known", by_level, "known_weights"),
                 ],
-                y_label="normalised error",
+                y_label="normalized error",
             )
         )
     if numbers:
@@ -97,7 +97,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                     median_series("purification", by_number, "error"),
                     median_series("true weights known", by_number, "known_weights"),
                 ],
-                y_label="normalised error",
+                y_label="normalized error",
             )
         )
     rows = [
@@ -105,7 +105,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         | {key: middle([record[key] for record in group]) for key in ("error", "known_weights", "share")}
         for group in grouped(told, "case", "n", "samples", "noise_level").values()
     ]
-    columns = {"n": "n", "samples": "N", "noise_level": "l1 norm of the noise", "error": "normalised error"}
+    columns = {"n": "n", "samples": "N", "noise_level": "l1 norm of the noise", "error": "normalized error"}
     columns |= {"known_weights": "true weights known", "share": "error / noise"}
     return [
         Figure("noise", "Errors of the worst feature, medians over draws.", panels),

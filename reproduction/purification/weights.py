@@ -29,7 +29,7 @@ ADVERSARIAL, UNBIASED = 0.1, 1.0
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: a distribution, an update, a kind of samples and noise each."""
+    """Return one setting per distribution, update, sampling and noise."""
     regression = {"update": "regression", "max_iter": 40}
     covariance = {"update": "covariance", "max_iter": 60, "alpha": 0.1, "eta": 0.5}
     adversarial = {"noise": "adversarial", "noise_level": ADVERSARIAL, "max_iter": 30}
@@ -51,7 +51,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return errors by iteration, a table, and what was to be shown."""
+    """Return errors by iteration, a table, and the claims."""
     groups = grouped(records, "weights", "update", "samples", "noise")
     named: dict[str, tuple[str, Any]] = {
         "regression, drawn": ("regression", N_SAMPLES),
@@ -78,7 +78,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "draws.",
             clean,
             headings,
-            {"e_norm": "||E||_1", "error": "normalised error"} | constants,
+            {"e_norm": "||E||_1", "error": "normalized error"} | constants,
             3,
         ),
     ]
@@ -92,7 +92,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                 {
                     "e_norm": "||E||_1",
                     "n_norm": "||N||_1",
-                    "error": "normalised error",
+                    "error": "normalized error",
                     "known_weights": "true weights known",
                 },
                 3,

@@ -1,1 +1,1 @@
-"""Zhang, Soubies & Fevotte: transforms learnt with the factorization, or by joint diagonalization first."""
+"""Zhang, Soubies & Fevotte: transforms learned with the factorization, or by joint diagonalization first."""

@@ -17,7 +17,7 @@ from reproduction.published_values import published_values
 
 SEED = 20260
 KINDS = {"gcm": "GCM", "music": "music notes"}
-# Halvings of a step of the joint diagonalization, and the gradient at which it stops: the authors' code.
+# Backtracking steps of the joint diagonalization, and the gradient norm at which it stops: the authors' code.
 SEARCHES = {"gcm": (30, 1e-8), "music": (10, 1e-6)}
 
 
@@ -54,14 +54,14 @@ def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
 
 
 def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
-    """Run both methods from random starts, each also from the solutions of the other (Appendix G)."""
+    """Run both methods from random initializations and from each other's solutions (Appendix G)."""
     kind = setting["kind"]
     data = frame_covariances(drawn_frames(kind, setting["S"], setting["draw"]))
     tl_options, jd_options = options_of(kind)
     both = multi_start(
         data,
         parameters(kind)["K"],
-        n_starts=setting["n_starts"],
+        n_starts=setting["n_init"],
         tl_options=tl_options,
         jd_options=jd_options,
         loop=LoopOptions(setting["max_iter"], 0.0, SEARCHES[kind][1]),
@@ -71,5 +71,5 @@ def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes, in proportion."""
-    return setting["n_starts"] * setting["max_iter"] * (1.0 if setting["kind"] == "gcm" else 60.0)
+    """Return the relative cost of a trial."""
+    return setting["n_init"] * setting["max_iter"] * (1.0 if setting["kind"] == "gcm" else 60.0)

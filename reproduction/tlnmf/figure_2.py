@@ -18,30 +18,30 @@ from reproduction.tlnmf.both_methods import KINDS, cost, gcm_model, parameters, 
 
 NAME = "tlnmf/figure-2"
 SIZES = (1, 3, 10, 30, 100, 300, 1000)
-# Further draws, from fewer starts, at both ends and in the middle.
-N_DRAWS, DRAWN_SIZES, DRAWN_STARTS = 5, (10, 100, 1000), {"gcm": 20, "music": 3}
+# Further draws, with fewer restarts, at both ends and in the middle.
+N_DRAWS, DRAWN_SIZES, DRAWN_RESTARTS = 5, (10, 100, 1000), {"gcm": 20, "music": 3}
 NOTEBOOK = {
     "gcm": {10: (21.628, 27.870), 100: (2.232601, 2.283065), 1000: (0.270913, 0.2715701)},
     "music": {1: (315.6, 821.1), 100: (3.664, 3.677), 1000: (2.986, 2.991)},
 }
-"""I of TL-NMF and JD+NMF in the authors' notebook, of other draws; the figure itself prints no numbers."""
+"""I of TL-NMF and JD+NMF in the authors' notebook, of other draws; the figure itself gives no numbers."""
 SLOPES = {"I": (-1.0, 0.1), "gap": (-2.0, 0.25)}
 NEAR = 0.25
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a kind of data, S and draw."""
+    """Return one setting per data type, S and draw."""
     if quick:
-        common = {"kind": "gcm", "draw": 0, "n_starts": 2, "max_iter": 60}
-        notes = {"kind": "music", "S": 1, "draw": 0, "n_starts": 1, "max_iter": 2}
+        common = {"kind": "gcm", "draw": 0, "n_init": 2, "max_iter": 60}
+        notes = {"kind": "music", "S": 1, "draw": 0, "n_init": 1, "max_iter": 2}
         return [{"S": S} | common for S in (10, 100)] + [notes]
     found: list[dict[str, Any]] = []
     for kind in ("gcm", "music"):
         given = parameters(kind)
-        whole = {"kind": kind, "draw": 0, "n_starts": given["P"], "max_iter": given["J"]}
+        whole = {"kind": kind, "draw": 0, "n_init": given["P"], "max_iter": given["J"]}
         found += [{"S": S} | whole for S in sorted(SIZES, key=lambda S: S not in DRAWN_SIZES)]
-    for kind, n_starts in DRAWN_STARTS.items():
-        few = {"kind": kind, "n_starts": n_starts, "max_iter": parameters(kind)["J"]}
+    for kind, n_starts in DRAWN_RESTARTS.items():
+        few = {"kind": kind, "n_init": n_starts, "max_iter": parameters(kind)["J"]}
         found += [{"S": S, "draw": draw} | few for draw in range(1, N_DRAWS) for S in DRAWN_SIZES]
     return found
 
@@ -58,9 +58,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         }
         starts = result.starts
         if starts is not None:
-            # Joint diagonalizations are compared by L, which is all that they minimise.
+            # Joint diagonalizations are compared by L, which is all that they minimize.
             values = starts.objective if name == "tl" else starts.likelihood
-            record |= {f"{name} best start": starts.best, f"{name} spread": float(np.nanstd(values))}
+            record |= {f"{name} best restart": starts.best, f"{name} spread": float(np.nanstd(values))}
     return [record | (_theory(setting, data) if setting["kind"] == "gcm" else {})]
 
 
@@ -115,16 +115,16 @@ def _table(kind: str, title: str, chosen: Sequence[Record]) -> Table:
         rows.append(
             {
                 "S": record["S"],
-                "starts": record["n_starts"],
-                "tl": Measured(record["tl I"], printed=tl),
-                "jd": Measured(record["jd I"], printed=jd),
-                "gap": Measured(_gap(record), printed=gap),
+                "n_init": record["n_init"],
+                "tl": Measured(record["tl I"], published=tl),
+                "jd": Measured(record["jd I"], published=jd),
+                "gap": Measured(_gap(record), published=gap),
                 "C": record["jd C"] - record["tl C"],
             }
         )
     columns = {
         "S": "S",
-        "starts": "starts",
+        "n_init": "restarts",
         "tl": "I, TL-NMF",
         "jd": "I, JD+NMF",
         "gap": "difference of I",
@@ -134,14 +134,14 @@ def _table(kind: str, title: str, chosen: Sequence[Record]) -> Table:
 
 
 def _music_draws(records: Sequence[Record]) -> Table:
-    """Return I of TL-NMF on the music notes, a draw of the phases a row."""
+    """Return I of TL-NMF on the music notes, one draw of the phases per row."""
     chosen = [r for r in records if r["kind"] == "music" and r["S"] in DRAWN_SIZES]
     rows = []
     for (draw,), members in sorted(grouped(chosen, "draw").items()):
         values = {str(record["S"]): record["tl I"] for record in members}
-        rows.append({"draw": draw, "starts": members[0]["n_starts"]} | values)
-    columns = {"draw": "draw", "starts": "starts"} | {str(S): f"S = {S}" for S in DRAWN_SIZES}
-    caption = "Music notes: I of TL-NMF for other draws of the phases (two of them a realization)."
+        rows.append({"draw": draw, "n_init": members[0]["n_init"]} | values)
+    columns = {"draw": "draw", "n_init": "restarts"} | {str(S): f"S = {S}" for S in DRAWN_SIZES}
+    caption = "Music notes: I of TL-NMF for other draws of the phases (two of them per realization)."
     return Table(caption, columns, rows, 4)
 
 
@@ -211,7 +211,7 @@ def _bounds(records: Sequence[Record]) -> Table:
 
 
 def _verdicts(records: Sequence[Record], slopes: dict[int, dict[str, float]]) -> list[Artifact]:
-    full = any(record["n_starts"] == parameters("gcm")["P"] for record in records if record["kind"] == "gcm")
+    full = any(record["n_init"] == parameters("gcm")["P"] for record in records if record["kind"] == "gcm")
     words = {"I": "I of TL-NMF", "gap": "the difference of I"}
     found: list[Artifact] = []
     for name, (target, allowed) in SLOPES.items():

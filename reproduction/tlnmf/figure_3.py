@@ -25,11 +25,11 @@ N_DRAWS = 3
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a number of realizations and draw."""
+    """Return one setting per number of realizations and draw."""
     if quick:
-        return [{"kind": "music", "S": S, "draw": 0, "n_starts": 1, "max_iter": 2} for S in (1, 100)]
+        return [{"kind": "music", "S": S, "draw": 0, "n_init": 1, "max_iter": 2} for S in (1, 100)]
     given = parameters("music")
-    common = {"kind": "music", "n_starts": given["P"], "max_iter": given["J"]}
+    common = {"kind": "music", "n_init": given["P"], "max_iter": given["J"]}
     return [{"S": S, "draw": draw} | common for draw in range(N_DRAWS) for S in (1, 100)]
 
 
@@ -58,7 +58,7 @@ def described(result: TransformResult) -> dict[str, Any]:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the fits, the pictures of the first draw, and what was to be shown."""
+    """Return the fits, the pictures of the first draw, and the claims."""
     records = sorted(records, key=lambda record: (record["draw"], record["S"], record["method"] == "jd"))
     artifacts: list[Artifact] = [_fits(records)]
     for record in records:
@@ -99,9 +99,9 @@ def _fits(records: Sequence[Record]) -> Table:
         "method": "method",
         "I": "I",
         "error": "max / mean distance from the nearest (Hz)",
-        "residual": "residual share",
+        "residual": "relative residual",
         "counts": "atoms within 0.5 Hz of 440 / 466.16 / 880 / 932.32",
-        "power": "share of the power in the eight atoms",
+        "power": "fraction of the power in the eight atoms",
     }
     caption = (
         "Sinusoids fitted to the eight most significant atoms. The authors' code at S = 1: TL-NMF 0.265 / "
@@ -170,8 +170,8 @@ def _verdicts(records: Sequence[Record]) -> list[Artifact]:
         seen = [captures(record) for record in of]
         met = None if not full or not seen else all(answer is expected for answer in seen)
         largest = ", ".join(f"{max(record['residuals']):.3f}" for record in of)
-        detail = f"{sum(seen)} of {len(seen)} draws; largest residual shares {largest}"
-        found.append(Verdict(f"{claim} (residual share below {LARGEST_RESIDUAL})", met, detail))
+        detail = f"{sum(seen)} of {len(seen)} draws; largest relative residuals {largest}"
+        found.append(Verdict(f"{claim} (relative residual below {LARGEST_RESIDUAL})", met, detail))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Figure 4: the objective against the number of iterations, for both methods from the same starts."""
+"""Figure 4: the objective against iterations, for both methods from the same initializations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRID = {
     "gcm": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000),
     "music": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100),
 }
-N_STARTS = {"gcm": 20, "music": 5}
+N_RESTARTS = {"gcm": 20, "music": 5}
 # A run has arrived when this share of its decrease is left.
 LEFT = 1e-3
 # Speeds are alike where they differ by less than this factor.
@@ -30,25 +30,25 @@ ALIKE = 2.0
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a kind of data and start."""
+    """Return one setting per data type and restart."""
     if quick:
         return [
-            {"kind": "music", "start": 0, "grid": [1, 2]},
-            *({"kind": "gcm", "start": start, "grid": [1, 3, 10, 30, 100]} for start in range(2)),
+            {"kind": "music", "restart": 0, "grid": [1, 2]},
+            *({"kind": "gcm", "restart": start, "grid": [1, 3, 10, 30, 100]} for start in range(2)),
         ]
     return [
-        {"kind": kind, "start": start, "grid": list(GRID[kind])}
+        {"kind": kind, "restart": start, "grid": list(GRID[kind])}
         for kind in ("gcm", "music")
-        for start in range(N_STARTS[kind])
+        for start in range(N_RESTARTS[kind])
     ]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run both methods from one start."""
+    """Run both methods from one initialization."""
     kind, grid = setting["kind"], setting["grid"]
     given = parameters(kind)
     data = frame_covariances(drawn_frames(kind, S, 0))
-    rng = np.random.SeedSequence([SEED, setting["start"], 4])
+    rng = np.random.SeedSequence([SEED, setting["restart"], 4])
     start = first_state(data, given["K"], init=None, n_starts=1, random_state=rng)
     assert start.components is not None
     assert start.activations is not None
@@ -84,7 +84,7 @@ def arrival(record: Record) -> int:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the curves, when runs arrive, and what was to be shown."""
+    """Return the curves, when runs arrive, and the claims."""
     panels, rows = [], []
     arrivals: dict[tuple[str, str], list[int]] = {}
     for (kind,), members in grouped(records, "kind").items():
@@ -101,25 +101,25 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                 {
                     "kind": KINDS[kind],
                     "method": label,
-                    "starts": len(of),
+                    "n_init": len(of),
                     "J": float(np.median(arrivals[kind, method])),
                     "best": min(last),
                     "median": float(np.median(last)),
                 }
             )
-        title = f"{KINDS[kind]}: median of C, less the least C seen"
+        title = f"{KINDS[kind]}: median of C minus the smallest C found"
         panels.append(Curves(title, "J", "C - least C", series, x_log=True, y_log=True))
     columns = {
         "kind": "data",
         "method": "method",
-        "starts": "starts",
-        "J": "median J of arrival",
-        "best": "least C at the end",
-        "median": "median C at the end",
+        "n_init": "restarts",
+        "J": "median J at convergence",
+        "best": "smallest final C",
+        "median": "median final C",
     }
     return [
         Figure("objective", f"C at S = {S} against J.", panels),
-        Table("When runs arrive, and where they end.", columns, rows, 7),
+        Table("Iterations to convergence, and final values.", columns, rows, 7),
         *_verdicts(arrivals, records),
     ]
 
@@ -127,8 +127,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
 def _verdicts(arrivals: dict[tuple[str, str], list[int]], records: Sequence[Record]) -> list[Verdict]:
     found = []
     for kind, claim in (
-        ("gcm", "GCM: JD+NMF arrives in fewer iterations than TL-NMF"),
-        ("music", "music notes: both arrive after about as many iterations"),
+        ("gcm", "GCM: JD+NMF converges in fewer iterations than TL-NMF"),
+        ("music", "music notes: both converge in about the same number of iterations"),
     ):
         full = all(tuple(r["grid"]) == GRID[kind] for r in records if r["kind"] == kind)
         if (kind, "tl") not in arrivals:
@@ -142,7 +142,7 @@ def _verdicts(arrivals: dict[tuple[str, str], list[int]], records: Sequence[Reco
 
 
 def cost(setting: Setting) -> float:
-    """Return how long a trial takes, in proportion."""
+    """Return the relative cost of a trial."""
     return sum(setting["grid"]) * (1.0 if setting["kind"] == "gcm" else 60.0)
 
 

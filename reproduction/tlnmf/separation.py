@@ -1,4 +1,4 @@
-"""Separation quality: TL-NMF, JD+NMF and the cosine transform, on made mixtures and on a real recording."""
+"""Separation quality of TL-NMF, JD+NMF and the DCT, on synthetic mixtures and a real recording."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ from reproduction.registry import TITLES
 NAME = "tlnmf/separation"
 INITS = {"tl": "dct", "jd": "random", "dct": "dct"}
 WINDOWS: dict[str, Any] = {"tukey": ("tukey", 0.1), "sine": "sine"}
-SIMULATIONS, TAKES = (1, 2), (0, 1, 2)
-# The real recording: a part to learn from and the part behind it, in seconds.
+SIMULATIONS, RECORDINGS = (1, 2), (0, 1, 2)
+# The real recording: a training part and the test part after it, in seconds.
 BEGIN, LEARN, TEST = 20.0, 10.0, 5.0
 N_COMPONENTS = 10
 METHODS = {"tl": "TL-NMF", "jd": "JD+NMF", "dct": "DCT IS-NMF"}
-# Decibels by which a learnt transform is to be better than the fixed one to be called significantly better.
+# Gain in dB over the fixed transform that counts as significant.
 GAIN = 10.0
-# The most a fit of 100 iterations may take, in seconds.
+# Maximum time for a fit of 100 iterations, in seconds.
 LONGEST = 60.0
 ROUNDING = 1e-12
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return the settings: one a mixture, number of realizations, window and method."""
+    """Return one setting per mixture, number of realizations, window and method."""
     if quick:
-        common = {"part": "mixtures", "set": "notes", "simulation": 0, "window": "tukey", "takes": [0]}
+        common = {"part": "mixtures", "set": "notes", "simulation": 0, "window": "tukey", "recordings": [0]}
         # The joint diagonalizer alone needs more of them.
         lengths = {"tl": 12, "jd": 25, "dct": 12}
         return [
-            common | {"method": name, "iterations": lengths[name], "starts": 1, "threads": 1}
+            common | {"method": name, "iterations": lengths[name], "n_init": 1, "threads": 1}
             for name in METHODS
         ]
-    common = {"iterations": 100, "starts": 3, "threads": 1}
+    common = {"iterations": 100, "n_init": 3, "threads": 1}
     mixtures: list[dict[str, Any]] = [
         {"part": "mixtures", "set": "nonstationary440", "simulation": simulation, "window": window}
-        | {"takes": takes, "method": method}
+        | {"recordings": recordings, "method": method}
         | common
         for simulation in SIMULATIONS
-        for takes in [*([take] for take in TAKES), list(range(10))]
+        for recordings in [*([recording] for recording in RECORDINGS), list(range(10))]
         for window in WINDOWS
         for method in METHODS
     ]
     real = [
         {"part": "recording", "set": "armstrong", "window": "tukey", "method": method, "learn": LEARN}
-        | {"test": TEST, "iterations": 100, "starts": 1, "threads": 1}
+        | {"test": TEST, "iterations": 100, "n_init": 1, "threads": 1}
         for method in METHODS
     ]
-    # JD+NMF from the start that TL-NMF has.
-    same_start = [
+    # JD+NMF from the initialization of TL-NMF.
+    same_init = [
         setting | {"init": "dct"}
         for setting in mixtures
-        if setting["method"] == "jd" and setting["window"] == "tukey" and len(setting["takes"]) == 1
+        if setting["method"] == "jd" and setting["window"] == "tukey" and len(setting["recordings"]) == 1
     ]
-    return [*mixtures, *real, *same_start]
+    return [*mixtures, *real, *same_init]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def _separation(setting: Setting, n_sources: int, frame_length: int) -> SourceSe
         frame_length=frame_length,
         window=WINDOWS[setting["window"]],
         method=setting["method"],
-        n_starts=setting["starts"],
+        n_starts=setting["n_init"],
         init=setting.get("init", INITS[setting["method"]]),
         max_iter=setting["iterations"],
         tol=0.0,
@@ -90,17 +90,21 @@ def _separation(setting: Setting, n_sources: int, frame_length: int) -> SourceSe
 
 
 def _signals(setting: Setting) -> tuple[FloatArray, FloatArray, int]:
-    """Return takes (n_takes, n_samples) and their sources (n_sources, n_takes, n_samples)."""
+    """Return recordings (n_recordings, n_samples) and their sources (n_sources, n_recordings, n_samples)."""
     if setting["set"] == "notes":
-        data = music_notes(max(setting["takes"]) + 1, rng=setting["simulation"])
+        data = music_notes(max(setting["recordings"]) + 1, rng=setting["simulation"])
         return (
-            data.signals[setting["takes"]],
-            data.notes.swapaxes(0, 1)[:, setting["takes"]],
+            data.signals[setting["recordings"]],
+            data.notes.swapaxes(0, 1)[:, setting["recordings"]],
             data.sample_rate,
         )
     recording = load_nonstationary440(simulation=setting["simulation"])
     assert recording.sources is not None
-    return recording.signals[setting["takes"]], recording.sources[:, setting["takes"]], recording.rate
+    return (
+        recording.signals[setting["recordings"]],
+        recording.sources[:, setting["recordings"]],
+        recording.rate,
+    )
 
 
 def _mixture(setting: Setting) -> dict[str, Any]:
@@ -110,13 +114,14 @@ def _mixture(setting: Setting) -> dict[str, Any]:
     separation.fit(signals, rate)
     fit_seconds = time.perf_counter() - started
     found = separation.separate(signals)
-    # The worse of the two sources, and the mean over takes.
+    # The worse of the two sources, and the mean over recordings.
     scores = [
-        separation_scores(true[:, take], found[:, take], distortion="gain") for take in range(len(signals))
+        separation_scores(true[:, recording], found[:, recording], distortion="gain")
+        for recording in range(len(signals))
     ]
     result = separation.model_.result_
     return {
-        "n_takes": len(signals),
+        "n_recordings": len(signals),
         "sdr": float(np.mean([score.sdr.min() for score in scores])),
         "sir": float(np.mean([score.sir.min() for score in scores])),
         "sar": float(np.mean([score.sar.min() for score in scores])),
@@ -163,7 +168,7 @@ def _recording(setting: Setting) -> dict[str, Any]:
 
 
 def _unseen_objective(separation: SourceSeparation, signal: FloatArray) -> float:
-    """Return C a coefficient of frames that were not learnt from."""
+    """Return C per coefficient of frames that were not learned from."""
     model = separation.model_
     frames = separation.framing_.split(signal)
     W = model.transform(frames)
@@ -180,7 +185,7 @@ def _seconds(result: Any) -> float:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the tables, and what was to be shown."""
+    """Return the tables, and the claims."""
     mixtures = [record for record in records if record["part"] == "mixtures"]
     recording = [record for record in records if record["part"] == "recording"]
     artifacts: list[Artifact] = []
@@ -193,8 +198,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
 
 def _mixture_table(records: Sequence[Record]) -> Table:
     rows = []
-    for (n_takes, window, method, init), group in sorted(
-        grouped(records, "n_takes", "window", "method", "init").items(),
+    for (n_recordings, window, method, init), group in sorted(
+        grouped(records, "n_recordings", "window", "method", "init").items(),
         key=lambda item: (
             item[0][0],
             item[0][1] != "tukey",
@@ -203,7 +208,7 @@ def _mixture_table(records: Sequence[Record]) -> Table:
         ),
     ):
         name = METHODS[method] + (f", from the {init.upper()}" if init else "")
-        row: dict[str, Any] = {"S": n_takes, "window": window, "method": name, "n": len(group)}
+        row: dict[str, Any] = {"S": n_recordings, "window": window, "method": name, "n": len(group)}
         for name in ("sdr", "sir", "sar", "filtered_sdr"):
             row[name] = Measured(*mean_and_spread([record[name] for record in group]))
         row["least"] = min(record["sdr"] for record in group)
@@ -216,7 +221,7 @@ def _mixture_table(records: Sequence[Record]) -> Table:
         "method": "method",
         "n": "mixtures",
         "sdr": "SDR (dB)",
-        "least": "least SDR (dB)",
+        "least": "lowest SDR (dB)",
         "sir": "SIR (dB)",
         "sar": "SAR (dB)",
         "filtered_sdr": "SDR, filter (dB)",
@@ -224,9 +229,9 @@ def _mixture_table(records: Sequence[Record]) -> Table:
         "fit_seconds": "fit (s)",
     }
     caption = (
-        "Made mixtures: mean and standard deviation over mixtures (at S = 10 each the mean over ten takes) "
-        "of the scores of the worse source. Windows: Tukey with a tenth in its ends, as in the paper, or "
-        "sine."
+        "Synthetic mixtures: mean and standard deviation over mixtures (at S = 10 the mean over ten "
+        "recordings) of the scores of the worse source. Windows: Tukey with a taper of one tenth, as in the "
+        "paper, or sine."
     )
     return Table(caption, columns, rows, 3)
 
@@ -247,10 +252,10 @@ def _recording_table(records: Sequence[Record]) -> Table:
     ]
     columns = {
         "method": "method",
-        "objective": "C a coefficient",
-        "divergence": "I a coefficient",
+        "objective": "C per coefficient",
+        "divergence": "I per coefficient",
         "unseen": "C, unseen part",
-        "residual": "sum of sources less recording",
+        "residual": "sum of sources minus recording",
         "seconds": "iterations (s)",
         "fit_seconds": "fit (s)",
     }
@@ -269,7 +274,7 @@ def _mean(
         record["sdr"]
         for record in records
         if (record["method"], record["window"], record.get("init")) == (method, window, init)
-        and (record["n_takes"] == 1) == alone
+        and (record["n_recordings"] == 1) == alone
     ]
     return mean_and_spread(group)[0]
 
@@ -295,7 +300,7 @@ def _mixture_verdicts(records: Sequence[Record]) -> list[Verdict]:
             _decibels(single["tl"], fixed),
         ),
         Verdict(
-            "one realization: TL-NMF separates at least as well as JD+NMF from the better of its starts",
+            "one realization: TL-NMF separates at least as well as JD+NMF from its better initialization",
             None if single["tl"] is None or None in diagonalized else single["tl"] >= (two_stage or 0.0),
             _decibels(single["tl"], two_stage),
         ),
@@ -309,8 +314,8 @@ def _mixture_verdicts(records: Sequence[Record]) -> list[Verdict]:
 
 def _recording_verdicts(recording: Sequence[Record], records: Sequence[Record]) -> list[Verdict]:
     found = {record["method"]: record for record in recording}
-    learnt, fixed = found.get("tl"), found.get("dct")
-    both = learnt is not None and fixed is not None
+    learned, fixed = found.get("tl"), found.get("dct")
+    both = learned is not None and fixed is not None
     worst = max(record["residual"] for record in records)
     return [
         Verdict(
@@ -320,16 +325,16 @@ def _recording_verdicts(recording: Sequence[Record], records: Sequence[Record]) 
         ),
         Verdict(
             "the real recording: TL-NMF explains frames it has not seen better than the cosine transform",
-            learnt["unseen_objective"] < fixed["unseen_objective"] if learnt and fixed else None,
-            f"C a coefficient {learnt['unseen_objective']:.4f} and {fixed['unseen_objective']:.4f}"
-            if learnt and fixed
+            learned["unseen_objective"] < fixed["unseen_objective"] if learned and fixed else None,
+            f"C per coefficient {learned['unseen_objective']:.4f} and {fixed['unseen_objective']:.4f}"
+            if learned and fixed
             else "not run",
         ),
         Verdict(
             f"10 s of sound in frames of 512: 100 iterations of TL-NMF take at most {LONGEST:g} s",
-            learnt["seconds"] <= LONGEST if both and learnt else None,
-            f"{learnt['seconds']:.0f} s, the whole fit {learnt['fit_seconds']:.0f} s"
-            if learnt
+            learned["seconds"] <= LONGEST if both and learned else None,
+            f"{learned['seconds']:.0f} s, the whole fit {learned['fit_seconds']:.0f} s"
+            if learned
             else "not run",
         ),
     ]
@@ -349,5 +354,5 @@ EXPERIMENT = Experiment(
     summarize=summarize,
     data_sets=(*(f"audio_nonstationary440/sim{at}.npz" for at in SIMULATIONS), "audio_armstrong"),
     quick_data_sets=(),
-    side_by_side=False,
+    parallel=False,
 )

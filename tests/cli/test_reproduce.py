@@ -39,7 +39,7 @@ def summarize(records):
             "Squares.",
             {"seed": "seed", "square": "square"},
             [
-                {"seed": record["seed"], "square": Measured(record["square"], 0.25, printed=4.0)}
+                {"seed": record["seed"], "square": Measured(record["square"], 0.25, published=4.0)}
                 for record in records
             ],
         ),
@@ -103,11 +103,11 @@ def test_a_run_writes_records_page_and_figures(world, capsys):
         f"# {NAME}: Squares of seeds",
         MARKER,
         "4 records.",
-        "| seed |   square | square (printed) |",
+        "| seed |   square | square (published) |",
         "|    3 | 9 ± 0.25 |                4 |",
         "![squares](squares.svg)",
         "![spots](spots.png)",
-        "- **not met**: the largest square is 4 (9)",
+        "- **fails**: the largest square is 4 (9)",
         f"nonneg reproduce {NAME}\n",
         "- Trials: 4 of 4",
     ):
@@ -120,10 +120,10 @@ def test_finished_trials_are_not_run_again(world, capsys):
     assert reproduce("--trials", "3") == 0
     assert world.asked == [0, 1, 2]
     assert "- Trials: 3 of 4" in (world.folder / "index.md").read_text()
-    assert "**met**" in (world.folder / "index.md").read_text()
+    assert "**holds**" in (world.folder / "index.md").read_text()
     assert reproduce() == 0
     assert world.asked == [0, 1, 2, 3]
-    assert "3 of 4 trials are done already" in capsys.readouterr().err
+    assert "3 of 4 trials are already finished" in capsys.readouterr().err
 
 
 def test_quick_and_full_trials_are_told_apart(world):
@@ -142,7 +142,7 @@ def test_quick_and_full_trials_are_told_apart(world):
 def test_an_interruption_keeps_what_is_done(world, capsys, fault):
     world.faults[2] = fault
     assert reproduce() == 130
-    assert "interrupted; the finished trials are kept" in capsys.readouterr().err
+    assert "interrupted; finished trials are kept" in capsys.readouterr().err
     assert len(world.records.read_text().splitlines()) == 2
     assert "2 records." in (world.folder / "index.md").read_text()
     del world.faults[2]

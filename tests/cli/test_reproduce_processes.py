@@ -66,7 +66,7 @@ def test_no_trial_begins_after_the_time(use, tmp_path, capsys, monkeypatch):
     assert main(["reproduce", NAME, "--out", "out", "--minutes", "3"]) == 0
     n_done = len(lines_of(tmp_path / "out" / NAME))
     assert 0 < n_done < 20
-    assert "the time is over; the same command goes on" in capsys.readouterr().err
+    assert "the time limit is reached; the same command resumes" in capsys.readouterr().err
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     use(made(lambda setting: [{}], n=50))
@@ -87,7 +87,7 @@ def test_a_later_trial_sees_the_records_of_earlier_ones(use, tmp_path):
 
 
 def test_what_an_experiment_cannot_do_is_refused(use, capsys):
-    use(made(pytest.fail, side_by_side=False))
+    use(made(pytest.fail, parallel=False))
     assert main(["reproduce", NAME, "--processes", "2"]) == 2
     assert "its trials run one after another. Leave out --processes" in capsys.readouterr().err
     assert main(["reproduce", NAME, "--device", "cpu"]) == 2
@@ -107,7 +107,7 @@ def test_all_leaves_out_what_the_machine_cannot_do(use, capsys, monkeypatch):
 @pytest.mark.torch
 def test_the_device_is_told_on_the_page(use, tmp_path):
     pytest.importorskip("torch")
-    use(made(lambda setting: [{}], on_devices=True))
+    use(made(lambda setting: [{}], supports_device=True))
     assert main(["reproduce", NAME, "--out", "out", "--device", "cpu", "--quiet"]) == 0
     assert "- Device: cpu, torch" in (tmp_path / "out" / NAME / "index.md").read_text()
 

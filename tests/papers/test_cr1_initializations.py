@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reproduction.artifacts import Figure, Pictures, Table
 from reproduction.cr1.figure_6 import packed, unpacked
-from reproduction.cr1.init_times import TIMED_STARTS, shift
+from reproduction.cr1.init_times import TIMED_INITS, shift
 from reproduction.cr1.initializations import INITS
 from reproduction.cr1.table_5 import first_time
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
@@ -14,19 +14,19 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 def test_every_start_is_timed_and_the_ratios_are_those_of_the_means():
     records = quick_records("cr1/table-3")
-    assert [record["start"] for record in records] == list(TIMED_STARTS)
-    assert all(len(record["start seconds"]) == 2 for record in records)
+    assert [record["init"] for record in records] == list(TIMED_INITS)
+    assert all(len(record["init seconds"]) == 2 for record in records)
     ours, theirs = artifacts("cr1/table-3", records, Table)
     row = ours.rows[0]
     assert row["spkm ratio"] == pytest.approx(row["spkm"].value / row["cr1-nmf"].value)
-    assert [theirs.rows[0][start] for start in TIMED_STARTS] == [3.30, 6.68, 9.45]
+    assert [theirs.rows[0][init] for init in TIMED_INITS] == [3.30, 6.68, 9.45]
     assert theirs.rows[0]["spkm ratio"] == pytest.approx(6.68 / 3.30)
 
 
 def timed(name, seconds):
     return [
-        {"set": name, "start": start, "start seconds": [value], "n_features": 1, "n_samples": 1, "k": 1}
-        for start, value in zip(TIMED_STARTS, seconds, strict=True)
+        {"set": name, "init": init, "init seconds": [value], "n_features": 1, "n_samples": 1, "k": 1}
+        for init, value in zip(TIMED_INITS, seconds, strict=True)
     ]
 
 
@@ -45,24 +45,24 @@ def test_a_shift_is_the_whole_iterations_that_a_start_takes():
         record | {"iteration seconds": {"mult": 0.1, "hals": 0.5}}
         for record in timed("coil20", (0.25, 0.65, 1.05))
     ]
-    shifts, _, printed = artifacts("cr1/table-4", records, Table)
+    shifts, _, published = artifacts("cr1/table-4", records, Table)
     assert [row["coil20"] for row in shifts.rows] == [2, 6, 10, 0, 1, 2]
-    assert [row["CK"] for row in printed.rows] == [3, 6, 8, 2, 5, 7]
+    assert [row["CK"] for row in published.rows] == [3, 6, 8, 2, 5, 7]
 
 
 def test_shifts_of_the_quick_setting_follow_from_its_times():
     records = quick_records("cr1/table-4")
     shifts, times, _ = artifacts("cr1/table-4", records, Table)
     expected = [
-        int(times.rows[0][start] / times.rows[0][algorithm])
+        int(times.rows[0][init] / times.rows[0][algorithm])
         for algorithm in ("mult", "hals")
-        for start in TIMED_STARTS
+        for init in TIMED_INITS
     ]
     assert [row["quick"] for row in shifts.rows] == expected
 
 
 def test_the_time_of_a_start_counts_until_an_error_is_reached():
-    record = {"start seconds": 1.0, "errors": [0.5, 0.3, 0.2], "seconds": [0.1, 0.2, 0.3]}
+    record = {"init seconds": 1.0, "errors": [0.5, 0.3, 0.2], "seconds": [0.1, 0.2, 0.3]}
     assert first_time(record, 0.3) == pytest.approx(1.2)
     assert first_time(record, 0.1) is None
 
@@ -74,12 +74,12 @@ def test_errors_to_reach_come_from_the_best_run():
     levels, *rows = ours.rows
     assert levels["0"] == pytest.approx(1.05 * best)
     assert levels["2"] == pytest.approx(1.01 * best)
-    assert [row["start"] for row in rows] == list(INITS)
+    assert [row["init"] for row in rows] == list(INITS)
     for row, record in zip(rows, records, strict=True):
         assert row["0"].value == first_time(record, 1.05 * best)
         assert (row["0"].value is None) == (row["0"].remark != "")
     for row, record in zip(early.rows, records, strict=True):
-        assert (row["start"], row["3"]) == (record["start"], record["errors"][2])
+        assert (row["init"], row["3"]) == (record["init"], record["errors"][2])
     assert theirs.rows[1]["2"] is None
     assert [theirs.rows[2][key] for key in ("0", "1", "2")] == [40.27, 71.77, 129.62]
 
@@ -101,12 +101,12 @@ def test_curves_are_shifted_by_their_start():
             "set": "coil20",
             "run": 0,
             "algorithm": "hals",
-            "start": start,
-            "start seconds": seconds,
+            "init": init,
+            "init seconds": seconds,
             "seconds": 1.0,
             "errors": [0.5 - 0.01 * i for i in range(10)],
         }
-        for start, seconds in zip(INITS, (0.0, 0.35, 0.1, 5.0), strict=True)
+        for init, seconds in zip(INITS, (0.0, 0.35, 0.1, 5.0), strict=True)
     ]
     (figure,) = artifacts("cr1/figure-4", records, Figure)
     assert [series.x[0] if series.x else None for series in figure.panels[0].series] == [1, 4, 2, None]
@@ -122,7 +122,7 @@ def test_curves_are_shifted_by_their_start():
 
 def test_basis_pictures_are_those_of_the_people():
     records = quick_records("cr1/figure-6")
-    assert [record["start"] for record in records] == list(INITS)
+    assert [record["init"] for record in records] == list(INITS)
     assert all(0 < record["cosine"] <= 1 for record in records)
     assert records[1]["n_nearest"] == 4
     (pictures,) = artifacts("cr1/figure-6", records, Pictures)

@@ -38,10 +38,10 @@ def test_a_run_without_success_is_no_time():
     records += [record("cr1", 2.0, draw=1), record("hals", 10.0, "stalled", draw=1)]
     times, ratios = artifacts(NAME, records, Table)
     assert times.rows[0]["hals"].value == 30.0
-    assert times.rows[0]["hals"].remark == "(1 of 2 got there)"
+    assert times.rows[0]["hals"].remark == "(1 of 2 reached it)"
     assert times.rows[0]["mult"].value is None
-    assert times.rows[0]["mult"].printed == 85.92
+    assert times.rows[0]["mult"].published == 85.92
     assert (ratios.rows[0]["hals"].sign, ratios.rows[0]["hals"].value) == (">", 10.0)
-    assert ratios.rows[0]["mult"].printed == pytest.approx(46.4, abs=0.1)
+    assert ratios.rows[0]["mult"].published == pytest.approx(46.4, abs=0.1)
     hals, nnlsb, mult = verdicts(NAME, records).values()
     assert (hals.met, nnlsb.met, mult.met) == (True, None, True)

@@ -39,17 +39,17 @@ def test_seventy_anchors_are_found_by_the_convex_methods_and_missed_by_spa(seven
 def test_table_1_stands_beside_the_printed_numbers(seventy):
     success, _, approximation = artifacts(TABLE_1, seventy, Table)
     (row,) = success.rows
-    assert (row["k"], row["spa"].printed, row["merit"].printed) == (70, 0.0, 1.0)
+    assert (row["k"], row["spa"].published, row["merit"].published) == (70, 0.0, 1.0)
     assert row["merit"].remark == "[0.16, 1.00]"
-    assert approximation.rows[0]["fast-gradient"].printed == 0.8069
+    assert approximation.rows[0]["fast-gradient"].published == 0.8069
     assert {verdict.met for verdict in verdicts(TABLE_1, seventy).values()} == {None}
 
 
 def table_records(spa, rae_shift=0.0):
-    printed = {40: 0.7686, 50: 0.7828, 60: 0.795, 70: 0.8055}
+    published = {40: 0.7686, 50: 0.7828, 60: 0.795, 70: 0.8055}
     rng = np.random.default_rng(0)
     records = []
-    for (k, value), share in zip(printed.items(), spa, strict=True):
+    for (k, value), share in zip(published.items(), spa, strict=True):
         for method in ("spa", "fast-gradient", "merit"):
             for draw in range(50):
                 hit = draw < 50 * share if method == "spa" else True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from reproduction.artifacts import Measured, Paragraph, Table
-from reproduction.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, printed_row
+from reproduction.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, published_row
 from reproduction.merit.peak_memory import can_measure
 from reproduction.merit.table_4 import N_SEEDS
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
@@ -20,7 +20,7 @@ def test_table_3_counts_the_nodes_of_a_generated_network():
 
 def kept_as_printed():
     common = {"nodes": 9, "edges": 9, "components": 1, "zero_rows": 0, "residual": 1e-15, "s": 1.0}
-    rows = {name: printed_row("table_3_networks", name) for name in NEEDED}
+    rows = {name: published_row("table_3_networks", name) for name in NEEDED}
     return [
         common | {"network": name, "kept": row["nodes"], "communities": row["communities"]}
         for name, row in rows.items()
@@ -32,7 +32,7 @@ def test_table_3_is_met_by_the_printed_numbers_alone():
     (verdict,) = verdicts("merit/table-3", records).values()
     assert verdict.met
     (table,) = artifacts("merit/table-3", records, Table)
-    assert table.rows[0]["kept"] == Measured(6437, printed=6437)
+    assert table.rows[0]["kept"] == Measured(6437, published=6437)
     records[1]["kept"] += 1
     (verdict,) = verdicts("merit/table-3", records).values()
     assert not verdict.met
@@ -56,7 +56,7 @@ def test_table_4_has_every_method_on_a_generated_network():
 def correlations_as_printed():
     records = []
     for name in NEEDED:
-        row = printed_row("table_4_src", name)
+        row = published_row("table_4_src", name)
         records += [
             {"network": name, "method": method, "src": row[METHODS[method]]}
             for method in ("merit", "merit-0", "spoc", "fast-gradient")
@@ -72,8 +72,8 @@ def test_table_4_is_met_by_the_printed_numbers_and_not_by_others():
     records = correlations_as_printed()
     assert [verdict.met for verdict in verdicts("merit/table-4", records).values()] == [True] * 4
     table = artifacts("merit/table-4", records, Table)[0]
-    assert table.rows[1]["merit"] == Measured(0.3257, printed=0.3257)
-    assert table.rows[0]["geonmf"].printed == 0.2974
+    assert table.rows[1]["merit"] == Measured(0.3257, published=0.3257)
+    assert table.rows[0]["geonmf"].published == 0.2974
     records[0]["src"] += 0.0021
     found = list(verdicts("merit/table-4", records).values())
     assert [verdict.met for verdict in found] == [False, True, True, True]

@@ -44,8 +44,8 @@ def made_up(change=0.0):
     return [
         {"corpus": corpus, "k": k, "draw": draw, "method": method, "npmi": 0.1}
         | {"n_words": 100, "seconds": 1.0, "tied": 3}
-        | {measure: table_2.printed(corpus, measure, of, k) + change for measure in table_2.MEASURES}
-        | {"argmax accuracy": table_2.printed(corpus, "accuracy", of, k) + change + 0.01}
+        | {measure: table_2.published(corpus, measure, of, k) + change for measure in table_2.MEASURES}
+        | {"argmax accuracy": table_2.published(corpus, "accuracy", of, k) + change + 0.01}
         for corpus in table_2.CORPORA
         for k in NUMBERS
         for draw in range(N_DRAWS)

@@ -54,12 +54,12 @@ def test_the_quick_setting_decides_nothing_and_is_drawn(divergences):
     assert {verdict.met for verdict in found.values()} == {None}
     table = artifacts("tlnmf/figure-2", divergences, Table)[0]
     assert [row["S"] for row in table.rows] == [10, 100]
-    assert table.rows[1]["tl"].printed == 2.232601
+    assert table.rows[1]["tl"].published == 2.232601
 
 
 def as_in_theory(draw, slope=-1.0, gap=-2.0, level=220.0):
     return [
-        {"kind": "gcm", "draw": draw, "S": S, "n_starts": 100 if draw == 0 else 20, "max_iter": 1000}
+        {"kind": "gcm", "draw": draw, "S": S, "n_init": 100 if draw == 0 else 20, "max_iter": 1000}
         | {"tl I": level * S**slope, "jd I": level * S**slope + 500 * S**gap}
         | {"tl C": 2000.0, "jd C": 2000.0 + 200 * S**gap, "Q true": 500 / S, "Q largest": 900 / S}
         for S in (10, 30, 100, 300, 1000)
@@ -77,7 +77,7 @@ def test_slopes_and_levels_are_judged():
         verdicts("tlnmf/figure-2", swapped)["0 <= C(JD) - C(TL) <= I(JD) - I(TL) in every trial (28)"].met
         is False
     )
-    notes = [record | {"kind": "music", "max_iter": 100, "n_starts": 10} for record in as_in_theory(0)]
+    notes = [record | {"kind": "music", "max_iter": 100, "n_init": 10} for record in as_in_theory(0)]
     flat = [
         record | {"S": S, "tl I": value}
         for record, S, value in zip(notes, (1, 10, 100, 1000), (316, 20, 3.6, 2.96), strict=False)
@@ -155,7 +155,7 @@ def test_quick_curves_fall():
 
 def test_arrival_and_what_is_faster():
     grid = list(find_experiment("tlnmf/figure-4").trials(False)[0]["grid"])
-    slow = {"kind": "gcm", "start": 0, "grid": grid, "method": "tl", "first": 100.0}
+    slow = {"kind": "gcm", "restart": 0, "grid": grid, "method": "tl", "first": 100.0}
     slow["C"] = [100.0 / J**2 for J in grid]
     assert arrival(slow) == 50
     fast = slow | {"method": "jd", "C": [1e-3 / J for J in grid]}

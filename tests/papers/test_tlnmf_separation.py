@@ -9,7 +9,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "tlnmf/separation"
 
 
-def test_learnt_transforms_separate_two_near_notes_where_the_cosine_transform_does_not():
+def test_learned_transforms_separate_two_near_notes_where_the_cosine_transform_does_not():
     records = quick_records(NAME)
     sdr = {record["method"]: record["sdr"] for record in records}
     assert sdr["tl"] > 30
@@ -28,10 +28,10 @@ def test_learnt_transforms_separate_two_near_notes_where_the_cosine_transform_do
     ]
 
 
-def mixture(method, sdr, n_takes=1, window="tukey", residual=1e-15):
+def mixture(method, sdr, n_recordings=1, window="tukey", residual=1e-15):
     line = {"part": "mixtures", "set": "nonstationary440", "sir": 40.0, "sar": 40.0, "filtered_sdr": None}
     times = {"seconds": 1.0, "fit_seconds": 2.0, "residual": residual}
-    return line | {"method": method, "sdr": sdr, "n_takes": n_takes, "window": window} | times
+    return line | {"method": method, "sdr": sdr, "n_recordings": n_recordings, "window": window} | times
 
 
 def recording(method, unseen, seconds):

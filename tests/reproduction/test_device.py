@@ -7,8 +7,8 @@ import pytest
 from reproduction.device import (
     ENVIRONMENT_VARIABLE,
     chosen_device,
-    described_device,
-    placed,
+    describe_device,
+    to_device,
     use_device,
 )
 
@@ -22,8 +22,8 @@ def no_device(monkeypatch):
 
 def test_without_a_device_the_points_stay():
     X = np.ones((2, 3))
-    assert placed(X) is X
-    assert described_device() is None
+    assert to_device(X) is X
+    assert describe_device() is None
     with use_device(None):
         assert chosen_device() is None
 
@@ -33,10 +33,10 @@ def test_points_go_to_the_device_that_was_asked_for():
     torch = pytest.importorskip("torch")
     X = np.arange(6.0).reshape(2, 3)
     with use_device("cpu"):
-        tensor = placed(X)
+        tensor = to_device(X)
         assert isinstance(tensor, torch.Tensor)
         np.testing.assert_array_equal(tensor.numpy(), X)
-        assert described_device() == f"cpu, torch {torch.__version__}"
+        assert describe_device() == f"cpu, torch {torch.__version__}"
     assert chosen_device() is None
 
 

@@ -1,4 +1,4 @@
-"""The four starts, and the paper's algorithms from them."""
+"""The four initializations, and the paper's algorithms from them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
-from reproduction.cr1.algorithm_runs import Fit, Initializer, best_multiple, has_settled, run_from
-from reproduction.cr1.initializations import INITS, Samples, make_start, seeded
+from reproduction.cr1.algorithm_runs import Fit, Initialization, best_multiple, has_converged, run_from
+from reproduction.cr1.initializations import INITS, Samples, make_init, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, load_set, weighted, without_empty_columns
 
 from nonneg.datasets.store import is_available
@@ -28,7 +28,7 @@ def samples(real):
 
 @pytest.mark.parametrize("kind", INITS)
 def test_a_start_is_nonnegative_and_its_run_repeatable(kind, real, samples):
-    one, other = (make_start(kind, samples, real.k, seeded(kind, 3)) for _ in range(2))
+    one, other = (make_init(kind, samples, real.k, seeded(kind, 3)) for _ in range(2))
     assert one.W.shape == (90, 4)
     assert one.Ht.shape == (64, 4)
     assert one.W.min() >= 0
@@ -40,23 +40,23 @@ def test_a_start_is_nonnegative_and_its_run_repeatable(kind, real, samples):
 
 @pytest.mark.parametrize("kind", ["rand", "cr1-nmf", "spkm"])
 def test_runs_differ_in_what_is_drawn(kind, real, samples):
-    first, second = (make_start(kind, samples, real.k, seeded(kind, run)) for run in (0, 1))
+    first, second = (make_init(kind, samples, real.k, seeded(kind, run)) for run in (0, 1))
     assert np.abs(first.W - second.W).max() > 0
 
 
 @pytest.mark.parametrize("kind", INITS)
 def test_sparse_samples_have_the_start_of_dense_ones(kind, real, samples):
     sparse = Samples.of(scipy.sparse.csr_array(real.X))
-    dense, other = (make_start(kind, data, real.k, seeded(kind, 1)) for data in (samples, sparse))
+    dense, other = (make_init(kind, data, real.k, seeded(kind, 1)) for data in (samples, sparse))
     np.testing.assert_allclose(other.Ht, dense.Ht, atol=1e-8)
     np.testing.assert_allclose(other.W, dense.W, atol=1e-8)
 
 
 def test_the_start_of_cones_is_perturbed_by_its_mean_coefficient(real, samples):
-    start = make_start("cr1-nmf", samples, real.k, seeded("cr1-nmf", 0), first=5)
-    np.testing.assert_allclose(np.linalg.norm(start.Ht, axis=0), 1.0)
-    added = start.W.min()
-    coefficients = start.W - added
+    init = make_init("cr1-nmf", samples, real.k, seeded("cr1-nmf", 0), first=5)
+    np.testing.assert_allclose(np.linalg.norm(init.Ht, axis=0), 1.0)
+    added = init.W.min()
+    coefficients = init.W - added
     own = coefficients > 1e-9
     np.testing.assert_array_equal(own.sum(axis=1), 1)
     assert added == pytest.approx(coefficients[own].mean())
@@ -64,13 +64,13 @@ def test_the_start_of_cones_is_perturbed_by_its_mean_coefficient(real, samples):
 
 def test_an_unknown_start_is_named(real, samples):
     with pytest.raises(UnknownNameError, match="nndsvd"):
-        make_start("svd", samples, real.k, seeded("svd", 0))
+        make_init("svd", samples, real.k, seeded("svd", 0))
 
 
 def test_multiplicative_updates_begin_with_the_basis(real, samples):
-    start = make_start("rand", samples, real.k, seeded("rand", 0))
-    fit = run_from("mult", samples, start, max_iter=2)
-    V, W, H = real.X.T, start.Ht, start.W.T
+    init = make_init("rand", samples, real.k, seeded("rand", 0))
+    fit = run_from("mult", samples, init, max_iter=2)
+    V, W, H = real.X.T, init.Ht, init.W.T
     for _ in range(2):
         W = W * (V @ H.T) / (W @ H @ H.T)
         H = H * (W.T @ V) / (W.T @ W @ H)
@@ -80,29 +80,29 @@ def test_multiplicative_updates_begin_with_the_basis(real, samples):
 
 
 def test_least_squares_forget_the_coefficients_they_are_given(real, samples):
-    start = make_start("spkm", samples, real.k, seeded("spkm", 0))
-    other = Initializer(start.W[::-1].copy(), start.Ht, 0.0)
-    fits = [run_from("nnlsb", samples, given, max_iter=2) for given in (start, other)]
+    init = make_init("spkm", samples, real.k, seeded("spkm", 0))
+    other = Initialization(init.W[::-1].copy(), init.Ht, 0.0)
+    fits = [run_from("nnlsb", samples, given, max_iter=2) for given in (init, other)]
     np.testing.assert_allclose(fits[0].Ht, fits[1].Ht, atol=1e-9)
 
 
 def test_hals_begins_with_the_best_multiple(real, samples):
-    start = make_start("rand", samples, real.k, seeded("rand", 0))
-    a = best_multiple(samples, start.W, start.Ht)
-    product = start.W @ start.Ht.T
+    init = make_init("rand", samples, real.k, seeded("rand", 0))
+    a = best_multiple(samples, init.W, init.Ht)
+    product = init.W @ init.Ht.T
     near = [np.linalg.norm(real.X - factor * a * product) for factor in (0.99, 1.0, 1.01)]
     assert np.argmin(near) == 1
-    larger = Initializer(start.W, 7.0 * start.Ht, 0.0)
-    fits = [run_from("hals", samples, given, max_iter=3) for given in (start, larger)]
+    larger = Initialization(init.W, 7.0 * init.Ht, 0.0)
+    fits = [run_from("hals", samples, given, max_iter=3) for given in (init, larger)]
     np.testing.assert_allclose(fits[1].errors, fits[0].errors, rtol=1e-9)
     assert fits[0].errors[-1] < fits[0].errors[0]
 
 
 def test_zeros_of_nndsvd_do_not_hold_multiplicative_updates(real, samples):
-    start = make_start("nndsvd", samples, real.k, seeded("nndsvd", 0))
-    assert (start.Ht == 0).any()
-    fit = run_from("mult", samples, start, max_iter=5)
-    assert np.all(fit.Ht[start.Ht == 0] > 0)
+    init = make_init("nndsvd", samples, real.k, seeded("nndsvd", 0))
+    assert (init.Ht == 0).any()
+    fit = run_from("mult", samples, init, max_iter=5)
+    assert np.all(fit.Ht[init.Ht == 0] > 0)
 
 
 def test_components_are_compared_as_if_the_basis_had_unit_length():
@@ -118,7 +118,7 @@ def test_a_run_has_settled_when_ten_iterations_changed_nothing():
         history = History()
         for i, error in enumerate(errors):
             history.record(i + 1, float(i), {"loss": 0.5 * error**2})
-        return has_settled(SimpleNamespace(history=history))
+        return has_converged(SimpleNamespace(history=history))
 
     assert not settled([1.0] * 9)
     assert settled([1.0] * 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_start
+from reproduction.cr1.plain_algorithms import PLAIN, relative_error, run_plain, uniform_init
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
@@ -14,7 +14,7 @@ from nonneg.exceptions import UnknownNameError
 def problem():
     rng = np.random.default_rng(0)
     X = rng.random((30, 4)) @ rng.random((4, 20)) + 0.1 * rng.random((30, 20))
-    return X, *uniform_start(X.shape, 4, rng)
+    return X, *uniform_init(X.shape, 4, rng)
 
 
 def test_multiplicative_updates_are_those_of_lee_and_seung(problem):

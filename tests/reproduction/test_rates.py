@@ -37,7 +37,7 @@ def test_counts_by_group():
 
 def test_cells_carry_the_interval():
     cell = rate_cell(Rate(25, 50), 0.4)
-    assert (cell.value, cell.printed, cell.remark) == (0.5, 0.4, "[0.36, 0.64]")
+    assert (cell.value, cell.published, cell.remark) == (0.5, 0.4, "[0.36, 0.64]")
     assert rate_cell(None, 0.4).value is None
 
 

@@ -1,0 +1,34 @@
+"""The committed pages: a hand-written introduction above the marker, results of the records below it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from reproduction.page import COMMITTED, MARKER, PAGE, introduction, write_page
+from reproduction.registry import TITLES, find_experiment
+from reproduction.trials import RECORDS, read_trials
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_page_has_its_title_and_an_introduction(name):
+    text = (COMMITTED / name / PAGE).read_text(encoding="utf-8")
+    assert text.startswith(f"# {name}: {TITLES[name]}\n")
+    assert text.count(MARKER) == 1
+    assert introduction(find_experiment(name), COMMITTED / name)
+
+
+def test_there_is_no_page_without_an_experiment():
+    assert {path.parent.relative_to(COMMITTED).as_posix() for path in COMMITTED.glob("*/*/index.md")} == set(
+        TITLES
+    )
+
+
+@pytest.mark.parametrize("name", ["cr1/table-5", "cr1/figure-6", "merit/table-1", "purification/relu"])
+def test_a_page_follows_from_its_records(name, tmp_path):
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    shutil.copy(COMMITTED / name / RECORDS, folder)
+    experiment = find_experiment(name)
+    write_page(experiment, folder, read_trials(experiment, folder, quick=False), quick=False)
+    assert (folder / PAGE).read_bytes() == (COMMITTED / name / PAGE).read_bytes()
