@@ -33,43 +33,19 @@ LONG = 20.0
 
 @dataclass(frozen=True)
 class PointsCase:
-    """Separable points.
+    """Separable points."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    n_samples, n_features, n_anchors : int
-        Its size.
-    snr : float or None
-        Signal-to-noise ratio in dB; None for no noise.
-    alpha : float
-        Parameter of the Dirichlet distribution: far below 1 most points lie close to an anchor.
-    quick : bool
-        Whether it belongs to the small cases.
-    """
-
-    name: str
-    n_samples: int
+    name: str  # what it is called
+    n_samples: int  # its size
     n_features: int
     n_anchors: int
-    snr: float | None = None
+    snr: float | None = None  # signal-to-noise ratio in dB; None for no noise
+    # Parameter of the Dirichlet distribution: far below 1 most points lie close to an anchor.
     alpha: float = 1.0
-    quick: bool = False
+    quick: bool = False  # whether it belongs to the small cases
 
     def load(self, dtype: Any) -> tuple[Any, set[int]]:
-        """Return the points and the true anchors.
-
-        Parameters
-        ----------
-        dtype : dtype
-            Of the entries.
-
-        Returns
-        -------
-        tuple
-            Points in rows, nonnegative, and the indices of the anchors.
-        """
+        """Return the points and the true anchors."""
         from nonneg.datasets import separable_dirichlet
 
         data = separable_dirichlet(
@@ -139,13 +115,7 @@ class _Determinants:
 
 @contextmanager
 def old_names() -> Iterator[None]:
-    """Put back the names that NumPy and SciPy have removed since the peers were written.
-
-    Yields
-    ------
-    None
-        The block in which they are there.
-    """
+    """Put back the names that NumPy and SciPy have removed since the peers were written."""
     wanted = [(np, "mat", np.asmatrix), (np, "int", int), (np, "float", float), (np, "bool", bool)]
     wanted.append((scipy.linalg, "_flinalg", _Determinants))
     missing = [entry for entry in wanted if entry[1] not in vars(entry[0])]
@@ -159,18 +129,7 @@ def old_names() -> Iterator[None]:
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Race the contenders on every case.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record a contender: the share of anchors found and the seconds, or why it did not run.
-    """
+    """Race the contenders on every case."""
     with machine.limited(settings.threads) as told:
         for case in settings.chosen(CASES):
             X, true = case.load(np.float64)
@@ -220,18 +179,7 @@ def _timed(
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "threads", "contender"):
         cells = [record["case"], str(record["threads"]), record["contender"], record.get("version") or "-"]

@@ -1,4 +1,4 @@
-"""The data of the races: real sets where ``NONNEG_DATA`` has them, generated look-alikes otherwise."""
+"""The data of the races: real data sets from ``NONNEG_DATA``, or synthetic look-alikes."""
 
 from __future__ import annotations
 
@@ -15,57 +15,26 @@ from nonneg.datasets import store
 
 SEED = 20240601
 
-START_STREAM = 1
-"""Starts are drawn from a stream of their own. With the data's seed alone a start repeats the numbers from
-which generated data were made, and is the planted answer up to scale: all would begin at the end."""
+INIT_STREAM = 1
+"""Initial factors have their own random stream. With the data's seed alone they would repeat the numbers
+that made the synthetic data, and equal the planted factors up to scale."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One matrix and its rank.
+    """One matrix and its rank."""
 
-    Attributes
-    ----------
-    name : str
-        Short name, the row of the tables.
-    kind : {"dense", "sparse"}
-        How the entries are held.
-    n_components : int
-        The rank.
-    load : callable
-        Takes a dtype, returns the matrix and where it comes from.
-    quick : bool
-        Whether the case belongs to the quick run.
-    starts : int
-        From how many starts to race; the median counts.
-    """
-
-    name: str
-    kind: str
-    n_components: int
-    load: Callable[[Any], tuple[Any, str]]
-    quick: bool = False
-    starts: int = 1
+    name: str  # short name, the row of the tables
+    kind: str  # how the entries are held
+    n_components: int  # the rank
+    load: Callable[[Any], tuple[Any, str]]  # takes a dtype, returns the matrix and where it comes from
+    quick: bool = False  # whether the case belongs to the quick run
+    n_init: int = 1  # number of initializations to race from; the median counts
 
 
 def random_init(X: Any, n_components: int, seed: int = SEED) -> tuple[Any, Any]:
-    """Return the start that every contender gets: scikit-learn's rule for random starts.
-
-    Parameters
-    ----------
-    X : array or scipy.sparse array
-        The data, whose mean gives the scale and whose dtype is used.
-    n_components : int
-        The rank.
-    seed : int
-        The numbers are the same for every dtype.
-
-    Returns
-    -------
-    tuple of two arrays
-        W0 and H0, both positive.
-    """
-    rng = np.random.default_rng([seed, START_STREAM])
+    """Return the initialization of every contender, by scikit-learn's rule for random ones."""
+    rng = np.random.default_rng([seed, INIT_STREAM])
     scale = np.sqrt(X.mean(dtype=np.float64) / n_components)
     W = np.abs(scale * rng.standard_normal((X.shape[0], n_components)))
     H = np.abs(scale * rng.standard_normal((n_components, X.shape[1])))
@@ -121,8 +90,8 @@ def _text_tfidf(dtype: Any) -> tuple[Any, str]:
     return datasets.tfidf(counts).astype(dtype), f"{source}, TF-IDF"
 
 
-# Small and with many local minima, so that one start would be a lottery.
-DIGITS = Case("digits 1797x64 k=16", "dense", 16, _digits, quick=True, starts=9)
+# Small and with many local minima, so one initialization says little.
+DIGITS = Case("digits 1797x64 k=16", "dense", 16, _digits, quick=True, n_init=9)
 FACES = Case("faces 400x4096 k=40", "dense", 40, _faces)
 SCENE = Case("scene 21025x200 k=16", "dense", 16, _scene)
 LOW_RANK = Case("low rank 2000x1000 k=20", "dense", 20, _low_rank("gaussian", 0.1), quick=True)

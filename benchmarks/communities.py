@@ -27,22 +27,7 @@ METHODS = ("spa", "spoc", "geonmf", "merit", "merit:spread")
 
 
 def draw(folder: Path, n_nodes: int, mean_degree: float) -> dict[str, Any]:
-    """Draw the graph and keep it.
-
-    Parameters
-    ----------
-    folder : Path
-        Where.
-    n_nodes : int
-        How many nodes.
-    mean_degree : float
-        How many edges a node has.
-
-    Returns
-    -------
-    dict
-        Its size and the seconds that drawing took.
-    """
+    """Draw the graph and keep it."""
     from nonneg.datasets import mixed_membership_graph
 
     started = time.perf_counter()
@@ -56,20 +41,7 @@ def draw(folder: Path, n_nodes: int, mean_degree: float) -> dict[str, Any]:
 
 
 def fit_in_this_process(folder: Path, method: str) -> dict[str, Any]:
-    """Fit one method and measure.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the graph is.
-    method : str
-        Of `MixedMembership`; "merit:spread" for `choice="spread"`.
-
-    Returns
-    -------
-    dict
-        Seconds, memory and correlation.
-    """
+    """Fit one method and measure."""
     import resource
 
     from nonneg.applications import MixedMembership

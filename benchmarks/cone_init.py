@@ -1,8 +1,8 @@
-"""Claims: the start from cones is quicker than other starts, and a fit from it is soon where `cd` gets to.
+"""Claims: initialization by cones is faster than other initializations, and so is a fit from it.
 
-The first race is between starts alone, on the same data: `nonneg`'s, scikit-learn's nndsvd, and ten passes of
-spherical k-means, `nonneg`'s own and one written here as plainly as it can be. The second is judged as all
-races of fits (`race.py`), but `nonneg` starts from its cones and the reference from its random start.
+The first race is between initializations alone, on the same data: `nonneg`'s, scikit-learn's nndsvd, and ten
+passes of spherical k-means, `nonneg`'s own and a plain NumPy one. The second is judged like all races of fits
+(`race.py`), but `nonneg` is initialized by cones and the reference at random.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number, race_table, verdict
 
 NAME = "cone_init"
-TITLE = "The start from cones beside other starts, and to the loss of scikit-learn `cd` after 100 passes"
+TITLE = "Initialization by cones against other initializations, and fits from it against scikit-learn `cd`"
 PASSES = 10
 LAND, GOAL = 2.5, 3.0
 
 CLAIM = RaceClaim(
     name=NAME,
-    title="A fit from cones: time to the loss of scikit-learn `cd` after 100 passes from a random start",
+    title="A fit from cones: time to the loss of randomly initialized scikit-learn `cd` after 100 passes",
     loss="frobenius",
     cases=(cases.CONES,),
     reference="scikit-learn cd",
@@ -39,22 +39,7 @@ CLAIM = RaceClaim(
 
 
 def cone_init(X: Any, n_components: int, threads: int) -> Any:
-    """Run `nonneg`'s start.
-
-    Parameters
-    ----------
-    X : array
-        The data.
-    n_components : int
-        The rank.
-    threads : int
-        For its kernels.
-
-    Returns
-    -------
-    tuple of arrays
-        W and H.
-    """
+    """Run `nonneg`'s initialization by cones."""
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
     from nonneg.initializers import INITS
@@ -65,44 +50,14 @@ def cone_init(X: Any, n_components: int, threads: int) -> Any:
 
 
 def scikit_learn_nndsvd(X: Any, n_components: int, threads: int) -> Any:
-    """Run scikit-learn's nndsvd.
-
-    Parameters
-    ----------
-    X : array
-        The data.
-    n_components : int
-        The rank.
-    threads : int
-        Held by the caller.
-
-    Returns
-    -------
-    tuple of arrays
-        W and H.
-    """
+    """Run scikit-learn's nndsvd."""
     from sklearn.decomposition._nmf import _initialize_nmf
 
     return _initialize_nmf(X, n_components, init="nndsvd", random_state=0)
 
 
 def nonneg_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
-    """Run ten passes of `nonneg`'s spherical k-means.
-
-    Parameters
-    ----------
-    X : array
-        The data.
-    n_components : int
-        The rank.
-    threads : int
-        For its products.
-
-    Returns
-    -------
-    array
-        The centres.
-    """
+    """Run ten passes of `nonneg`'s spherical k-means."""
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
     from nonneg.initializers.spherical_kmeans import spherical_kmeans
@@ -112,22 +67,7 @@ def nonneg_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
 
 
 def plain_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
-    """Run ten passes of Lloyd's algorithm on unit rows: one product, and one sparse one for the sums.
-
-    Parameters
-    ----------
-    X : array
-        The data.
-    n_components : int
-        The rank.
-    threads : int
-        Held by the caller.
-
-    Returns
-    -------
-    array
-        The centres.
-    """
+    """Run ten passes of Lloyd's algorithm on unit rows: one product, and one sparse one for the sums."""
     rng = np.random.default_rng(0)
     units = X / np.linalg.norm(X, axis=1, keepdims=True)
     centres = units[rng.choice(len(X), n_components, replace=False)]
@@ -153,55 +93,29 @@ CONTENDERS: dict[str, Callable[[Any, int, int], Any]] = {
 
 
 def from_cones(task: Task, target: float, max_seconds: float) -> Outcome:
-    """Run `nonneg.factorize` from its start from cones to the target; the start counts.
-
-    Parameters
-    ----------
-    task : Task
-        Data; its start is left alone.
-    target : float
-        The loss to reach.
-    max_seconds : float
-        When to give up.
-
-    Returns
-    -------
-    Outcome
-        As `benchmarks.ours.nonneg_factorize`.
-    """
+    """Run `nonneg.factorize`, initialized by cones, to the target; the initialization time counts."""
     return nonneg_factorize(task, target, max_seconds, init="cone")
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Race the starts, taking turns, then the fits.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record a contender.
-    """
+    """Race the initializations in turns, then the fits."""
     claim = replace(CLAIM, cases=(cases.SMALL_CONES,)) if settings.quick else CLAIM
     with machine.limited(settings.threads) as told:
         for case in settings.chosen(claim.cases):
             for dtype in settings.dtypes:
-                for record in _race_of_starts(case, dtype, settings):
+                for record in _race_of_inits(case, dtype, settings):
                     yield record | {"libraries": told}
         for record in run_claim(claim, settings, ours=from_cones):
             yield record | {"race": "fits", "libraries": told}
 
 
-def _race_of_starts(case: cases.Case, dtype: str, settings: Settings) -> Iterator[dict[str, Any]]:
+def _race_of_inits(case: cases.Case, dtype: str, settings: Settings) -> Iterator[dict[str, Any]]:
     X, source = case.load(np.dtype(dtype))
     taken: dict[str, list[float]] = {name: [] for name in CONTENDERS}
     for turn in range(settings.repeats + 1):
-        for name, start in CONTENDERS.items():
+        for name, initialize in CONTENDERS.items():
             with quiet(), stopwatch() as seconds:
-                start(X, case.n_components, settings.threads)
+                initialize(X, case.n_components, settings.threads)
                 if turn > 0:  # the first turn compiles and loads
                     taken[name].append(seconds())
     own = statistics.median(taken[OURS])
@@ -209,13 +123,13 @@ def _race_of_starts(case: cases.Case, dtype: str, settings: Settings) -> Iterato
         median = statistics.median(times)
         yield {
             "claim": NAME,
-            "race": "starts",
+            "race": "initializations",
             "case": case.name,
             "kind": case.kind,
             "source": source,
             "dtype": dtype,
             "threads": settings.threads,
-            "contender": f"start: {name}",
+            "contender": f"init: {name}",
             "repeats": settings.repeats,
             "seconds": median,
             "all": times,
@@ -224,29 +138,18 @@ def _race_of_starts(case: cases.Case, dtype: str, settings: Settings) -> Iterato
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the tables of both races.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the tables of both races."""
     newest = latest(records, "case", "dtype", "threads", "contender")
     rows = []
     for record in newest:
-        if record["race"] != "starts":
+        if record["race"] != "initializations":
             continue
-        name = record["contender"].removeprefix("start: ")
+        name = record["contender"].removeprefix("init: ")
         bar = "-"
         if name != OURS and record["case"] == cases.CONES.name:
             bar = f"{LAND:g} {verdict(record['ratio'], LAND)}, {GOAL:g} {verdict(record['ratio'], GOAL)}"
         cells = [record["case"], record["dtype"], str(record["threads"]), name]
         rows.append([*cells, number(record["seconds"]), number(record["ratio"]), bar])
-    starts = markdown(("data", "type", "threads", "start", "s", "over nonneg's", "bars"), rows)
+    alone = markdown(("data", "type", "threads", "initialization", "s", "over nonneg's", "bars"), rows)
     fits = race_table(CLAIM, [record for record in newest if record["race"] == "fits"])
-    return f"## Starts alone\n\n{starts}\n\n## {CLAIM.title}\n\n{fits}"
+    return f"## Initializations alone\n\n{alone}\n\n## {CLAIM.title}\n\n{fits}"

@@ -1,4 +1,4 @@
-"""What a contender is to the judge: a function from the same start to factors, and how long it took."""
+"""A contender: a function from the same initialization to factors, and its time."""
 
 from __future__ import annotations
 
@@ -18,23 +18,13 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a contender.
+    """What is asked of a contender."""
 
-    Attributes
-    ----------
-    X, W, H : arrays
-        The data and the start; a contender must not change them.
-    loss : str
-        "frobenius", "kullback-leibler" or "itakura-saito".
-    threads : int
-        How many threads it may use.
-    """
-
-    X: Any
+    X: Any  # the data and the initialization; a contender must not change them
     W: Any
     H: Any
-    loss: str
-    threads: int = 1
+    loss: str  # "frobenius", "kullback-leibler" or "itakura-saito"
+    threads: int = 1  # how many threads it may use
 
     @property
     def n_components(self) -> int:
@@ -44,24 +34,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a contender returned.
+    """What a contender returned."""
 
-    Attributes
-    ----------
-    W, H : arrays
-        The factors.
-    seconds : float
-        Wall time of the whole call.
-    n_iter : int
-        Passes.
-    notes : dict
-        What else is worth recording: the solver that was chosen, the time inside the steps, and so on.
-    """
-
-    W: Any
+    W: Any  # the factors
     H: Any
-    seconds: float
-    n_iter: int
+    seconds: float  # wall time of the whole call
+    n_iter: int  # passes
+    # What else is worth recording: the solver that was chosen, the time inside the steps, and so on.
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -74,26 +53,14 @@ Ours = Callable[[Task, float, float], Outcome]
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Yield a function that gives the seconds since the block began.
-
-    Yields
-    ------
-    callable
-        The seconds so far.
-    """
+    """Yield a function that gives the seconds since the block began."""
     start = time.perf_counter()
     yield lambda: time.perf_counter() - start
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep warnings and what compiled code writes to the terminal out of the tables.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Keep warnings and what compiled code writes to the terminal out of the tables."""
     sys.stdout.flush()
     saved = os.dup(1)
     try:

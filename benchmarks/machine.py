@@ -13,13 +13,7 @@ from nonneg.report.machine import machine_facts, present_facts
 
 
 def describe() -> dict[str, Any]:
-    """Return what a reader needs to judge a record.
-
-    Returns
-    -------
-    dict
-        Plain values; nothing that names the machine itself.
-    """
+    """Return what a reader needs to judge a record."""
     about, now = machine_facts(), present_facts()
     about["versions"] |= peers.versions()
     return about | {"date": now["date"], "load_before": now["load"]}
@@ -27,18 +21,7 @@ def describe() -> dict[str, Any]:
 
 @contextmanager
 def limited(threads: int) -> Iterator[dict[str, int]]:
-    """Hold every library to `threads` threads, after all of them are loaded.
-
-    Parameters
-    ----------
-    threads : int
-        The limit.
-
-    Yields
-    ------
-    dict of str to int
-        The number of threads that each library reports under the limit.
-    """
+    """Hold every library to `threads` threads, after all of them are loaded."""
     peers.load_all()
     with threadpool_limits(limits=threads):
         told: dict[str, int] = {}

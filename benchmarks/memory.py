@@ -46,20 +46,7 @@ INTEGER = (cases.SCENE, cases.TEXT_COUNTS)
 
 
 def bound(X: Any, n_components: int) -> float:
-    """Return how many bytes a fit may need: 6 times the factors, 64 MB, and what the kind of X allows.
-
-    Parameters
-    ----------
-    X : array or scipy.sparse array
-        The data.
-    n_components : int
-        The rank.
-
-    Returns
-    -------
-    float
-        Two arrays of the nonzeros are allowed for sparse data, one cast for whole numbers.
-    """
+    """Return how many bytes a fit may need: 6 times the factors, 64 MB, and what the kind of X allows."""
     floating = X.dtype if np.issubdtype(X.dtype, np.floating) else np.dtype(np.float64)
     allowed = 6.0 * floating.itemsize * n_components * sum(X.shape) + FLOOR
     stored = X.nnz if scipy.sparse.issparse(X) else X.size
@@ -71,18 +58,7 @@ def bound(X: Any, n_components: int) -> float:
 
 
 def peak_beyond(call: Callable[[], Any]) -> tuple[float, str]:
-    """Return by how many bytes the resident memory rose at most during a call, and how that was measured.
-
-    Parameters
-    ----------
-    call : callable
-        What to measure.
-
-    Returns
-    -------
-    tuple of float and str
-        Bytes; "high-water mark" or "samples".
-    """
+    """Return by how many bytes the resident memory rose at most during a call, and how that was measured."""
     gc.collect()
     # With another C library freed memory may stay and be used again, which lowers the peak a little.
     with contextlib.suppress(OSError, AttributeError):
@@ -120,24 +96,7 @@ def _status(name: str) -> float:
 
 
 def measure(case: cases.Case, loss: str, dtype: str, threads: int) -> dict[str, Any]:
-    """Return the record of one fit; to be called in a fresh process.
-
-    Parameters
-    ----------
-    case : Case
-        The data.
-    loss : str
-        The loss.
-    dtype : str
-        Type of the entries.
-    threads : int
-        For every library.
-
-    Returns
-    -------
-    dict
-        Bytes found and allowed.
-    """
+    """Return the record of one fit; to be called in a fresh process."""
     from nonneg import NMF
 
     X, source = case.load(np.dtype(dtype))
@@ -157,18 +116,7 @@ def measure(case: cases.Case, loss: str, dtype: str, threads: int) -> dict[str, 
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measure every case in its own process.
-
-    Parameters
-    ----------
-    settings : Settings
-        Which cases, types and threads.
-
-    Yields
-    ------
-    dict
-        A record.
-    """
+    """Measure every case in its own process."""
     for loss, measured in MEASURED.items():
         for case in settings.chosen(measured):
             whole = ("uint16",) if case in INTEGER else ()
@@ -180,18 +128,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "loss", "dtype", "threads"):
         cells = [record["case"], record["loss"], record["dtype"], str(record["threads"])]

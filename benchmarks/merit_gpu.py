@@ -27,35 +27,14 @@ N_FEATURES, N_ANCHORS, SEED = 50, 40, 20240601
 
 
 def make(n_points: int, snr: float, seed: int = SEED) -> Any:
-    """Return generated points.
-
-    Parameters
-    ----------
-    n_points : int
-        How many.
-    snr : float
-        In dB.
-    seed : int
-        Of the generator.
-
-    Returns
-    -------
-    SeparableData
-        With their anchors.
-    """
+    """Return generated points."""
     from nonneg.datasets import separable_dirichlet
 
     return separable_dirichlet(n_points, N_FEATURES, N_ANCHORS, snr=snr, rng=seed)
 
 
 def check() -> Iterator[dict[str, Any]]:
-    """Compare the scans and whole runs with those on the CPU.
-
-    Yields
-    ------
-    dict
-        A record a comparison.
-    """
+    """Compare the scans and whole runs with those on the CPU."""
     import torch
 
     from nonneg import select_anchors
@@ -103,20 +82,7 @@ def check() -> Iterator[dict[str, Any]]:
 
 
 def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]]:
-    """Time iterations and scans.
-
-    Parameters
-    ----------
-    n_points : int
-        How many points.
-    n_iter : int
-        Iterations.
-
-    Yields
-    ------
-    dict
-        A record for every tenth of the iterations, then one for every kind of scan at the last iterate.
-    """
+    """Time iterations and scans."""
     import torch
 
     from nonneg.data import as_data_matrix
@@ -183,20 +149,7 @@ def _median(call: Any, n_times: int) -> float:
 def noise(
     n_points: int = 100_000, ratios: tuple[float, ...] = (8, 9, 10, 11, 12, 13, 14, 16)
 ) -> Iterator[dict[str, Any]]:
-    """Find out at which noise MERIT finds the anchors and SPA does not.
-
-    Parameters
-    ----------
-    n_points : int
-        How many points.
-    ratios : tuple of float
-        Signal-to-noise ratios in dB.
-
-    Yields
-    ------
-    dict
-        A record a ratio.
-    """
+    """Find out at which noise MERIT finds the anchors and SPA does not."""
     import torch
 
     from nonneg import select_anchors
@@ -218,22 +171,7 @@ def noise(
 
 
 def million(snr: float, n_points: int = 1_000_000, n_iter: int = 100) -> Iterator[dict[str, Any]]:
-    """Run a million points in two parts with a checkpoint between them.
-
-    Parameters
-    ----------
-    snr : float
-        In dB.
-    n_points : int
-        How many points.
-    n_iter : int
-        Iterations in all.
-
-    Yields
-    ------
-    dict
-        A record a part, then the outcome.
-    """
+    """Run a million points in two parts with a checkpoint between them."""
     import torch
 
     from nonneg import select_anchors

@@ -38,36 +38,14 @@ ENTRIES = 40
 
 
 def points(n_points: int) -> Any:
-    """Return the points of the claim.
-
-    Parameters
-    ----------
-    n_points : int
-        How many.
-
-    Returns
-    -------
-    array of shape (n_points, 50)
-        float64.
-    """
+    """Return the points of the claim."""
     from nonneg.datasets import separable_dirichlet
 
     return separable_dirichlet(n_points, N_FEATURES, N_ANCHORS, snr=SNR, rng=SEED).X
 
 
 def bare_products(X: Any) -> Callable[[], None]:
-    """Return a function that makes all blocks of X' R in float32, one after another, and keeps none.
-
-    Parameters
-    ----------
-    X : array
-        The points; they stand for the residuals too.
-
-    Returns
-    -------
-    callable
-        To be timed.
-    """
+    """Return a function that makes all blocks of X' R in float32, one after another, and keeps none."""
     from nonneg.kernels.self_dictionary import COLUMNS, ROWS
 
     left = np.ascontiguousarray(X, dtype=np.float32)
@@ -86,18 +64,7 @@ def bare_products(X: Any) -> Callable[[], None]:
 
 
 def iterations(X: Any) -> Callable[[int], None]:
-    """Return a function that does the next iteration of one search on so many threads.
-
-    Parameters
-    ----------
-    X : array
-        The points.
-
-    Returns
-    -------
-    callable
-        To be timed; the first iterations are done.
-    """
+    """Return a function that does the next iteration of one search on so many threads."""
     from nonneg._threads import threads
     from nonneg.data import as_data_matrix
     from nonneg.kernels.sparse_columns import no_entries
@@ -120,20 +87,7 @@ def iterations(X: Any) -> Callable[[int], None]:
 
 
 def measure_speed(n_points: int, threads: int) -> dict[str, Any]:
-    """Return the record of one size.
-
-    Parameters
-    ----------
-    n_points : int
-        How many points.
-    threads : int
-        1 compares with the products, more with one thread.
-
-    Returns
-    -------
-    dict
-        Seconds, and the ratio or the speed-up.
-    """
+    """Return the record of one size."""
     X = points(n_points)
     iterate, products = iterations(X), bare_products(X)
     ours: list[float] = []
@@ -161,20 +115,7 @@ def measure_speed(n_points: int, threads: int) -> dict[str, Any]:
 
 
 def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
-    """Return the record of the memory of one search; to be called in a fresh process.
-
-    Parameters
-    ----------
-    n_points : int
-        How many points.
-    whole : bool
-        Whether all 100 scans are done, or the last ones alone.
-
-    Returns
-    -------
-    dict
-        Bytes found and allowed.
-    """
+    """Return the record of the memory of one search; to be called in a fresh process."""
     from nonneg import select_anchors
     from nonneg.separable.merit.algorithm import self_dictionary
 
@@ -205,18 +146,7 @@ def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measure every size in a process of its own.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record.
-    """
+    """Measure every size in a process of its own."""
     sizes = {f"N={n_points}": n_points for n_points in (SIZES[:2] if settings.quick else SIZES)}
     for name in settings.named(sizes):
         n_points = sizes[name]
@@ -232,18 +162,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "threads", "contender"):
         cells = [record["case"], str(record["threads"])]

@@ -1,4 +1,4 @@
-"""`nonneg` as a contender: fitted from the given start until its loss is at most the target, then encoded."""
+"""`nonneg` as a contender: fitted from the given initialization to the target loss, then encoded."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ MAX_ITER = 100_000
 
 
 class Finish:
-    """The callback that stops a fit at the target loss or when the time is up.
-
-    Parameters
-    ----------
-    target : float
-        The loss to reach.
-    max_seconds : float
-        Wall time after which the fit is stopped anyway.
-    """
+    """The callback that stops a fit at the target loss or when the time is up."""
 
     def __init__(self, target: float, max_seconds: float) -> None:
         self.target = target
@@ -34,18 +26,7 @@ class Finish:
         self.begun = time.perf_counter()
 
     def __call__(self, progress: Any) -> bool:
-        """Say whether to stop, and note the time.
-
-        Parameters
-        ----------
-        progress : object
-            What `nonneg` passes to a callback: `n_iter`, `state`, `history`.
-
-        Returns
-        -------
-        bool
-            True stops the fit.
-        """
+        """Say whether to stop, and note the time."""
         self.fitted = time.perf_counter() - self.begun
         losses = progress.history.loss
         return (len(losses) > 0 and losses[-1] <= self.target) or self.fitted > self.max_seconds
@@ -54,32 +35,11 @@ class Finish:
 def nonneg_factorize(
     task: Task, target: float, max_seconds: float, solver: str = "auto", init: str | None = None
 ) -> Outcome:
-    """Run `nonneg.factorize` to the target, encoding included.
-
-    Parameters
-    ----------
-    task : Task
-        Data and start.
-    target : float
-        The loss to reach.
-    max_seconds : float
-        When to give up.
-    solver : str, default "auto"
-        The solver's name.
-    init : str, optional
-        A start of its own; the task's by default.
-
-    Returns
-    -------
-    Outcome
-        `seconds` is the wall time of the whole call: checks of the data, iterations with the loss and the
-        callback, the exact W for the final H, the certificate. In the notes are the clock's time (steps
-        only), the time until the target was seen, and the rest.
-    """
+    """Run `nonneg.factorize` to the target, encoding included."""
     from nonneg import factorize
 
     finish = Finish(target, max_seconds)
-    start = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {"init": init}
+    given = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {"init": init}
     with quiet(), stopwatch() as seconds:
         finish.begin()
         result = factorize(
@@ -92,7 +52,7 @@ def nonneg_factorize(
             polish=True,
             n_jobs=task.threads,
             callback=finish,
-            **start,
+            **given,
         )
         taken = seconds()
     history = result.history

@@ -1,4 +1,4 @@
-"""The peers behind one face: the same start, data and type; a given number of passes.
+"""The peers behind one interface: same initialization, data and dtype; a given number of iterations.
 
 Layout changes that a peer needs (Fortran order, CSC) are made before its clock starts.
 """
@@ -105,13 +105,7 @@ PEERS: dict[str, Peer] = {
 
 
 def versions() -> dict[str, str]:
-    """Return the installed version of every peer.
-
-    Returns
-    -------
-    dict of str to str
-        "not installed", or the version with a remark when it is not the pinned one.
-    """
+    """Return the installed version of every peer."""
     found = {}
     for name, pinned in VERSIONS.items():
         try:

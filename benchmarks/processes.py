@@ -11,22 +11,7 @@ from typing import Any
 
 
 def measured_apart(module: str, *words: object, show: bool = False) -> dict[str, Any]:
-    """Run a benchmark's module, which prints one record.
-
-    Parameters
-    ----------
-    module : str
-        Its name inside this package.
-    *words : object
-        Its arguments.
-    show : bool
-        Whether what it says on standard error, such as the progress of a long run, is passed on as it comes.
-
-    Returns
-    -------
-    dict
-        The record; where the process failed, the last line of what it said as ``failure``.
-    """
+    """Run a benchmark's module, which prints one record."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
         with subprocess.Popen(
             [sys.executable, "-m", f"benchmarks.{module}", *map(str, words)],

@@ -38,22 +38,7 @@ WHAT = ("iteration", "programs", "stream")
 
 
 def bare_products(X: Any, n: int, threads: int) -> Callable[[], None]:
-    """Return a function that makes the two products of an iteration and nothing else.
-
-    Parameters
-    ----------
-    X : array
-        The samples.
-    n : int
-        The number of features.
-    threads : int
-        Held by the caller for BLAS.
-
-    Returns
-    -------
-    callable
-        To be timed.
-    """
+    """Return a function that makes the two products of an iteration and nothing else."""
     rng = np.random.default_rng(SEED)
     inverse, W = rng.normal(size=(X.shape[1], n)), rng.random((len(X), n))
     values, cross = np.empty((len(X), n)), np.empty((n, X.shape[1]))
@@ -66,18 +51,7 @@ def bare_products(X: Any, n: int, threads: int) -> Callable[[], None]:
 
 
 def measure_iteration(threads: int) -> dict[str, Any]:
-    """Return the record of one iteration with Moore-Penrose.
-
-    Parameters
-    ----------
-    threads : int
-        For both.
-
-    Returns
-    -------
-    dict
-        Seconds and ratio.
-    """
+    """Return the record of one iteration with Moore-Penrose."""
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
     from nonneg.datasets import purification_data
@@ -116,18 +90,7 @@ def measure_iteration(threads: int) -> dict[str, Any]:
 
 
 def measure_programs(threads: int) -> dict[str, Any]:
-    """Return the record of the pseudo-inverse of least infinity norm.
-
-    Parameters
-    ----------
-    threads : int
-        For its rows.
-
-    Returns
-    -------
-    dict
-        Seconds from nothing, and from the answer for the features before an update.
-    """
+    """Return the record of the pseudo-inverse of least infinity norm."""
     from nonneg._threads import threads as limit
     from nonneg.datasets import purification_data
     from nonneg.purification import perturbed_features
@@ -150,20 +113,7 @@ def measure_programs(threads: int) -> dict[str, Any]:
 
 
 def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
-    """Return the record of one pass over a stream; to be called in a fresh process.
-
-    Parameters
-    ----------
-    threads : int
-        For the products.
-    n_samples : int
-        The length of the stream.
-
-    Returns
-    -------
-    dict
-        Seconds without those of drawing, the products' seconds, bytes.
-    """
+    """Return the record of one pass over a stream; to be called in a fresh process."""
     from nonneg import purify
     from nonneg.datasets import purification_model
     from nonneg.metrics import mixing
@@ -212,18 +162,7 @@ def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measure everything, each in a process of its own.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record.
-    """
+    """Measure everything, each in a process of its own."""
     n_samples = STREAM_SAMPLES // 20 if settings.quick else STREAM_SAMPLES
     for what in WHAT:
         head = {"claim": NAME, "case": what, "threads": settings.threads}
@@ -231,18 +170,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "threads"):
         cells = [record["case"], str(record["threads"])]

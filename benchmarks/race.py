@@ -1,4 +1,4 @@
-"""The judge: how long each contender takes from the same start to the loss that the reference peer reached.
+"""The judge: time of each contender from the same initialization to the loss of the reference peer.
 
 The reference (scikit-learn, a fixed number of passes, tol=0) is run first; the judge scores its factors in
 float64, and that is the target. `nonneg` runs until its own loss is at most the target and then encodes, and
@@ -29,98 +29,41 @@ MARGIN = {"float64": 1e-12, "float32": 1e-6}
 
 @dataclass(frozen=True)
 class Bar:
-    """A number that the ratios of a group of cases must reach.
+    """A number that the ratios of a group of cases must reach."""
 
-    Attributes
-    ----------
-    statistic : {"median", "worst"}
-        Of the ratios of the group.
-    kind : {"dense", "sparse"}
-        The group.
-    land, goal : float
-        What is asked for, and what is aimed at.
-    """
-
-    statistic: str
-    kind: str
-    land: float
+    statistic: str  # of the ratios of the group
+    kind: str  # the group
+    land: float  # what is asked for, and what is aimed at
     goal: float
 
 
 @dataclass(frozen=True)
 class RaceClaim:
-    """A claim of speed.
+    """A claim of speed."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the file, the records and the page.
-    title : str
-        The heading of its table.
-    loss : str
-        What is minimised.
-    cases : tuple of Case
-        On which data.
-    reference : str
-        The peer that sets the target.
-    passes : int
-        After so many passes.
-    bars : tuple of Bar
-        What is claimed.
-    others : tuple of str
-        Further peers, raced to the same target.
-    """
-
-    name: str
-    title: str
-    loss: str
-    cases: tuple[Case, ...]
-    reference: str
-    passes: int
-    bars: tuple[Bar, ...]
-    others: tuple[str, ...] = ()
+    name: str  # the name of the file, the records and the page
+    title: str  # the heading of its table
+    loss: str  # what is minimised
+    cases: tuple[Case, ...]  # on which data
+    reference: str  # the peer that sets the target
+    passes: int  # after so many passes
+    bars: tuple[Bar, ...]  # what is claimed
+    others: tuple[str, ...] = ()  # further peers, raced to the same target
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run the races.
+    """How to run the races."""
 
-    Attributes
-    ----------
-    threads : int
-        For every contender.
-    dtypes : tuple of str
-        Types of the entries.
-    repeats : int
-        The reference and `nonneg` take turns so many times; medians are reported.
-    quick : bool
-        Only the small cases.
-    others : bool
-        Whether further peers race.
-    only_cases : tuple of str
-        Substrings of the names of the cases to run; all if empty.
-    """
-
-    threads: int = 1
-    dtypes: tuple[str, ...] = ("float64", "float32")
-    repeats: int = 3
-    quick: bool = False
-    others: bool = True
-    only_cases: tuple[str, ...] = ()
+    threads: int = 1  # for every contender
+    dtypes: tuple[str, ...] = ("float64", "float32")  # types of the entries
+    repeats: int = 3  # the reference and `nonneg` take turns so many times; medians are reported
+    quick: bool = False  # only the small cases
+    others: bool = True  # whether further peers race
+    only_cases: tuple[str, ...] = ()  # substrings of the names of the cases to run; all if empty
 
     def chosen(self, cases: tuple[Case, ...]) -> list[Case]:
-        """Return the cases to run.
-
-        Parameters
-        ----------
-        cases : tuple of Case
-            All of them.
-
-        Returns
-        -------
-        list of Case
-            Those that the settings ask for.
-        """
+        """Return the cases to run."""
         return [
             case
             for case in cases
@@ -129,18 +72,7 @@ class Settings:
         ]
 
     def named(self, names: Iterable[str]) -> list[str]:
-        """Return the cases of a measurement to run, in their order.
-
-        Parameters
-        ----------
-        names : iterable of str
-            All of them.
-
-        Returns
-        -------
-        list of str
-            A whole name on the command line means this case alone, also where others contain it.
-        """
+        """Return the cases of a measurement to run, in their order."""
         known = list(names)
         wanted = [
             [part] if part in known else [name for name in known if part in name] for part in self.only_cases
@@ -155,26 +87,7 @@ def run_claim(
     peers: dict[str, Peer] = PEERS,
     about_to_run: Callable[[dict[str, Any]], None] = lambda head: None,
 ) -> Iterator[dict[str, Any]]:
-    """Race on every case, one record a contender.
-
-    Parameters
-    ----------
-    claim : RaceClaim
-        What to race on.
-    settings : Settings
-        How.
-    ours : callable
-        The contender that runs to a target.
-    peers : dict of str to callable
-        The peers by name.
-    about_to_run : callable
-        Told of every further peer before it runs, since compiled code can end the process.
-
-    Yields
-    ------
-    dict
-        The record of the reference and `nonneg` first, then one for each further peer.
-    """
+    """Race on every case, one record a contender."""
     for case in settings.chosen(claim.cases):
         for dtype in settings.dtypes:
             X, source = case.load(np.dtype(dtype))
@@ -188,7 +101,7 @@ def run_claim(
                 "threads": settings.threads,
             }
             duels = []
-            for seed in range(case.starts):
+            for seed in range(case.n_init):
                 task = Task(X, *random_init(X, case.n_components, SEED + seed), claim.loss, settings.threads)
                 duels.append((_duel(claim, task, settings, ours, peers[claim.reference], dtype), task))
             duel, task = _middle(duels)
@@ -201,14 +114,14 @@ def run_claim(
 
 
 def _middle(duels: list[tuple[dict[str, Any], Task]]) -> tuple[dict[str, Any], Task]:
-    """Return the duel with the median ratio over the starts, a missed target counting as zero."""
+    """Return the duel with the median ratio over the initializations, with zero for a missed target."""
 
     def ratio(duel: dict[str, Any]) -> float:
         return duel["ratio"] if duel.get("reached") else 0.0
 
     duel, task = sorted(duels, key=lambda pair: ratio(pair[0]))[(len(duels) - 1) // 2]
     ratios = [ratio(other) for other, _ in duels]
-    return duel | {"starts": len(duels), "start_ratios": ratios}, task
+    return duel | {"n_init": len(duels), "init_ratios": ratios}, task
 
 
 def _duel(
@@ -272,20 +185,7 @@ def _own_record(
 
 
 def tiny_task(task: Task, n_samples: int = 48, n_features: int = 36, n_components: int = 4) -> Task:
-    """Return a small task of the same kind, on which compiled code is compiled before any clock starts.
-
-    Parameters
-    ----------
-    task : Task
-        The real one.
-    n_samples, n_features, n_components : int
-        The size.
-
-    Returns
-    -------
-    Task
-        Positive random entries of the same type, sparse if the task is.
-    """
+    """Return a small task of the same kind, on which compiled code is compiled before any clock starts."""
     rng = np.random.default_rng(0)
     X: Any = (rng.random((n_samples, n_features)) + 0.1).astype(task.X.dtype)
     if scipy.sparse.issparse(task.X):
@@ -295,26 +195,7 @@ def tiny_task(task: Task, n_samples: int = 48, n_features: int = 36, n_component
 
 
 def to_target(peer: Peer, task: Task, target: float, budget: float, first: int = 16) -> dict[str, Any]:
-    """Return how long a peer takes to the target with the fewest passes that reach it.
-
-    Parameters
-    ----------
-    peer : callable
-        Runs a number of passes.
-    task : Task
-        Data and start.
-    target : float
-        The loss to reach.
-    budget : float
-        No further run is begun when it would take the total beyond this many seconds.
-    first : int, default 16
-        The number of passes to begin with.
-
-    Returns
-    -------
-    dict
-        `status` is "reached", "not reached" or "cannot run", with the reason.
-    """
+    """Return how long a peer takes to the target with the fewest passes that reach it."""
     try:
         peer(tiny_task(task), 2)
         return _search(peer, task, target, budget, first)

@@ -17,18 +17,7 @@ RANKS, N_DRAWS = (3, 5, 8, 12, 20), 20
 
 
 def planted(rng: np.random.Generator) -> Iterator[tuple[str, Any, int]]:
-    """Draw matrices of 300 x 100 with components of unequal strength, and cones.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        The source of random numbers.
-
-    Yields
-    ------
-    tuple
-        The kind, the matrix, and its rank.
-    """
+    """Draw matrices of 300 x 100 with components of unequal strength, and cones."""
     for draw in range(N_DRAWS):
         for rank in RANKS:
             for shape, factors in ((0.2, "sparse factors"), (1.0, "dense factors")):

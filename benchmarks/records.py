@@ -12,17 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def append(claim: str, records: Iterable[dict[str, Any]], folder: Path = RESULTS) -> None:
-    """Add records to the file of a claim, each as soon as it is made.
-
-    Parameters
-    ----------
-    claim : str
-        The name of the claim, and of the file.
-    records : iterable of dict
-        Plain values; numbers that JSON has no word for become null.
-    folder : path
-        Where the files lie; made if absent.
-    """
+    """Add records to the file of a claim, each as soon as it is made."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{claim}.jsonl"
     for record in records:
@@ -31,20 +21,7 @@ def append(claim: str, records: Iterable[dict[str, Any]], folder: Path = RESULTS
 
 
 def read(claim: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the records of a claim, oldest first.
-
-    Parameters
-    ----------
-    claim : str
-        The name of the claim.
-    folder : path
-        Where the files lie.
-
-    Returns
-    -------
-    list of dict
-        Empty where there are none.
-    """
+    """Return the records of a claim, oldest first."""
     path = folder / f"{claim}.jsonl"
     if not path.is_file():
         return []
@@ -52,20 +29,7 @@ def read(claim: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
-    """Return the newest record for every combination of the keys, in the order of first appearance.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Oldest first.
-    *keys : str
-        Fields that tell records apart.
-
-    Returns
-    -------
-    list of dict
-        One a combination.
-    """
+    """Return the newest record for every combination of the keys, in the order of first appearance."""
     newest: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in records:
         newest[tuple(record.get(key) for key in keys)] = record
@@ -73,36 +37,13 @@ def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]
 
 
 def mark(claim: str, head: dict[str, Any], folder: Path = RESULTS) -> None:
-    """Note which contender is about to run, so that one that ends the process can be named.
-
-    Parameters
-    ----------
-    claim : str
-        The name of the claim.
-    head : dict
-        The beginning of its record.
-    folder : path
-        Where the files lie; made if absent.
-    """
+    """Note which contender is about to run, so that one that ends the process can be named."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{claim}.running").write_text(json.dumps(_plain(head)), encoding="utf-8")
 
 
 def unmark(claim: str, folder: Path = RESULTS) -> dict[str, Any] | None:
-    """Remove the note of `mark` and return it.
-
-    Parameters
-    ----------
-    claim : str
-        The name of the claim.
-    folder : path
-        Where the files lie.
-
-    Returns
-    -------
-    dict or None
-        None where there is none.
-    """
+    """Remove the note of `mark` and return it."""
     path = folder / f"{claim}.running"
     if not path.is_file():
         return None

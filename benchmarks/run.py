@@ -57,13 +57,7 @@ DOCS = ROOT / "docs" / "benchmarks"
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        The parser.
-    """
+    """Return the parser of the command line."""
     given = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = given.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small cases, one type, one thread, one repeat")
@@ -82,20 +76,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def settings_from(given: argparse.Namespace, threads: int) -> Settings:
-    """Return the settings that the words on the command line ask for.
-
-    Parameters
-    ----------
-    given : argparse.Namespace
-        The words.
-    threads : int
-        The number of threads of this run.
-
-    Returns
-    -------
-    Settings
-        How to run.
-    """
+    """Return the settings that the words on the command line ask for."""
     dtypes = given.dtypes or ("float64" if given.quick else "float64,float32")
     return Settings(
         threads=threads,
@@ -108,18 +89,7 @@ def settings_from(given: argparse.Namespace, threads: int) -> Settings:
 
 
 def claims_from(given: argparse.Namespace) -> list[str]:
-    """Return the names of the claims to run.
-
-    Parameters
-    ----------
-    given : argparse.Namespace
-        The words.
-
-    Returns
-    -------
-    list of str
-        In the order of `NAMES`.
-    """
+    """Return the names of the claims to run."""
     wanted = [name for name in given.only.split(",") if name]
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
@@ -130,17 +100,7 @@ def claims_from(given: argparse.Namespace) -> list[str]:
 
 
 def run_here(name: str, settings: Settings, folder: Path) -> None:
-    """Run one claim in this process and add its records to their file.
-
-    Parameters
-    ----------
-    name : str
-        The claim.
-    settings : Settings
-        How.
-    folder : path
-        Of the records.
-    """
+    """Run one claim in this process and add its records to their file."""
     about = machine.describe()
     if name in RACES:
         with machine.limited(settings.threads) as told:
@@ -167,22 +127,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def page(name: str, folder: Path, command: str) -> str:
-    """Return the page of a claim.
-
-    Parameters
-    ----------
-    name : str
-        The claim.
-    folder : path
-        Of the records.
-    command : str
-        What was typed.
-
-    Returns
-    -------
-    str
-        Markdown; a sentence where there are no records.
-    """
+    """Return the page of a claim."""
     found = records.read(name, folder)
     title = RACES[name].title if name in RACES else MEASUREMENTS[name].TITLE
     if not found:
@@ -197,18 +142,7 @@ def page(name: str, folder: Path, command: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for, then print the tables.
-
-    Parameters
-    ----------
-    arguments : list of str or None
-        The words; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0, or 1 when a process ended with an error.
-    """
+    """Run what the command line asks for, then print the tables."""
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parser().parse_args(arguments)
     claims = claims_from(given)

@@ -11,24 +11,7 @@ ROWS = 1024
 
 
 def score(X: Any, W: Any, H: Any, loss: str) -> float:
-    """Return the loss of W H, as scikit-learn defines it (half the squared error for Frobenius).
-
-    Parameters
-    ----------
-    X : array or scipy.sparse array of shape (n_samples, n_features)
-        The data.
-    W : array of shape (n_samples, n_components)
-        The coefficients.
-    H : array of shape (n_components, n_features)
-        The components.
-    loss : {"frobenius", "kullback-leibler", "itakura-saito"}
-        Which loss.
-
-    Returns
-    -------
-    float
-        Infinite or NaN where the factors are not finite.
-    """
+    """Return the loss of W H, as scikit-learn defines it (half the squared error for Frobenius)."""
     W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
     if not (np.isfinite(W).all() and np.isfinite(H).all()):
         return float("nan")

@@ -1,4 +1,4 @@
-"""Claim: `nonneg` starts fast: a light import, and a first fit that is quick from a cold kernel cache."""
+"""Claim: `nonneg` starts fast: a light import, and a fast first fit from a cold kernel cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number
 
 NAME = "start_up"
-TITLE = "Seconds until something happens"
+TITLE = "Start-up time in seconds"
 
 IMPORT = """
 import numpy, scipy
@@ -46,18 +46,7 @@ BARS = {
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Time the imports and the first fits, each in fresh processes.
-
-    Parameters
-    ----------
-    settings : Settings
-        How often, and with how many threads.
-
-    Yields
-    ------
-    dict
-        A record; the import of `nonneg` is part of a first fit, that of scikit-learn and numba is not.
-    """
+    """Time the imports and the first fits, each in fresh processes."""
     repeats = 3 if settings.quick else 7
     fit = FIRST_FIT.format(package="nonneg", words=f", random_state=0, n_jobs={settings.threads}")
     theirs = FIRST_FIT.format(package="sklearn.decomposition", words=", random_state=0")
@@ -99,18 +88,7 @@ def _seconds(code: str, threads: int, environment: dict[str, str]) -> float:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "threads"):
         bar = record.get("bar")

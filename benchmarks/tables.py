@@ -13,20 +13,7 @@ DASH = "-"
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with aligned columns.
-
-    Parameters
-    ----------
-    head : sequence of str
-        Names of the columns.
-    rows : iterable of sequences of str
-        The cells.
-
-    Returns
-    -------
-    str
-        Lines with bars; the columns after the first are aligned to the right.
-    """
+    """Return a table with aligned columns."""
     rows = [list(row) for row in rows]
     widths = [max(len(line[i]) for line in [list(head), *rows]) for i in range(len(head))]
     rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
@@ -40,20 +27,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number for a table.
-
-    Parameters
-    ----------
-    value : float or None
-        None where there is none.
-    digits : int, default 3
-        Significant digits.
-
-    Returns
-    -------
-    str
-        A dash for None.
-    """
+    """Return a number for a table."""
     if value is None:
         return DASH
     text = f"{value:.{digits}g}"
@@ -61,20 +35,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def race_table(claim: RaceClaim, records: list[dict[str, Any]]) -> str:
-    """Return the table of a race, its summary against the bars, and the table of the further peers.
-
-    Parameters
-    ----------
-    claim : RaceClaim
-        Whose records these are.
-    records : list of dict
-        Oldest first; the newest of each kind counts.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of a race, its summary against the bars, and the table of the further peers."""
     records = latest(records, "case", "dtype", "threads", "contender")
     duels = [record for record in records if record["contender"] == "nonneg"]
     others = [record for record in records if record["contender"] != "nonneg"]
@@ -125,9 +86,9 @@ def _duel_row(record: dict[str, Any], others: list[dict[str, Any]]) -> list[str]
         target = "failed"
     else:
         target = f"missed by {number(record.get('excess'), 2)}"
-    if record.get("starts", 1) > 1:
-        reached = sum(ratio > 0 for ratio in record["start_ratios"])
-        target += f" (median of {record['starts']} starts, {reached} reached)"
+    if record.get("n_init", 1) > 1:
+        reached = sum(ratio > 0 for ratio in record["init_ratios"])
+        target += f" (median of {record['n_init']} restarts, {reached} reached)"
     return [
         record["case"],
         record["dtype"],
@@ -198,38 +159,12 @@ def _bars(claim: RaceClaim, duels: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def verdict(found: float, bar: float) -> str:
-    """Return whether a ratio reaches its bar.
-
-    Parameters
-    ----------
-    found : float
-        The ratio.
-    bar : float
-        The bar.
-
-    Returns
-    -------
-    str
-        "met" or "missed".
-    """
+    """Return whether a ratio reaches its bar."""
     return "met" if found >= bar else "missed"
 
 
 def machine_lines(machine: dict[str, Any], command: str) -> str:
-    """Return where and how the records were made.
-
-    Parameters
-    ----------
-    machine : dict
-        From `benchmarks.machine.describe`.
-    command : str
-        What was typed.
-
-    Returns
-    -------
-    str
-        A markdown list.
-    """
+    """Return where and how the records were made."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return "\n".join(
         [

@@ -44,38 +44,14 @@ class Stages:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Count what runs inside as a stage.
-
-        Parameters
-        ----------
-        name : str
-            Of the stage.
-
-        Yields
-        ------
-        None
-            Nothing.
-        """
+        """Count what runs inside as a stage."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.wall[name] = time.perf_counter() - wall
         self.cpu[name] = time.process_time() - cpu
 
     def around(self, name: str, function: Any) -> Any:
-        """Return a function whose calls count as a stage.
-
-        Parameters
-        ----------
-        name : str
-            Of the stage.
-        function : callable
-            What to call.
-
-        Returns
-        -------
-        callable
-            With the same result.
-        """
+        """Return a function whose calls count as a stage."""
 
         def call(*given: Any, **options: Any) -> Any:
             with self.timed(name):
@@ -85,13 +61,7 @@ class Stages:
 
 
 def peak_memory() -> float:
-    """Return the largest resident memory of this process so far.
-
-    Returns
-    -------
-    float
-        Bytes.
-    """
+    """Return the largest resident memory of this process so far."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmHWM"):
             return 1024.0 * int(line.split()[1])
@@ -99,23 +69,7 @@ def peak_memory() -> float:
 
 
 def measure(corpus: str, k: int, n_threads: int) -> dict[str, Any]:
-    """Return the record of one draw; to be called first thing in a fresh process.
-
-    Parameters
-    ----------
-    corpus : str
-        "tdt2" or "reuters21578".
-    k : int
-        The number of classes.
-    n_threads : int
-        Threads for kernels and products.
-
-    Returns
-    -------
-    dict
-        Seconds of the stages and in all, the peak memory, and a sum of the memberships' bytes, by which two
-        versions can be told to agree.
-    """
+    """Return the record of one draw; to be called first thing in a fresh process."""
     stages = Stages()
     with stages.timed("imports"):
         from reproduction.merit import topic_draws
@@ -154,18 +108,7 @@ def _started() -> float:
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measure every draw in a process of its own.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record.
-    """
+    """Measure every draw in a process of its own."""
     cases = ("tdt2 K=5",) if settings.quick else tuple(DRAWS)
     for name in settings.named(cases):
         head = {"claim": NAME, "case": name, "threads": settings.threads, "contender": "merit"}
@@ -176,18 +119,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     from benchmarks.records import latest
     from benchmarks.tables import markdown, number
 

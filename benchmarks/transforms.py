@@ -35,19 +35,19 @@ SEED = 20240601
 SMALL = {"method": "tl", "kind": "gcm", "bar": 0.25e-3, "goal": 0.16e-3}
 ITERATIONS: dict[str, dict[str, Any]] = {
     **{f"tl gcm S={S}": SMALL | {"S": S} for S in (10, 100, 1000)},
-    **{f"tl gcm S={S}, 100 starts": SMALL | {"S": S, "n_starts": 100} for S in (10, 100, 1000)},
+    **{f"tl gcm S={S}, 100 restarts": SMALL | {"S": S, "n_starts": 100} for S in (10, 100, 1000)},
     "tl music S=1": {"method": "tl", "kind": "music", "S": 1, "bar": 9e-3, "goal": 6e-3},
     "tl music S=100": {"method": "tl", "kind": "music", "S": 100, "bar": 16e-3, "goal": 12e-3},
     "jd music S=1": {"method": "jd", "kind": "music", "S": 1, "bar": 8e-3, "goal": 6e-3},
     "jd music S=100": {"method": "jd", "kind": "music", "S": 100, "bar": 8e-3, "goal": 6e-3},
 }
-"""Seconds allowed for an iteration of one start on one thread."""
+"""Maximum seconds per iteration and restart on one thread."""
 RECORDING, STUDY = "recording of 10 s", "study of Figure 2, GCM"
 BARS = {RECORDING: 60.0, STUDY: 600.0}
 # A recording of ten seconds: its rate, and frames of 512 samples, half of which overlap.
 SAMPLE_RATE, FRAME_LENGTH, N_COMPONENTS, FIT_ITERATIONS = 16_000, 512, 8, 100
 AUTHORS = {
-    "tl gcm S=100, 100 starts": 3.9e-3,
+    "tl gcm S=100, 100 restarts": 3.9e-3,
     "tl music S=1": 16.7e-3,
     "tl music S=100": 379e-3,
     "jd music S=1": 0.27,
@@ -57,18 +57,7 @@ AUTHORS = {
 
 
 def problem(case: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return data, starts and options of a case.
-
-    Parameters
-    ----------
-    case : dict
-        One of `ITERATIONS`.
-
-    Returns
-    -------
-    tuple
-        The data, the starts and the options.
-    """
+    """Return the data, initial states and options of a case."""
     from reproduction.tlnmf.both_methods import drawn_frames, options_of, parameters
 
     from nonneg.transforms import frame_covariances
@@ -84,22 +73,7 @@ def problem(case: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def bare_products(case: dict[str, Any], data: Any, options: Any) -> Callable[[], None]:
-    """Return a function that makes the products of one iteration of one start and nothing else.
-
-    Parameters
-    ----------
-    case : dict
-        One of `ITERATIONS`.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        How many updates there are.
-
-    Returns
-    -------
-    callable
-        To be timed.
-    """
+    """Return a function that makes the products of one iteration of one restart and nothing else."""
     rng = np.random.default_rng(SEED)
     rows = np.ascontiguousarray(data.rows)
     m, p, n = data.frame_length, rows.shape[1], data.n_frames
@@ -128,24 +102,7 @@ def bare_products(case: dict[str, Any], data: Any, options: Any) -> Callable[[],
 
 
 def multiplications(case: dict[str, Any], data: Any, options: Any) -> float:
-    """Count the multiplications, each with an addition, of one iteration of one start with one trial step.
-
-    Parameters
-    ----------
-    case : dict
-        One of `ITERATIONS`.
-    data : FrameCovariances or WorkingFrames
-        The data.
-    options : TransformOptions
-        How many updates there are.
-
-    Returns
-    -------
-    float
-        An update of the factors makes six products of M N K (twice the model, both sides of two ratios). A
-        rotation makes one of M M R N for the frames, gradients over the M (M - 1) / 2 pairs of samples of R N
-        frames, a curvature of M M N, and seven products of M M M.
-    """
+    """Count the multiply-adds of one iteration of one restart with one trial step."""
     m, n, n_rows = data.frame_length, data.n_frames, len(data.rows)
     k = 5 if case["kind"] == "gcm" else 2
     learning = case["method"] == "tl"
@@ -155,22 +112,7 @@ def multiplications(case: dict[str, Any], data: Any, options: Any) -> float:
 
 
 def measure_iteration(name: str, threads: int, turns: int) -> dict[str, Any]:
-    """Return the record of an iteration.
-
-    Parameters
-    ----------
-    name : str
-        One of `ITERATIONS`.
-    threads : int
-        For both.
-    turns : int
-        How often both are timed.
-
-    Returns
-    -------
-    dict
-        Seconds a start and iteration, and the ratio to the products.
-    """
+    """Return the record of an iteration."""
     from nonneg._threads import threads as limit
     from nonneg.transforms.batches import LoopOptions
 
@@ -198,13 +140,7 @@ def measure_iteration(name: str, threads: int, turns: int) -> dict[str, Any]:
 
 
 def recording() -> Any:
-    """Return ten seconds of two notes with vibrato and noise, as frames.
-
-    Returns
-    -------
-    array of shape (n_frames, 512)
-        Windowed frames, one a row.
-    """
+    """Return ten seconds of two notes with vibrato and noise, as frames."""
     rng = np.random.default_rng(SEED)
     t = np.arange(10 * SAMPLE_RATE) / SAMPLE_RATE
     sound = 0.003 * rng.normal(size=t.size)
@@ -218,18 +154,7 @@ def recording() -> Any:
 
 
 def measure_recording(threads: int) -> dict[str, Any]:
-    """Return the record of a fit of a recording.
-
-    Parameters
-    ----------
-    threads : int
-        For the fit.
-
-    Returns
-    -------
-    dict
-        Seconds of the whole call.
-    """
+    """Return the record of a fit of a recording."""
     from nonneg import learn_transform
 
     frames = recording()
@@ -251,18 +176,7 @@ def measure_recording(threads: int) -> dict[str, Any]:
 
 
 def measure_study(threads: int) -> dict[str, Any]:
-    """Return the record of Figure 2's study of the GCM: seven S, 100 starts, 1000 iterations, both methods.
-
-    Parameters
-    ----------
-    threads : int
-        For all starts.
-
-    Returns
-    -------
-    dict
-        Seconds of all trials, and of each.
-    """
+    """Return the record of Figure 2's GCM study: seven S, 100 restarts, 1000 iterations, both methods."""
     from reproduction.tlnmf.both_methods import solve_both
     from reproduction.tlnmf.figure_2 import trials
 
@@ -271,7 +185,7 @@ def measure_study(threads: int) -> dict[str, Any]:
     settings = [s for s in trials(False) if s["kind"] == "gcm" and s["draw"] == 0]
     parts: dict[str, float] = {}
     with machine.limited(threads), limit(threads):
-        solve_both(settings[0] | {"n_starts": 1, "max_iter": 1})
+        solve_both(settings[0] | {"n_init": 1, "max_iter": 1})
         for setting in settings:
             with stopwatch() as taken:
                 solve_both(setting)
@@ -282,18 +196,7 @@ def measure_study(threads: int) -> dict[str, Any]:
 
 
 def measure_peer(threads: int) -> dict[str, Any]:
-    """Return the record of `qndiag` on the covariances of the music notes.
-
-    Parameters
-    ----------
-    threads : int
-        Of BLAS.
-
-    Returns
-    -------
-    dict
-        Seconds an iteration, or why there are none.
-    """
+    """Return the record of `qndiag` on the covariances of the music notes."""
     try:
         from qndiag import qndiag
     except ImportError:
@@ -312,18 +215,7 @@ def measure_peer(threads: int) -> dict[str, Any]:
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Measure everything, each in a process of its own.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Yields
-    ------
-    dict
-        A record.
-    """
+    """Measure everything, each in a process of its own."""
     cases = [*ITERATIONS, RECORDING, "qndiag, JD music S=100"]
     if not settings.quick and settings.threads == 2:
         cases.append(STUDY)
@@ -336,18 +228,7 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Return the table of the records.
-
-    Parameters
-    ----------
-    records : list of dict
-        Oldest first.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the table of the records."""
     rows = []
     for record in latest(records, "case", "threads"):
         cells = [record["case"], str(record["threads"])]

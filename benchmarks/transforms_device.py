@@ -1,12 +1,12 @@
-"""Transform learning on a GPU: the numbers of the CPU, and the time of a thousand starts in one batch.
+"""Transform learning on a GPU: agreement with the CPU, and the time of a thousand restarts in one batch.
 
 Run with ``python -m benchmarks.transforms_device [WHAT ...]`` on a machine with an NVIDIA GPU and PyTorch;
 WHAT is
 
 - ``check``: some iterations equal those on the CPU;
-- ``gcm``: 1000 starts on the Gaussian composite model in one batch, microseconds a start and iteration (at
-  most 3), of the loop and of its operations alone;
-- ``music``: one start on the music notes, milliseconds an iteration.
+- ``gcm``: 1000 restarts on the Gaussian composite model in one batch, microseconds per restart and
+  iteration (at most 3), of the loop and of its operations alone;
+- ``music``: one restart on the music notes, milliseconds per iteration.
 
 Without WHAT, all of them. Every line printed is a JSON record.
 """
@@ -26,22 +26,7 @@ N_STARTS, SEED, BAR = 1000, 20240601, 3.0
 
 
 def problem(kind: str, n_realizations: int, n_starts: int, place: str) -> tuple[Any, Any]:
-    """Return data and starts on a device.
-
-    Parameters
-    ----------
-    kind : {"gcm", "music"}
-        Which data.
-    n_realizations, n_starts : int
-        How many.
-    place : str
-        As PyTorch names it.
-
-    Returns
-    -------
-    tuple
-        Data and starts.
-    """
+    """Return the data and initial states on a device."""
     import torch
     from reproduction.tlnmf.both_methods import drawn_frames, parameters
 
@@ -55,33 +40,14 @@ def problem(kind: str, n_realizations: int, n_starts: int, place: str) -> tuple[
 
 
 def options_of(method: str, kind: str) -> Any:
-    """Return the options of a method.
-
-    Parameters
-    ----------
-    method : {"tl", "jd"}
-        Which one.
-    kind : {"gcm", "music"}
-        Which data.
-
-    Returns
-    -------
-    TransformOptions
-        Those of the paper.
-    """
+    """Return the options of a method."""
     from reproduction.tlnmf import both_methods
 
     return both_methods.options_of(kind)[0 if method == "tl" else 1]
 
 
 def check() -> Iterator[dict[str, Any]]:
-    """Compare iterations with those of the array code on the CPU.
-
-    Yields
-    ------
-    dict
-        The largest differences, a method and number of realizations each.
-    """
+    """Compare iterations with those of the array code on the CPU."""
     from nonneg.transforms.advance import PORTABLE, advancer
 
     for method in ("tl", "jd"):
@@ -99,20 +65,7 @@ def check() -> Iterator[dict[str, Any]]:
 
 
 def seconds_of(function: Callable[[], Any], repeats: int) -> float:
-    """Return the seconds of one call, with the device idle before and after.
-
-    Parameters
-    ----------
-    function : callable
-        What is timed.
-    repeats : int
-        Calls.
-
-    Returns
-    -------
-    float
-        Their mean.
-    """
+    """Return the seconds of one call, with the device idle before and after."""
     import torch
 
     function()
@@ -125,24 +78,7 @@ def seconds_of(function: Callable[[], Any], repeats: int) -> float:
 
 
 def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[str, Any]:
-    """Time the loop, one iteration, and the replay of its operations.
-
-    Parameters
-    ----------
-    method : {"tl", "jd"}
-        Which one.
-    kind : {"gcm", "music"}
-        Which data.
-    S, n_starts : int
-        How many realizations and starts.
-    n_iter : int
-        Iterations of the loop.
-
-    Returns
-    -------
-    dict
-        Seconds an iteration of the batch.
-    """
+    """Time the loop, one iteration, and the replay of its operations."""
     from nonneg.transforms.advance import advancer
     from nonneg.transforms.batches import LoopOptions
 
@@ -169,13 +105,7 @@ def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[st
 
 
 def gcm() -> Iterator[dict[str, Any]]:
-    """Time a thousand starts.
-
-    Yields
-    ------
-    dict
-        Microseconds a start and iteration.
-    """
+    """Time a thousand restarts."""
     for method in ("tl", "jd"):
         for S in (10, 100):
             record = timed(method, "gcm", S, N_STARTS, 1000)
@@ -184,13 +114,7 @@ def gcm() -> Iterator[dict[str, Any]]:
 
 
 def music() -> Iterator[dict[str, Any]]:
-    """Time one start on the music notes.
-
-    Yields
-    ------
-    dict
-        Milliseconds an iteration.
-    """
+    """Time one restart on the music notes."""
     for method in ("tl", "jd"):
         for S in (1, 100):
             record = timed(method, "music", S, 1, 50)
@@ -202,13 +126,7 @@ WHAT: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"check": check, "gcm"
 
 
 def main() -> int:
-    """Run what the command line asks for.
-
-    Returns
-    -------
-    int
-        0, or 2 without a GPU.
-    """
+    """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(WHAT)} (default: all)")
     given = parser.parse_args()

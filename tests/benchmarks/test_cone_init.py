@@ -1,4 +1,4 @@
-"""The race of starts, on its small case."""
+"""The race of initializations, on its small case."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def records():
 
 
 def test_every_contender_is_timed_and_the_fit_reaches_the_target(records):
-    starts = [record for record in records if record["race"] == "starts"]
-    assert [record["contender"] for record in starts] == [f"start: {name}" for name in cone_init.CONTENDERS]
-    assert all(record["seconds"] > 0 for record in starts)
-    assert starts[0]["ratio"] == 1.0
+    inits = [record for record in records if record["race"] == "initializations"]
+    assert [record["contender"] for record in inits] == [f"init: {name}" for name in cone_init.CONTENDERS]
+    assert all(record["seconds"] > 0 for record in inits)
+    assert inits[0]["ratio"] == 1.0
     (fit,) = [record for record in records if record["race"] == "fits"]
     assert fit["reached"]
     assert fit["case"] == SMALL_CONES.name
