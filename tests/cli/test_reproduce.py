@@ -104,7 +104,7 @@ def test_a_run_writes_records_page_and_figures(world, capsys):
         MARKER,
         "4 records.",
         "| seed |   square | square (published) |",
-        "|    3 | 9 ± 0.25 |                4 |",
+        "|    3 | 9 ± 0.25 |                  4 |",
         "![squares](squares.svg)",
         "![spots](spots.png)",
         "- **fails**: the largest square is 4 (9)",
