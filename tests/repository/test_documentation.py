@@ -41,7 +41,8 @@ def with_claims(code: str) -> ast.Module:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_code_on_the_page_runs_and_gives_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(with_claims("\n".join(blocks(page))), page.name, "exec"), {"__name__": page.stem})
+    code = compile(with_claims("\n".join(blocks(page))), page.name, "exec", dont_inherit=True)
+    exec(code, {"__name__": page.stem})
 
 
 def test_a_false_claim_is_seen():
