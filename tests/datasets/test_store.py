@@ -124,7 +124,7 @@ def test_a_set_of_several_files_may_be_there_in_part(home):
 
 def test_the_table_of_sources_is_complete():
     for name, entry in store.SOURCES.items():
-        assert entry["licence"], name
+        assert entry["license"], name
         assert entry["files"], name
         for source in entry["sources"]:
             assert source["host"] in {"github", "pypi"}

@@ -60,8 +60,8 @@ def test_encoding_is_that_of_the_fit_and_of_each_frame_alone(data, model):
     np.testing.assert_allclose(model.fit_transform(data.Y), W, rtol=1e-9)
     V = variances(data.Y, model.transform_)
     for rows in (W * 1.01, W * 0.99, W + 0.01 * W.max()):
-        better = metrics.beta_divergence(V, W, model.components_, beta=0)
-        assert better <= metrics.beta_divergence(V, rows, model.components_, beta=0)
+        better = metrics.beta_divergence(V, W, model.components_, beta_loss=0)
+        assert better <= metrics.beta_divergence(V, rows, model.components_, beta_loss=0)
     np.testing.assert_array_equal(model.inverse_transform(W), W @ model.components_)
 
 

@@ -68,7 +68,7 @@ def test_tables_of_other_shapes_are_refused():
     true, found = tables()
     with pytest.raises(ShapeError, match="60 rows in `true` and 59"):
         averaged_rank_correlation(true, found[1:])
-    with pytest.raises(ShapeError, match="one community a column"):
+    with pytest.raises(ShapeError, match="one community per column"):
         averaged_rank_correlation(true[:, 0], found)
 
 

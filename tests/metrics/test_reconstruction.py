@@ -36,7 +36,7 @@ def test_small_errors_keep_their_digits(problem):
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_divergences_are_scikit_learn_s(beta, make, problem):
     X, W, H = problem
-    assert beta_divergence(make(X), W, H, beta=beta) == pytest.approx(
+    assert beta_divergence(make(X), W, H, beta_loss=beta) == pytest.approx(
         _beta_divergence(X, W, H, beta), rel=1e-10
     )
 
@@ -47,26 +47,26 @@ def test_zeros_of_the_data_cost_what_they_should(beta, problem):
     X[X < 0.5] = 0.0
     # In the limit of small entries, because scikit-learn leaves zeros of X out for some betas.
     near = np.where(X > 0, X, 1e-200)
-    assert beta_divergence(X, W, H, beta=beta) == pytest.approx(
-        beta_divergence(near, W, H, beta=beta), rel=1e-9
+    assert beta_divergence(X, W, H, beta_loss=beta) == pytest.approx(
+        beta_divergence(near, W, H, beta_loss=beta), rel=1e-9
     )
 
 
 def test_infinite_divergences_are_infinite(problem):
     X, W, H = problem
     X[3, 2] = 0.0
-    assert beta_divergence(X, W, H, beta=0.0) == np.inf
-    assert beta_divergence(X, W, H, beta=-0.5) == np.inf
+    assert beta_divergence(X, W, H, beta_loss=0.0) == np.inf
+    assert beta_divergence(X, W, H, beta_loss=-0.5) == np.inf
     H[:, 1] = 0.0
-    assert beta_divergence(X, W, H, beta=1.0) == np.inf
-    assert np.isfinite(beta_divergence(X, W, H, beta=2.0))
+    assert beta_divergence(X, W, H, beta_loss=1.0) == np.inf
+    assert np.isfinite(beta_divergence(X, W, H, beta_loss=2.0))
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 1.5, 2.0])
 def test_zeros_met_by_zeros_cost_nothing(beta):
     X = np.array([[1.0, 0.0], [2.0, 0.0]])
     W, H = np.array([[1.0], [2.0]]), np.array([[1.0, 0.0]])
-    assert beta_divergence(X, W, H, beta=beta) == pytest.approx(0.0)
+    assert beta_divergence(X, W, H, beta_loss=beta) == pytest.approx(0.0)
 
 
 def test_weights_equal_repetition(problem, rng):
@@ -75,8 +75,8 @@ def test_weights_equal_repetition(problem, rng):
     many, rows = np.repeat(X, weights, axis=0), np.repeat(W, weights, axis=0)
     assert relative_error(X, W, H, sample_weight=weights) == pytest.approx(relative_error(many, rows, H))
     for beta in (0.0, 1.0, 2.0):
-        once = beta_divergence(X, W, H, beta=beta, sample_weight=weights)
-        assert once == pytest.approx(beta_divergence(many, rows, H, beta=beta))
+        once = beta_divergence(X, W, H, beta_loss=beta, sample_weight=weights)
+        assert once == pytest.approx(beta_divergence(many, rows, H, beta_loss=beta))
 
 
 def test_a_matrix_of_zeros():
@@ -90,8 +90,8 @@ def test_what_does_not_fit_is_refused(problem):
         relative_error(X, W, H.T)
     with pytest.raises(ShapeError, match=r"Expected sample_weight of shape \(30,\), got \(4,\)"):
         relative_error(X, W, H, sample_weight=np.ones(4))
-    with pytest.raises(InvalidParameterError, match="Expected beta to be a number or one of"):
-        beta_divergence(X, W, H, beta="euclid")
+    with pytest.raises(InvalidParameterError, match="beta_loss must be a number or one of"):
+        beta_divergence(X, W, H, beta_loss="euclid")
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
@@ -109,17 +109,17 @@ def test_relative_error_does_not_depend_on_the_unit(unit, sparse):
 @pytest.mark.parametrize(("x", "y"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_divergences_that_are_infinite(beta, x, y):
     """Where data or model are zero, and no NaN."""
-    assert beta_divergence([[x]], [[y]], [[1.0]], beta=beta) == np.inf
+    assert beta_divergence([[x]], [[y]], [[1.0]], beta_loss=beta) == np.inf
 
 
 def test_wrong_arguments_of_divergences():
     """Negative numbers have a squared error alone; weights are not negative; beta is a number."""
     one = [[1.0]]
-    with pytest.raises(NegativeDataError, match="beta=1"):
-        beta_divergence([[-1.0]], one, one, beta=1)
+    with pytest.raises(NegativeDataError, match="beta_loss=1"):
+        beta_divergence([[-1.0]], one, one, beta_loss=1)
     assert beta_divergence([[-1.0]], one, one) == 2.0
     with pytest.raises(InvalidParameterError, match="sample_weight"):
         relative_error(one, one, one, sample_weight=[-1.0])
     for beta in (None, np.nan, "squares"):
         with pytest.raises(InvalidParameterError, match="beta"):
-            beta_divergence(one, one, one, beta=beta)
+            beta_divergence(one, one, one, beta_loss=beta)

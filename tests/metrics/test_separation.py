@@ -68,7 +68,7 @@ def test_what_is_refused(sources):
         separation_scores(sources, sources[:1])
     with pytest.raises(NonFiniteDataError, match="the found sources hold NaN"):
         separation_scores(sources, sources * np.nan)
-    with pytest.raises(InvalidDataError, match="Source 1 of the found ones is silent"):
+    with pytest.raises(InvalidDataError, match="Source 1 in `found` is silent"):
         separation_scores(sources, sources * np.array([[1.0], [0.0]]))
     with pytest.raises(UnknownNameError, match="Did you mean 'filter'"):
         separation_scores(sources, sources, distortion="filters")

@@ -66,7 +66,7 @@ def test_top_words_are_stable_and_as_many_as_there_are():
 
 
 def test_errors_say_what_is_wrong(documents):
-    with pytest.raises(InvalidParameterError, match=r"numbers from 0 to 7.*got 1 to 8"):
+    with pytest.raises(InvalidParameterError, match=r"integers from 0 to 7.*got 1 to 8"):
         umass_coherence(documents, [[1, 8]])
     with pytest.raises(ShapeError, match=r"nonneg\.metrics\.top_words"):
         umass_coherence(documents, [["cat", "dog"]])

@@ -123,11 +123,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _read(options: argparse.Namespace) -> Any:
     from nonneg.applications.communities.files import GraphFile, read_graph
-    from nonneg.datasets.real.embedded_graphs import EMBEDDED
+    from nonneg.datasets.real.networkx_graphs import NETWORKX_GRAPHS
 
     started = time.perf_counter()
     if options.example is not None:
-        found = EMBEDDED[options.example]()
+        found = NETWORKX_GRAPHS[options.example]()
         graph = GraphFile(found.X, found.sample_names, options.example)
     else:
         graph = read_graph(

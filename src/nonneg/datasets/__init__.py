@@ -1,6 +1,6 @@
-"""Data to try the methods on: real sets, kept on this machine once they were fetched, and generated ones.
+"""Data sets: real ones, which are downloaded once and cached, and generated ones.
 
-`nonneg.datasets.store` says where they are looked for, where they come from, and how to do without a network.
+`nonneg.datasets.store` documents where they are searched for, where they come from, and offline use.
 """
 
 from __future__ import annotations

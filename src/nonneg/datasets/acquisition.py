@@ -1,4 +1,4 @@
-"""A data set from its source: fetched, made into the stored files, checked and put into a data home."""
+"""Downloads of data sets: fetch the source, convert it to the stored files, verify and store them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy as np
 from nonneg.datasets.catalog import MADE, check_contents, known_arrays, look_up, offline_instructions
 from nonneg.datasets.content import Known, differences
 from nonneg.datasets.conversion.recipes import Origin, Recipe, recipe_of
-from nonneg.datasets.download import DownloadError, TransferLine, alone, fetch
+from nonneg.datasets.download import DownloadError, TransferLine, fetch, locked
 from nonneg.exceptions import FileFormatError, MissingDependencyError
 
 HOSTS = {
@@ -27,26 +27,26 @@ HOSTS = {
     "github-names": "https://api.github.com",
     "pypi": "https://pypi.org",
 }
-"""Where the hosts of the sources are found."""
+"""Base addresses of the hosts."""
 
 
 def acquire(file: str, home: Path) -> Path:
-    """Make a stored file from its source."""
+    """Download a file from its source and convert it."""
     name, stored = file.split("/")
     recipe = recipe_of(file)
     folder = home / name
     lock = folder / f".{recipe.files[0]}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with alone(lock):
-            if not (folder / stored).is_file():  # another process may have made it meanwhile
+        with locked(lock):
+            if not (folder / stored).is_file():  # another process may have stored it meanwhile
                 _acquired(recipe, file, home)
     except DownloadError:
         raise
     except OSError as error:
         raise DownloadError(
-            f"The data set file {file} cannot be kept in {folder}: {error.strerror or error}. Name a folder "
-            f"that can be written by data_home=. {offline_instructions(file)}"
+            f"The data set file {file} cannot be stored in {folder}: {error.strerror or error}. Pass a "
+            f"writable folder as data_home. {offline_instructions(file)}"
         ) from error
     finally:
         with contextlib.suppress(OSError):  # folders that are not empty stay
@@ -73,30 +73,30 @@ def _acquired(recipe: Recipe, file: str, home: Path) -> None:
             paths[origin.key] = _fetched(origin, raw, line)
     except DownloadError as error:
         if not any(path.suffix != ".lock" for path in raw.glob("**/*") if path.is_file()):
-            _removed(raw)  # nothing arrived that the next time could go on with
+            _removed(raw)  # nothing arrived from which the next attempt could resume
         raise DownloadError(f"{error} {offline_instructions(file)}") from error
     finally:
         line.close()
     try:
         _made(recipe, name, folder, {**paths, **needed})
     except MissingDependencyError:
-        raise  # what was fetched is used once the library is there
+        raise  # the download is used once the library is installed
     except BaseException:
-        # What was fetched is not what was meant; kept, it would be taken for it again.
+        # The download is not the expected one; if kept, it would be used again.
         _removed(raw)
         raise
     _removed(raw)
 
 
 def _removed(raw: Path) -> None:
-    """Remove a folder of fetched files, and the one above where it is empty."""
+    """Remove a folder of downloads, and its parent where that is empty."""
     shutil.rmtree(raw, ignore_errors=True)
-    with contextlib.suppress(OSError):  # others fetch
+    with contextlib.suppress(OSError):  # other downloads are running
         raw.parent.rmdir()
 
 
 def address_of(origin: Origin) -> tuple[str, str | None]:
-    """Return where a file of a source is found."""
+    """Return the address of a file and its sha256, where the host gives one."""
     if origin.host == "github":
         return f"{HOSTS['github']}/{origin.repository}/{origin.revision}/{quote(origin.path)}", None
     listing = f"{HOSTS['pypi']}/pypi/{origin.repository}/{origin.revision}/json"
@@ -106,7 +106,7 @@ def address_of(origin: Origin) -> tuple[str, str | None]:
             if entry["packagetype"] == "bdist_wheel":
                 return str(entry["url"]), str(entry["digests"]["sha256"])
     except (KeyError, TypeError) as error:
-        raise DownloadError(f"{listing} brought no list of files: {error}.") from error
+        raise DownloadError(f"{listing} has no list of files: {error}.") from error
     raise DownloadError(f"{listing} lists no wheel.")
 
 
@@ -125,7 +125,7 @@ def _json(address: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise DownloadError(f"{address} brought no JSON: {error}.") from error
+        raise DownloadError(f"{address} is not JSON: {error}.") from error
 
 
 def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
@@ -138,7 +138,7 @@ def _fetched(origin: Origin, folder: Path, line: TransferLine) -> Path:
     except DownloadError as error:
         if error.status != 404 or origin.host != "github" or len(origin.revision) == 40:
             raise
-        # A revision is written down by its first digits; a host may want all of them.
+        # Revisions are abbreviated; a host may need the full one.
         try:
             whole = replace(origin, revision=_full_revision(origin))
         except DownloadError:
@@ -163,7 +163,7 @@ def _made(recipe: Recipe, name: str, folder: Path, paths: Mapping[str, Path]) ->
 
 
 def _write_down(path: Path) -> None:
-    """Remember a file of which nothing else is known, so that later damage shows."""
+    """Record the digest of a file of which no other is known, so that later damage is detected."""
     record = path.parent / MADE
     made = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
     made[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -176,7 +176,7 @@ def _check(arrays: Mapping[str, Any], known: Mapping[str, Known], file: str) -> 
     wrong = differences(arrays, known) if known else []
     if wrong:
         raise FileFormatError(
-            f"What was made of the source of {file} is not what is known: {'; '.join(wrong)}. The source has "
+            f"The source of {file} does not have the known contents: {'; '.join(wrong)}. The source has "
             f"changed. {offline_instructions(file)}"
         )
 

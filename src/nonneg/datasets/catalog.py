@@ -16,12 +16,12 @@ from nonneg.exceptions import FileFormatError, UnknownNameError
 ENVIRONMENT_VARIABLE = "NONNEG_DATA"
 DOWNLOAD_VARIABLE = "NONNEG_DOWNLOAD"
 MADE = ".made.json"
-"""Beside files that were made here: their sha256, for those of which no other is known."""
+"""Next to files that were converted here: their sha256, where no published one is known."""
 
 SOURCES: dict[str, dict[str, Any]] = json.loads(
     resources.files("nonneg.datasets").joinpath("sources.json").read_text(encoding="utf-8")
 )
-"""By the name of a set: its licence, its sources, and the size and sha256 of each of its files."""
+"""By name of a data set: its license, its sources, and the size and sha256 of each of its files."""
 
 CHECKSUMS: dict[str, str] = {
     f"{name}/{file}": facts["sha256"]
@@ -29,10 +29,10 @@ CHECKSUMS: dict[str, str] = {
     for file, facts in entry["files"].items()
     if "sha256" in facts
 }
-"""The sha256 of files that a loader reads, by the path inside the data home; of a few none is known."""
+"""The sha256 of files, by path inside the data home; of a few none is known."""
 
 FILES: tuple[str, ...] = tuple(f"{name}/{file}" for name, entry in SOURCES.items() for file in entry["files"])
-"""Every file that a loader reads, by its path inside the data home."""
+"""Every file that a loader reads, by path inside the data home."""
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
@@ -43,7 +43,7 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def user_cache() -> Path:
-    """Return the folder in which fetched sets are kept for this user."""
+    """Return the folder that caches downloaded data sets for this user."""
     home = Path.home()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
@@ -55,23 +55,23 @@ def user_cache() -> Path:
 
 
 def homes(given: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Return the folders that are looked in, in this order."""
+    """Return the folders that are searched, in this order."""
     named = [data_home(given), data_home() if given is not None else None]
     return [folder for folder in named if folder is not None] + [user_cache()]
 
 
 def downloads_allowed() -> bool:
-    """Say whether missing sets may be fetched."""
+    """Tell whether missing data sets may be downloaded."""
     return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
 
 
 def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder that keeps what is fetched: the one given, or the user's cache."""
+    """Return the folder for downloads: the one given, or the user's cache."""
     return user_cache() if given is None else Path(given).expanduser()
 
 
 def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
-    """Return whether every file of a data set is on this machine; nothing is read or fetched."""
+    """Tell whether every file of a data set is on this machine; nothing is read or downloaded."""
     known = [file for file in FILES if name in (file, file.split("/")[0])]
     if not known:
         raise UnknownNameError.of("name", name, SOURCES)
@@ -79,7 +79,7 @@ def is_available(name: str, home: str | os.PathLike[str] | None = None) -> bool:
 
 
 def look_up(file: str, home: str | os.PathLike[str] | None = None) -> Path | None:
-    """Return the path of a file on this machine after checking its contents; None where it is missing."""
+    """Return the path of a file on this machine after verifying its contents; None where it is missing."""
     for path in (folder / file for folder in homes(home)):
         if path.is_file():
             check_contents(path, file)
@@ -88,14 +88,14 @@ def look_up(file: str, home: str | os.PathLike[str] | None = None) -> Path | Non
 
 
 def known_arrays(file: str) -> dict[str, Known]:
-    """Return what is known of the arrays of a file of the store."""
+    """Return what is known of the arrays of a file."""
     name, stored = file.split("/")
     listed = SOURCES[name]["files"][stored].get("arrays", {})
     return {key: Known(dtype, tuple(shape), sha256) for key, (dtype, shape, sha256) in listed.items()}
 
 
 def check_contents(path: Path, file: str) -> None:
-    """Make sure that a file has the known contents."""
+    """Verify that a file has the known contents."""
     expected = CHECKSUMS.get(file) or _sha256_when_made(path)
     if expected is None:
         return  # nothing is known of it
@@ -103,7 +103,7 @@ def check_contents(path: Path, file: str) -> None:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found in (expected, _sha256_when_made(path)):
         return
-    # The same arrays packed by another version of NumPy are other bytes.
+    # Another version of NumPy packs the same arrays into other bytes.
     known = known_arrays(file)
     try:
         same = bool(known) and not differences(read_archive(path), known)
@@ -112,12 +112,12 @@ def check_contents(path: Path, file: str) -> None:
     if not same:
         raise FileFormatError(
             f"{path} is not the expected file: its sha256 is {found}, expected {expected}. It is "
-            "damaged or of another version; replace it, or remove it to have it fetched again."
+            "damaged or of another version; replace it, or remove it to download it again."
         )
 
 
 def _sha256_when_made(path: Path) -> str | None:
-    """Return the digest that was written down when the file was made on this machine."""
+    """Return the digest that was recorded when the file was converted on this machine."""
     try:
         made = json.loads((path.parent / MADE).read_text(encoding="utf-8"))
         return str(made[path.name])
@@ -126,14 +126,14 @@ def _sha256_when_made(path: Path) -> str | None:
 
 
 def offline_instructions(file: str) -> str:
-    """Say how a file gets onto a machine without a network."""
+    """Explain how to get a file onto a machine without a network."""
     checked = f" (sha256 {CHECKSUMS[file]})" if file in CHECKSUMS else ""
     origins = "; ".join(
         f"{source['host']} {source['repository']} at {source['revision']}: {', '.join(source['paths'][:3])}"
         for source in SOURCES[file.split("/")[0]]["sources"]
     )
     return (
-        f"To do without, put the file at FOLDER/{file}{checked}, copied from the cache ({user_cache()}) of a "
-        f"machine that could fetch it, and pass data_home=FOLDER or set the environment variable "
+        f"Offline, put the file at FOLDER/{file}{checked}, copied from the cache ({user_cache()}) of a "
+        "machine that downloaded it, and pass data_home=FOLDER or set the environment variable "
         f"{ENVIRONMENT_VARIABLE}=FOLDER. The source: {origins}."
     )

@@ -1,4 +1,4 @@
-"""The contents of stored arrays: digests that do not depend on how an archive was packed."""
+"""Contents of stored arrays: digests that do not depend on how an archive was packed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sparse_arrays(matrix: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def narrowed(values: Any) -> np.ndarray[Any, Any]:
-    """Return whole numbers from 0 in the smallest type that holds each of them exactly."""
+    """Return integers from 0 in the smallest type that holds each of them exactly."""
     array = np.asarray(values)
     if array.dtype.kind not in "buif" or not array.size:
         return array

@@ -1,4 +1,4 @@
-"""What a loader returns, and the error that it raises without data."""
+"""The results of loaders, and the error for missing data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nonneg.exceptions import NonnegError
 
 
 class DatasetNotFoundError(NonnegError, FileNotFoundError):
-    """A real data set is not on this machine, and could not be fetched."""
+    """A real data set is not on this machine, and could not be downloaded."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A real data set: one sample a row.
+    """A real data set: one sample per row.
 
     Attributes
     ----------
@@ -29,17 +29,17 @@ class Dataset:
     names : tuple of str
         The names of the classes; empty where the source gives none.
     description : str
-        What the set is, where it comes from and what was done to it.
+        What the data set is, its source, and the preprocessing.
     sample_shape : tuple of int or None
-        The grid in which the samples lie (the pixels of a scene), if there is one.
+        The grid of the samples (the pixels of a hyperspectral image), if there is one.
     feature_shape : tuple of int or None
-        The grid in which the features lie (the pixels of a picture), if there is one.
+        The grid of the features (the pixels of an image), if there is one.
     sample_names : tuple of str
         The names of the samples; empty where the source gives none.
     feature_names : tuple of str
         The names of the features (the words of a vocabulary); empty where the source gives none.
     extras : mapping of str to Any
-        What else the source gives; the loader says what.
+        Anything else in the source; see the loader.
     """
 
     X: MatrixLike
@@ -55,18 +55,18 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Recording:
-    """A recorded or made sound.
+    """A recorded or synthetic sound.
 
     Attributes
     ----------
     signals : array of shape (n_realizations, n_samples)
-        The sound, one recording a row.
+        The sound, one recording per row.
     rate : int
-        Samples a second.
+        Samples per second.
     sources : array of shape (n_sources, n_realizations, n_samples) or None
-        The signals that were added up, where they are known.
+        The sources of the mixture, where they are known.
     description : str
-        What it is, where it comes from and what was done to it.
+        What it is, its source, and the preprocessing.
     """
 
     signals: np.ndarray[Any, Any]

@@ -1,4 +1,4 @@
-"""Files from the web: taken up where a broken transfer ended, checked, and moved into place when complete."""
+"""Downloads: resumed where a broken transfer ended, verified, and moved into place when complete."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from typing import Any
 from nonneg._version import __version__
 from nonneg.datasets.dataset import DatasetNotFoundError
 
+# Seconds without a byte after which a connection counts as broken: longer than any server needs to answer.
 TIMEOUT = 30.0
-"""Seconds without a byte after which a connection counts as broken."""
+# Maximum number of connections in a row without data; one that brings data resets the count.
 ATTEMPTS = 4
-"""So many connections in a row may bring nothing; one that brings something starts the count again."""
+# Seconds before the second attempt; each further pause is twice as long (exponential backoff).
 PAUSE = 0.5
-"""Seconds before the second attempt; each further pause is twice as long."""
 _CHUNK = 1 << 16
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 Watcher = Callable[[int, "int | None"], None]
-"""Called with the bytes that have arrived and the bytes in all, where they are known."""
+"""Called with the number of bytes received and the total, where it is known."""
 
 
 class DownloadError(DatasetNotFoundError):
-    """A file could not be fetched."""
+    """A file could not be downloaded."""
 
     status: int | None = None
-    """What the server answered, where it did."""
+    """The status code of the server, where it answered."""
 
 
 class _Broken(Exception):
-    """A transfer ended early; another attempt may bring the rest."""
+    """A transfer ended early; another attempt may complete it."""
 
 
 def fetch(
@@ -52,10 +52,10 @@ def fetch(
     git_blob: str | None = None,
     watch: Watcher | None = None,
 ) -> Path:
-    """Fetch a file."""
+    """Download a file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    with alone(target.with_name(target.name + ".lock")):
+    with locked(target.with_name(target.name + ".lock")):
         if target.is_file():
             return target
         _transfer(address, part, watch)
@@ -63,15 +63,15 @@ def fetch(
         if wrong is not None:
             part.unlink()
             raise DownloadError(
-                f"{address} brought other contents than expected: {wrong}. Nothing was kept. Try again; if "
-                "it stays so, the source has changed."
+                f"{address} does not have the expected contents: {wrong}. Nothing was kept. Try again; if "
+                "the error persists, the source has changed."
             )
         part.replace(target)
     return target
 
 
 def _transfer(address: str, part: Path, watch: Watcher | None) -> None:
-    """Ask again until all is there, or until several attempts in a row brought nothing."""
+    """Retry until the file is complete, or until several attempts in a row brought nothing."""
     idle, reason = 0, ""
     while idle < ATTEMPTS:
         if idle:
@@ -82,7 +82,7 @@ def _transfer(address: str, part: Path, watch: Watcher | None) -> None:
             return
         except urllib.error.HTTPError as error:
             with error:
-                if error.code == 416:  # the rest that was asked for does not exist: begin again
+                if error.code == 416:  # the requested range does not exist: start over
                     part.unlink(missing_ok=True)
                 elif error.code not in _PASSING:
                     final = DownloadError(f"{address} answers {error.code} ({error.reason}).")
@@ -92,19 +92,19 @@ def _transfer(address: str, part: Path, watch: Watcher | None) -> None:
         except (_Broken, http.client.HTTPException, OSError) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         idle = 0 if _size(part) > before else idle + 1
-    kept = f" The {_size(part)} bytes that arrived are kept for the next time." if _size(part) else ""
-    raise DownloadError(f"{address} could not be fetched: {reason}.{kept}")
+    kept = f" The {_size(part)} bytes received are kept for the next attempt." if _size(part) else ""
+    raise DownloadError(f"{address} could not be downloaded: {reason}.{kept}")
 
 
 def _one_connection(address: str, part: Path, watch: Watcher | None) -> None:
-    """Append what one connection brings."""
+    """Append the data of one connection."""
     start, mark = _size(part), part.with_name(part.name + ".etag")
     headers = {"User-Agent": f"nonneg/{__version__}", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
         tag = mark.read_text(encoding="utf-8") if mark.is_file() else ""
         if tag.startswith('"'):
-            headers["If-Range"] = tag  # a file that changed comes as a whole instead
+            headers["If-Range"] = tag  # a file that changed is sent in full instead
     with _opener().open(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:
         start, total = _extent(answer, start)
         mark.write_text(answer.headers.get("ETag") or "", encoding="utf-8")
@@ -131,7 +131,7 @@ def _extent(answer: Any, wanted: int) -> tuple[int, int | None]:
     if answer.status == 206 and found is not None and int(found[1]) == wanted:
         return wanted, None if found[2] == "*" else int(found[2])
     if answer.status == 206:
-        raise _Broken("the server sent another part than was asked for")
+        raise _Broken("the server sent another range than requested")
     length = answer.headers.get("Content-Length")
     return 0, int(length) if length is not None and length.isdecimal() else None
 
@@ -143,11 +143,11 @@ def _difference(path: Path, sha256: str | None, git_blob: str | None) -> str | N
         if found != sha256:
             return f"the sha256 is {found}, expected {sha256}"
     if git_blob is not None:
-        # git's name of contents is no matter of trust here, only of finding the file that was meant.
+        # The git blob identifies the file; it is not a safeguard.
         name = hashlib.sha1(f"blob {_size(path)}\0".encode(), usedforsecurity=False)
         name.update(path.read_bytes())
         if not name.hexdigest().startswith(git_blob):
-            return f"git calls them {name.hexdigest()}, expected {git_blob}"
+            return f"the git blob is {name.hexdigest()}, expected {git_blob}"
     return None
 
 
@@ -155,12 +155,12 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         old, new = (urllib.parse.urlsplit(place).scheme for place in (req.full_url, newurl))
         if new not in ("http", "https") or (old, new) == ("https", "http"):
-            raise DownloadError(f"{req.full_url} leads to {newurl}, which is not followed.")
+            raise DownloadError(f"{req.full_url} redirects to {newurl}, which is not followed.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    # Only the web: urllib's own choice would also open files of this machine.
+    # HTTP only: the default opener would also open local files.
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -175,8 +175,8 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 @contextlib.contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Let one process at a time into a block; the lock of one that died is free."""
+def locked(lock: Path) -> Iterator[None]:
+    """Hold a file lock, which is released when the process ends."""
     with lock.open("ab") as stream:
         if os.name == "posix":
             fcntl: Any = importlib.import_module("fcntl")
@@ -189,9 +189,9 @@ def _size(path: Path) -> int:
 
 
 class TransferLine:
-    """One line on standard error that says how far a download is."""
+    """A progress line on standard error."""
 
-    # On a terminal it is rewritten a few times a second; elsewhere one line comes at the start of each file.
+    # On a terminal it is rewritten a few times per second; elsewhere each file gets a line when it begins.
 
     def __init__(self, name: str, n_files: int) -> None:
         self.name, self.n_files = name, n_files
@@ -199,10 +199,10 @@ class TransferLine:
         self._live = bool(getattr(self._stream, "isatty", lambda: False)())
 
     def begin(self, file: int) -> None:
-        """Say which file comes."""
+        """Begin a file."""
         self._file = file
         if not self._live and (file == 1 or file % 100 == 0 or file == self.n_files):
-            self._stream.write(f"nonneg: fetching {self.name}, file {file} of {self.n_files}\n")
+            self._stream.write(f"nonneg: downloading {self.name}, file {file} of {self.n_files}\n")
             self._stream.flush()
 
     def __call__(self, arrived: int, total: int | None) -> None:
@@ -212,7 +212,7 @@ class TransferLine:
             return
         self._shown = now
         share = f"{arrived / 1e6:.1f} MB" if total is None else f"{arrived / 1e6:.1f} of {total / 1e6:.1f} MB"
-        text = f"nonneg: fetching {self.name}, file {self._file} of {self.n_files}: {share}"
+        text = f"nonneg: downloading {self.name}, file {self._file} of {self.n_files}: {share}"
         self._stream.write("\r" + text.ljust(self._width))
         self._stream.flush()
         self._width = len(text)

@@ -1,6 +1,6 @@
-"""A collection of texts that every Python brings along: the docstrings of its standard library.
+"""A text collection that every Python has: the docstrings of its standard library.
 
-The sources are read, never imported: no module runs, whatever it does when it is imported.
+The sources are parsed, never imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from nonneg.datasets.store import Dataset
 from nonneg.exceptions import InvalidParameterError, NonnegError
 
-# Programs, tests, tables and jokes: what is in them is not about the module, or is one sentence many times.
+# Programs, tests, tables and jokes, whose docstrings do not describe the module.
 LEFT_OUT = frozenset(
     {"antigravity", "distutils", "encodings", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "this"}
     | {"tkinter", "turtle", "turtledemo", "venv", "__future__"}
@@ -35,26 +35,26 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
     Parameters
     ----------
     min_words : int, default 8
-        Docstrings of fewer words are left out.
+        Docstrings with fewer words are left out.
     min_documents : int, default 10
         Modules with fewer docstrings are left out.
 
     Returns
     -------
     Dataset
-        `X` is a CSR array of counts, one docstring a row; `y` the module, `names` the modules,
+        `X` is a CSR array of counts, one docstring per row; `y` the module, `names` the modules,
         `feature_names` the words in lower case. `extras` has the keys ``"texts"`` (the docstrings) and
         ``"objects"`` (such as ``"json.JSONDecoder.decode"``).
 
     Raises
     ------
     NonnegError
-        If this Python comes without the sources of its library.
+        If this Python has no sources of its standard library.
 
     Notes
     -----
     Documents are the public modules, classes, functions and methods. Their number depends on the version of
-    Python (3.11: about 2600). The sources are parsed once a process, which takes a few seconds.
+    Python (3.11: about 2600). The sources are parsed once per process, which takes a few seconds.
     """
     for name, value in (("min_words", min_words), ("min_documents", min_documents)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -66,7 +66,7 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
     found = [entry for entry in found if sizes[entry[0]] >= min_documents]
     if not found:
         raise NonnegError(
-            "No docstrings were found: this Python comes without the sources of its standard library "
+            "No docstrings were found: this Python has no sources of its standard library "
             f"({sysconfig.get_paths()['stdlib']}), or min_words and min_documents leave nothing."
         )
     from scipy import sparse
@@ -84,7 +84,7 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
         names=tuple(modules),
         description=(
             f"Docstrings of the standard library of Python {version}: {len(texts)} public objects of "
-            f"{len(modules)} modules, one a row, counts of {counts.shape[1]} words."
+            f"{len(modules)} modules, one per row, counts of {counts.shape[1]} words."
         ),
         feature_names=tuple(map(str, counter.get_feature_names_out())),
         extras={"texts": texts, "objects": tuple(name for _, name, _ in found)},
@@ -94,8 +94,7 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
 @cache
 def _docstrings() -> tuple[tuple[str, str, str], ...]:
     """Return module, object and text of every public docstring, in the order of the names."""
-    # Trees of syntax are many small objects, which the collector would walk through over and over: without it
-    # this takes half the time.
+    # Syntax trees are many small objects: without garbage collection this takes half the time.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -112,7 +111,7 @@ def _read_docstrings(folder: Path) -> tuple[tuple[str, str, str], ...]:
             continue
         seen: set[str] = set()
         for name, path in _sources(folder, module):
-            # The same sentence on ten methods is one document.
+            # Repeated docstrings are one document.
             for what, text in _documented(name, path):
                 if text not in seen:
                     seen.add(text)
@@ -141,11 +140,11 @@ def _documented(name: str, path: Path) -> Iterator[tuple[str, str]]:
         if path.stat().st_size > _LARGEST:
             return
         with warnings.catch_warnings():
-            # Old sources have escapes of which newer Pythons warn.
+            # Newer Pythons warn of escapes in old sources.
             warnings.simplefilter("ignore")
             tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        # A file that this Python cannot read is one document less.
+        # Files that this Python cannot parse are left out.
         return
     yield from _walk(name, tree)
 

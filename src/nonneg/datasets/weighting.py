@@ -1,4 +1,4 @@
-"""Weights of words in documents."""
+"""TF-IDF weighting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def tfidf(counts: SparseMatrix, *, logarithmic: bool = False, smooth: bool = Tru
     Parameters
     ----------
     counts : scipy.sparse matrix or array of shape (n_documents, n_words)
-        How often each word occurs; left as it is.
+        Word counts; never changed.
     logarithmic : bool
-        Whether ``1 + log(count)`` stands for a count, so that a word said ten times does not weigh ten times.
+        Whether counts are replaced by ``1 + log(count)`` (sublinear term frequency).
     smooth : bool
         Whether the weight of a word is smoothed as in the notes; otherwise it is
         ``log(n_documents / documents with w)``, and words in every document vanish.
@@ -23,7 +23,7 @@ def tfidf(counts: SparseMatrix, *, logarithmic: bool = False, smooth: bool = Tru
     Returns
     -------
     scipy.sparse.csr_array
-        Of the same floating type as `counts` (float64 for integers). Empty documents stay empty.
+        Same floating-point type as `counts` (float64 for integers). Empty documents stay empty.
 
     Notes
     -----

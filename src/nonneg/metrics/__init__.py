@@ -1,4 +1,4 @@
-"""Scores of factorizations, also of foreign ones: plain arrays in, numbers out."""
+"""Scores of factorizations, by any library: plain arrays in, numbers out."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float6
         direction and is at a right angle to all.
     """
     first, second = _pair(true, found)
-    x, y = _directions(first, "true", centred=False), _directions(second, "found", centred=False)
+    x, y = _directions(first, "true", centered=False), _directions(second, "found", centered=False)
     apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
     together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
     flat = ~x.any(axis=1)[:, None] | ~y.any(axis=1)[None, :]
@@ -47,9 +47,9 @@ def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.fl
     Returns
     -------
     array of shape (k, l)
-        ``100 / pi * arccos(x'y / (|x| |y|))`` with x and y the components less the mean of their own entries:
-        0 for the same direction, 50 for a right angle, 100 for opposite ones. A constant component has no
-        direction and is at a right angle to all.
+        ``100 / pi * arccos(x'y / (|x| |y|))`` with x and y the components minus the mean of their own
+        entries: 0 for the same direction, 50 for a right angle, 100 for opposite ones. A constant component
+        has no direction and is at a right angle to all.
 
     References
     ----------
@@ -57,7 +57,7 @@ def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.fl
     """
     first, second = _pair(true, found)
     x, y = _directions(first, "true"), _directions(second, "found")
-    # The half-angle form keeps its digits for small angles, where the cosine is flat.
+    # The half-angle form is accurate for small angles, where the cosine is flat.
     apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
     together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
     angles = 2.0 * np.arctan2(apart, together)
@@ -83,15 +83,15 @@ def mean_removed_spectral_angle(true: Any, found: Any) -> float:
 
     Notes
     -----
-    As in Gillis & Luce (2018): the mean is taken off each component over its own entries, and angles are in
-    hundredths of half a turn. The script of the MERIT paper takes the mean over the components instead, and
-    gives radians.
+    As in Gillis & Luce (2018): the mean of its own entries is subtracted from each component, and angles are
+    in units of pi / 100. The script of the MERIT paper subtracts the mean over the components instead, and
+    returns radians.
     """
     angles = mean_removed_angles(true, found)
     if angles.shape[0] != angles.shape[1]:
         raise ShapeError(
-            f"Expected as many components in both sets, got {angles.shape[0]} and {angles.shape[1]}. Use "
-            "mean_removed_angles for sets of different size."
+            f"Expected equally many components in both sets, got {angles.shape[0]} and {angles.shape[1]}. "
+            "Use mean_removed_angles for sets of different size."
         )
     if not angles.size:
         raise ShapeError("Expected at least one component in both sets, got none.")
@@ -109,16 +109,16 @@ def _pair(true: Any, found: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _directions(rows: Any, name: str, *, centred: bool = True) -> Any:
+def _directions(rows: Any, name: str, *, centered: bool = True) -> Any:
     if not np.isfinite(rows).all():
         raise NonFiniteDataError(
             f"Expected finite components, got NaN or infinite entries in `{name}`. Remove them first."
         )
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows = rows / np.where(largest > 0, largest, 1.0)
-    if centred:
+    if centered:
         rows = rows - rows.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    # What is left of a constant after rounding is no direction.
+    # What rounding leaves of a constant has no direction.
     firm = norms > 1e-14 * np.sqrt(rows.shape[1])
     return np.where(firm, rows / np.where(firm, norms, 1.0), 0.0)

@@ -1,11 +1,11 @@
 """How well a clustering agrees with known classes.
 
-A label is a name and nothing more: whole numbers or texts of any values, not necessarily the same ones on the
-two sides. Everything is computed from the counts of the pairs (class, cluster) that occur, so that many small
-clusters cost no more than few large ones.
+Labels are arbitrary integers or strings, not necessarily the same for classes and clusters. Everything is
+computed from the counts of the pairs (class, cluster) that occur, so that many small clusters cost no more
+than few large ones.
 
-In the data sets of this package -1 in place of a class means that none is known; pass ``unlabelled=-1`` to
-leave these samples out. A cluster named -1 is a cluster like any other.
+In `nonneg.datasets` the class -1 means that none is known; pass ``unlabeled=-1`` to leave these samples out.
+A cluster named -1 is a cluster like any other.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError
 _WHOLE = 2.0**53  # beyond it a floating-point number stands for several whole ones
 
 
-def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
-    """Return the mutual information of classes and clusters over the root of the product of their entropies.
+def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
+    """Return the mutual information of classes and clusters over the geometric mean of their entropies.
 
     Parameters
     ----------
@@ -31,20 +31,20 @@ def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabelled: Any =
         The class of each sample.
     y_pred : array-like of shape (n_samples,)
         Its cluster.
-    unlabelled : int or str, optional
-        A label in `y_true` that means that no class is known: such samples are left out.
+    unlabeled : int or str, optional
+        A label in `y_true` for samples without a known class, which are left out.
 
     Returns
     -------
     float
-        From 0 (independent) to 1 (the same partition). 1 where both sides have one part, 0 where only one
-        side has.
+        From 0 (independent) to 1 (the same partition). 1 where both partitions have one part, 0 where only
+        one of them has.
 
     References
     ----------
     .. [1] Strehl & Ghosh (2002), Journal of Machine Learning Research 3, equation (3).
     """
-    counts = _count(y_true, y_pred, unlabelled)
+    counts = _count(y_true, y_pred, unlabeled)
     entropies = [_entropy(counts.classes), _entropy(counts.clusters)]
     if max(entropies) == 0.0:
         return 1.0
@@ -61,8 +61,8 @@ def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabelled: Any =
     return float(np.clip(information / np.sqrt(entropies[0] * entropies[1]), 0.0, 1.0))
 
 
-def purity(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
-    """Return the share of samples that belong to the largest class of their cluster.
+def purity(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
+    """Return the fraction of samples that belong to the largest class of their cluster.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def purity(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
         The class of each sample.
     y_pred : array-like of shape (n_samples,)
         Its cluster.
-    unlabelled : int or str, optional
-        A label in `y_true` that means that no class is known: such samples are left out.
+    unlabeled : int or str, optional
+        A label in `y_true` for samples without a known class, which are left out.
 
     Returns
     -------
@@ -82,14 +82,14 @@ def purity(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
     ----------
     .. [1] Manning, Raghavan & Schuetze (2008), Introduction to Information Retrieval, Section 16.3.
     """
-    counts = _count(y_true, y_pred, unlabelled)
+    counts = _count(y_true, y_pred, unlabeled)
     largest = np.zeros(counts.clusters.size)
     np.maximum.at(largest, counts.columns, counts.joint)
     return float(largest.sum() / counts.total)
 
 
-def dice_coefficient(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
-    """Return the mean over the classes of the Dice coefficient with the cluster that fits each best.
+def dice_coefficient(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
+    """Return the mean over classes of the Dice coefficient with the best cluster.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ def dice_coefficient(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> flo
         The class of each sample.
     y_pred : array-like of shape (n_samples,)
         Its cluster.
-    unlabelled : int or str, optional
-        A label in `y_true` that means that no class is known: such samples are left out.
+    unlabeled : int or str, optional
+        A label in `y_true` for samples without a known class, which are left out.
 
     Returns
     -------
     float
-        Above 0 and at most 1, which is reached by equal partitions alone. It is not symmetric in its
-        arguments, and one cluster may be the best of several classes.
+        In (0, 1]; 1 for equal partitions only. It is not symmetric in its arguments, and one cluster may be
+        the best of several classes.
 
     See Also
     --------
@@ -116,15 +116,15 @@ def dice_coefficient(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> flo
     name has several meanings; this is the one by which the tables of the cr1-nmf paper were computed. Every
     class counts the same, whatever its size.
     """
-    counts = _count(y_true, y_pred, unlabelled)
+    counts = _count(y_true, y_pred, unlabeled)
     overlap = 2.0 * counts.joint / (counts.classes[counts.rows] + counts.clusters[counts.columns])
     best = np.zeros(counts.classes.size)
     np.maximum.at(best, counts.rows, overlap)
     return float(best.mean())
 
 
-def pair_dice(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
-    """Return the Dice coefficient of the pairs of samples put together by the classes and by the clusters.
+def pair_dice(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
+    """Return the Dice coefficient of the sample pairs within classes and those within clusters.
 
     Parameters
     ----------
@@ -132,19 +132,19 @@ def pair_dice(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
         The class of each sample.
     y_pred : array-like of shape (n_samples,)
         Its cluster.
-    unlabelled : int or str, optional
-        A label in `y_true` that means that no class is known: such samples are left out.
+    unlabeled : int or str, optional
+        A label in `y_true` for samples without a known class, which are left out.
 
     Returns
     -------
     float
-        ``2 TP / (2 TP + FP + FN)`` from 0 to 1, symmetric; 1 where neither puts any two samples together.
+        ``2 TP / (2 TP + FP + FN)`` from 0 to 1, symmetric; 1 where there are no such pairs.
 
     See Also
     --------
     dice_coefficient : Class by class, with the best cluster of each.
     """
-    counts = _count(y_true, y_pred, unlabelled)
+    counts = _count(y_true, y_pred, unlabeled)
     together, by_classes, by_clusters = (
         float(np.sum(sizes * (sizes - 1.0))) for sizes in (counts.joint, counts.classes, counts.clusters)
     )
@@ -152,31 +152,31 @@ def pair_dice(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
     return 1.0 if either == 0.0 else 2.0 * together / either
 
 
-def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabelled: Any = None) -> float:
-    """Return the largest share of samples whose cluster is that of their class, under a one-to-one pairing.
+def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
+    """Return the accuracy under the best one-to-one matching of clusters and classes.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         The class of each sample.
     y_pred : array-like of shape (n_samples,)
-        Its cluster. There may be more or fewer clusters than classes; what has no partner counts as wrong.
-    unlabelled : int or str, optional
-        A label in `y_true` that means that no class is known: such samples are left out.
+        Its cluster. There may be more or fewer clusters than classes; unmatched ones count as wrong.
+    unlabeled : int or str, optional
+        A label in `y_true` for samples without a known class, which are left out.
 
     Returns
     -------
     float
-        Above 0 and at most 1.
+        In (0, 1].
 
     Notes
     -----
-    The pairing is that of Kuhn and Munkres (the Hungarian method), on the pairs that occur.
+    The matching is by the Hungarian method (Kuhn and Munkres) on the pairs that occur.
     """
     import scipy.sparse
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    counts = _count(y_true, y_pred, unlabelled)
+    counts = _count(y_true, y_pred, unlabeled)
     n_classes, n_clusters = counts.classes.size, counts.clusters.size
     # Every class also has a partner of its own that fits no sample, so that a pairing of all classes exists.
     # One is added throughout, because a weight of zero would be no edge.
@@ -202,19 +202,19 @@ class _Counts:
     total: float
 
 
-def _count(y_true: Any, y_pred: Any, unlabelled: Any) -> _Counts:
+def _count(y_true: Any, y_pred: Any, unlabeled: Any) -> _Counts:
     true, found = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
     if true.size != found.size:
         raise ShapeError(
             f"Expected as many labels in `y_true` as in `y_pred`, got {true.size} and {found.size}. Pass one "
-            "label a sample, in the same order."
+            "label per sample, in the same order."
         )
-    if unlabelled is not None:
-        labelled = true != unlabelled
-        true, found = true[labelled], found[labelled]
+    if unlabeled is not None:
+        labeled = true != unlabeled
+        true, found = true[labeled], found[labeled]
     if true.size == 0:
         raise InvalidDataError(
-            "Expected at least one sample with a class, got none. A score of nothing has no value."
+            "Expected at least one sample with a class, got none. The score is not defined."
         )
     _, true_codes, class_sizes = np.unique(true, return_inverse=True, return_counts=True)
     _, found_codes, cluster_sizes = np.unique(found, return_inverse=True, return_counts=True)
@@ -233,12 +233,11 @@ def _labels(labels: Any, name: str) -> Any:
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ShapeError(
-            f"Expected `{name}` of shape (n_samples,), one label a sample, got {array.shape}. For a table of "
-            "memberships pass its argmax along the last axis."
+            f"Expected `{name}` of shape (n_samples,), one label per sample, got {array.shape}. For a table "
+            "of memberships pass its argmax along the last axis."
         )
     if array.dtype.kind == "O":
-        # A column of a data frame: texts as a rule, but whatever is not one text or one whole number a
-        # sample has no order in which equal labels could be gathered.
+        # A column of a data frame: usually strings; mixed types cannot be sorted.
         if all(isinstance(label, str) for label in array):
             array = array.astype(str)
         elif all(isinstance(label, Integral) for label in array):
@@ -247,8 +246,8 @@ def _labels(labels: Any, name: str) -> Any:
         array = array.astype(np.int64)
     if array.size and array.dtype.kind not in "biuUS":
         raise DataTypeError(
-            f"Expected whole numbers or texts in `{name}`, got entries of type {array.dtype}. Turn them into "
-            "one or the other first."
+            f"Expected integers or strings in `{name}`, got entries of type {array.dtype}. Convert them "
+            "first."
         )
     return array
 

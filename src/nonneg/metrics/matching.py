@@ -1,4 +1,4 @@
-"""The best pairing of two sets of components."""
+"""The best matching of two sets of components."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from nonneg.exceptions import NonFiniteDataError, ShapeError
 
 
 class Matching(NamedTuple):
-    """A pairing of components.
+    """A matching of components.
 
     Parameters
     ----------
     permutation : array of shape (n_matched,)
-        Entry i is the row of the found components that belongs to the true component of the same place, so
-        that ``found[permutation]`` lines up with the true ones (with the first ones, where there are more
-        true than found: -1 has no partner).
+        Entry i is the row of `found` that matches true component i, so that ``found[permutation]`` is in the
+        order of the true ones; -1 where there is no match.
     cosines : array of shape (n_matched,)
-        The cosines of the pairs; 0 where there is no partner.
+        The cosines of the pairs; 0 where there is no match.
     """
 
     permutation: np.ndarray[Any, np.dtype[np.intp]]
@@ -28,7 +27,7 @@ class Matching(NamedTuple):
 
 
 def match_components(true: Any, found: Any) -> Matching:
-    """Return the one-to-one pairing of components with the largest sum of cosines.
+    """Return the one-to-one matching of components with the largest sum of cosines.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def match_components(true: Any, found: Any) -> Matching:
     Returns
     -------
     Matching
-        For each true component its partner (-1 if none is left) and the cosine. Components of zeros have
+        For each true component its match (-1 if none is left) and the cosine. Components of zeros have
         cosine 0 with all.
 
     Notes
@@ -67,7 +66,7 @@ def _unit_rows(rows: Any, name: str) -> Any:
         raise NonFiniteDataError(
             f"Expected finite components, got NaN or infinite entries in `{name}`. Remove them first."
         )
-    # Divided by the largest entry first: the squares of tiny or huge components would be 0 or infinite.
+    # Scaled by the largest entry first: the squares of tiny or huge components would be 0 or infinite.
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows = rows / np.where(largest > 0, largest, 1.0)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""How far features are from the true ones: what they hold of each other, and what lies outside their span."""
+"""Distance from the true features: what found ones hold of each other, and what is outside the span."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Mixing:
     diagonal : array of shape (n,)
         The diagonal of Sigma: how much of its own true feature each found one has.
     off_diagonal : array of shape (n, n)
-        E: column i holds the shares of the other true features in found feature i.
+        E: column i holds the coefficients of the other true features in found feature i.
     outside : array of shape (n_features, n)
-        N: what no combination of true features gives.
+        N: the part outside the span of the true features.
     normalized_error : float
         Largest l1 distance of a found from its true feature, both scaled to l1 norm one.
     """
@@ -40,7 +40,7 @@ class Mixing:
 
     @property
     def e_symmetric_norm(self) -> float:
-        """The norm ``||E||_s``: the larger one of the largest column sum and the largest row sum."""
+        """The norm ``||E||_s``: the largest column sum or row sum of absolute values."""
         return float(max(self.e_norm, np.abs(self.off_diagonal).sum(axis=1).max(initial=0.0)))
 
     @property
@@ -65,7 +65,7 @@ class Mixing:
         Returns
         -------
         float
-            Of the positive and the negative part of E.
+            The potential.
         """
         parts = [np.maximum(self.off_diagonal, 0.0), np.maximum(-self.off_diagonal, 0.0)]
         plus, minus = (
@@ -76,16 +76,16 @@ class Mixing:
 
 
 def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
-    """Return what found features hold of each true one.
+    """Decompose found features into the true ones.
 
     Parameters
     ----------
     true : array-like of shape (n, n_features)
         Linearly independent features in rows.
     found : array-like of shape (n, n_features)
-        As many features in rows.
+        Equally many features in rows.
     match : bool, default False
-        Whether the found ones are first put into the order that fits best; otherwise row i belongs to row i.
+        Whether to match the found features to the true ones first; otherwise row i belongs to row i.
 
     Returns
     -------

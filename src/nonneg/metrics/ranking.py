@@ -1,4 +1,4 @@
-"""How well two tables of memberships put the same nodes first."""
+"""Rank correlation of memberships."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFinite
 
 
 class RankMatching(NamedTuple):
-    """A pairing of communities by rank correlation.
+    """A matching of communities by rank correlation.
 
     Parameters
     ----------
     permutation : array of int of shape (k,)
-        Entry i is the column of the found memberships that belongs to the true community i; -1 where none is
-        left.
+        Entry i is the column of `found` that matches true community i; -1 where none is left.
     correlations : array of shape (k,)
-        Spearman's correlation of each pair; 0 where there is no partner.
+        Spearman's correlation of each pair; 0 where there is no match.
     """
 
     permutation: IntArray
@@ -35,16 +34,16 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
     Parameters
     ----------
     true : array-like or sparse array of shape (n_nodes, k)
-        Known memberships, one community a column.
+        Known memberships, one community per column.
     found : array-like or sparse array of shape (n_nodes, l)
         Estimated ones, in any order of the columns.
     nan : {"error", "omit"}
-        What happens to nodes without a membership (isolated ones): an error, or they are left out.
+        Whether nodes without memberships (isolated ones) raise an error or are left out.
 
     Returns
     -------
     float
-        From -1 to 1: the mean over the true communities after the pairing that makes it largest.
+        From -1 to 1: the mean over the true communities under the best matching.
 
     Examples
     --------
@@ -57,7 +56,7 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
 
 
 def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatching:
-    """Return the one-to-one pairing of communities with the largest sum of rank correlations.
+    """Return the one-to-one matching of communities with the largest sum of rank correlations.
 
     Parameters
     ----------
@@ -71,12 +70,12 @@ def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatch
     Returns
     -------
     RankMatching
-        ``found[:, permutation]`` lines up with `true`.
+        ``found[:, permutation]`` is in the order of `true`.
 
     Notes
     -----
-    Equal values get the mean of their ranks, and the correlation is Pearson's of the ranks. A column of equal
-    values has none; it counts as 0. The Hungarian method, O(k^3).
+    Equal values get the mean of their ranks, and the correlation is Pearson's of the ranks. A constant column
+    has none; it counts as 0. The Hungarian method, O(k^3).
     """
     first, second = _table(true, "true"), _table(found, "found")
     if len(first) != len(second):
@@ -96,7 +95,7 @@ def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatch
         first, second = first[known], second[known]
     if not len(first):
         raise InvalidDataError(
-            "Expected at least one node with memberships, got none. Nothing can be ranked."
+            "Expected at least one node with memberships, got none. The correlation is not defined."
         )
     correlations = _unit_ranks(first).T @ _unit_ranks(second)
     rows, columns = linear_sum_assignment(correlations, maximize=True)
@@ -111,7 +110,8 @@ def _table(values: Any, name: str) -> FloatArray:
     table = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ShapeError(
-            f"Expected `{name}` of shape (n_nodes, n_communities), one community a column, got {table.shape}."
+            f"Expected `{name}` of shape (n_nodes, n_communities), one community per column, got "
+            f"{table.shape}."
         )
     return table
 

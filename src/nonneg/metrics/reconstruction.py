@@ -1,4 +1,4 @@
-"""How well W H reproduces X: W H exists one block of rows at a time, and a sparse X stays sparse."""
+"""Reconstruction errors of W H, computed in blocks of rows; a sparse X stays sparse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
 
 _BLOCK_ENTRIES = 1 << 20
-# A sum of squares below this may have lost terms.
+# A sum of squares below this may have lost terms to underflow.
 _SMALLEST = 1e-280
 
 
@@ -25,11 +25,11 @@ def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> floa
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data.
     W : array-like of shape (n_samples, k)
-        The left factor.
+        The factor W.
     H : array-like of shape (k, n_features)
-        The right factor.
+        The factor H.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the squared errors of the rows.
+        Sample weights of the squared errors.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> floa
     """
     square, scale = _sums_of_squares(X, W, H, sample_weight, 1.0)
     if not (_SMALLEST < scale < math.inf and square < math.inf):
-        # Squares vanish or overflow: in units of the largest entries they do not.
+        # Squares underflow or overflow: in units of the largest entry they do not.
         largest = max(
             (float(np.abs(rows).max(initial=0.0)) for rows, *_ in _blocks(X, W, H, None)), default=0.0
         )
@@ -49,21 +49,23 @@ def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> floa
     return math.sqrt(square / scale)
 
 
-def beta_divergence(X: Any, W: Any, H: Any, *, beta: float | str = 2.0, sample_weight: Any = None) -> float:
+def beta_divergence(
+    X: Any, W: Any, H: Any, *, beta_loss: float | str = 2.0, sample_weight: Any = None
+) -> float:
     """Return the sum over the entries of the beta divergence of X and W H.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data, nonnegative.
+        Nonnegative data.
     W : array-like of shape (n_samples, k)
-        The left factor.
+        The factor W.
     H : array-like of shape (k, n_features)
-        The right factor.
-    beta : float or {"frobenius", "kullback-leibler", "itakura-saito"}
-        2 is half the squared error, 1 the generalised Kullback-Leibler and 0 the Itakura-Saito divergence.
+        The factor H.
+    beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}
+        2 is half the squared error, 1 the generalized Kullback-Leibler and 0 the Itakura-Saito divergence.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows.
+        Sample weights.
 
     Returns
     -------
@@ -71,23 +73,24 @@ def beta_divergence(X: Any, W: Any, H: Any, *, beta: float | str = 2.0, sample_w
         Infinite where a divergence is: at zeros of X for beta <= 0, and where W H is zero and X is not for
         beta <= 1.
     """
-    if isinstance(beta, str):
+    if isinstance(beta_loss, str):
         names = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
-        if beta not in names:
+        if beta_loss not in names:
             raise InvalidParameterError(
-                f"Expected beta to be a number or one of {sorted(names)}, got {beta!r}."
+                f"beta_loss must be a number or one of {sorted(names)}, got {beta_loss!r}."
             )
-        beta = names[beta]
-    if not isinstance(beta, Real) or not math.isfinite(beta):
-        raise InvalidParameterError(f"Expected beta to be a finite number or a name, got {beta!r}.")
+        beta_loss = names[beta_loss]
+    if not isinstance(beta_loss, Real) or not math.isfinite(beta_loss):
+        raise InvalidParameterError(f"beta_loss must be a finite number or a name, got {beta_loss!r}.")
+    beta = float(beta_loss)
     total = 0.0
     for rows, model, weights in _blocks(X, W, H, sample_weight):
         if beta != 2.0 and min(rows.min(initial=0.0), model.min(initial=0.0)) < 0.0:
             raise NegativeDataError(
-                f"The divergence with beta={beta:g} is one of nonnegative numbers, and X or W H has negative "
-                "entries. beta=2 takes them."
+                f"beta_loss={beta:g} needs nonnegative entries, and X or W H has negative ones. beta_loss=2 "
+                "allows them."
             )
-        total += _weighted(_entrywise(rows, model, float(beta)), weights)
+        total += _weighted(_entrywise(rows, model, beta), weights)
     return total
 
 

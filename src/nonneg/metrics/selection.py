@@ -1,4 +1,4 @@
-"""How well anchors were found."""
+"""Scores of anchor selection."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nonneg.metrics.reconstruction import relative_error
 
 
 def anchors_found(true: Any, found: Any) -> float:
-    """Return the share of the true anchors that were found.
+    """Return the fraction of the true anchors that were found.
 
     Parameters
     ----------
     true : array-like of int
         Indices of the true anchors.
     found : array-like of int
-        Indices of the chosen points, in any order.
+        Indices of the selected samples, in any order.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def anchors_found(true: Any, found: Any) -> float:
 
 
 def success_rate(trials: Iterable[tuple[Any, Any]]) -> float:
-    """Return the share of trials in which exactly the true anchors were found.
+    """Return the fraction of trials in which exactly the true anchors were found.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def relative_approximation(X: Any, W: Any, H: Any) -> float:
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data.
     W : array-like of shape (n_samples, k)
-        The weights; the best ones for the chosen anchors, as `nonneg.SeparableNMF` computes them.
+        The weights; the best ones for the selected anchors, as `nonneg.SeparableNMF` computes them.
     H : array-like of shape (k, n_features)
         The anchors.
 
     Returns
     -------
     float
-        1 for an exact factorization; larger is better. 0 is as good as W = 0.
+        1 for an exact factorization; larger is better. W = 0 has 0.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""How well sources were separated: distortion, interference and artefacts, in decibels."""
+"""Scores of source separation: distortion, interference and artifacts, in decibels."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from nonneg.exceptions import (
 )
 
 DISTORTIONS = ("filter", "gain")
-# Decibels by which rounding may put an SDR above the others.
+# Decibels by which rounding may raise an SDR above the others.
 _SLACK = 0.1
 
 
 class SeparationScores(NamedTuple):
-    """Scores of separated sources, one entry a true source.
+    """Scores of separated sources, one entry per true source.
 
     Parameters
     ----------
     sdr : array of shape (n_sources,)
-        Signal to distortion: to all that is not the source.
+        Source-to-distortion ratio.
     sir : array of shape (n_sources,)
-        Source to interference: to the other sources.
+        Source-to-interference ratio: against the other sources.
     sar : array of shape (n_sources,)
-        Sources to artefacts: to what none of the sources explains.
+        Sources-to-artifacts ratio: against what no source explains.
     permutation : array of int of shape (n_sources,)
-        Entry i is the found source that belongs to true source i.
+        Entry i is the found source that matches true source i.
     """
 
     sdr: FloatArray
@@ -52,10 +52,10 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
     true : array-like of shape (n_sources, n_samples)
         The sources; none silent.
     found : array-like of shape (n_sources, n_samples)
-        What was separated, in any order; none silent.
+        The estimates, in any order; none silent.
     distortion : {"filter", "gain"}
-        What is allowed between a source and what was found: a filter of 512 samples (`mir_eval`, with which
-        papers are compared), or a factor only (nothing else needed, and stricter).
+        The distortion that is allowed between a source and its estimate: a filter of 512 samples (by
+        `mir_eval`, standard in papers), or a gain only (no dependency, and stricter).
 
     Returns
     -------
@@ -66,12 +66,12 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
     -----
     NonnegWarning
         If `mir_eval` returns an SDR above SIR or SAR: sources of a few partials have no 512 independent
-        delays, and its projections are inexact. ``distortion="gain"`` has no such trouble.
+        delays, and its projections are inexact. ``distortion="gain"`` does not have this problem.
 
     Notes
     -----
-    With a factor only, what was found is split into its projection on the true source, the rest of its
-    projection on the span of all true sources (interference), and what is left (artefacts).
+    With a gain only, an estimate is split into its projection on the true source, the rest of its projection
+    on the span of all true sources (interference), and the remainder (artifacts).
 
     References
     ----------
@@ -84,8 +84,8 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
         silent = np.flatnonzero(~sources.any(axis=1))
         if silent.size:
             raise InvalidDataError(
-                f"Source {int(silent[0])} of the {name} ones is silent, and a ratio to it is not defined. "
-                "Leave it out on both sides."
+                f"Source {int(silent[0])} in `{name}` is silent, and its ratios are not defined. Leave it "
+                "out of both."
             )
     return _filtered(first, second) if distortion == "filter" else _scaled(first, second)
 
@@ -93,13 +93,13 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
 def _filtered(true: FloatArray, found: FloatArray) -> SeparationScores:
     module = import_optional("mir_eval.separation", extra="audio", purpose="Scores of separated sources")
     with warnings.catch_warnings():
-        # mir_eval announces that this module will move to another package one day.
+        # mir_eval announces that this module will move to another package.
         warnings.simplefilter("ignore", FutureWarning)
         sdr, sir, sar, permutation = module.bss_eval_sources(true, found, compute_permutation=True)
     if np.any(sdr > np.minimum(sir, sar) + _SLACK):
         warnings.warn(
             "mir_eval's SDR is above SIR or SAR, which cannot be: the sources have too few partials for "
-            "filters of 512 samples, and SIR and SAR are not to be trusted. Use distortion='gain'.",
+            "filters of 512 samples, and SIR and SAR are unreliable. Use distortion='gain'.",
             NonnegWarning,
             stacklevel=3,
         )
@@ -110,7 +110,7 @@ def _scaled(true: FloatArray, found: FloatArray) -> SeparationScores:
     # Coordinates in the span of the sources, and what of each found source lies outside it.
     basis, _ = np.linalg.qr(true.T)
     inside, outlines = found @ basis, true @ basis
-    artefacts = np.square(found - inside @ basis.T).sum(axis=1)
+    artifacts = np.square(found - inside @ basis.T).sum(axis=1)
     factors = (outlines @ inside.T) / np.square(outlines).sum(axis=1)[:, None]
     targets = factors[:, :, None] * outlines[:, None, :]
     target = np.square(targets).sum(axis=2)
@@ -119,11 +119,11 @@ def _scaled(true: FloatArray, found: FloatArray) -> SeparationScores:
     # Infinite ratios would hide all others from the assignment.
     _, permutation = linear_sum_assignment(np.clip(sir, -1e3, 1e3), maximize=True)
     pairs = np.arange(len(true)), permutation
-    target, interference, artefacts = target[pairs], interference[pairs], artefacts[permutation]
+    target, interference, artifacts = target[pairs], interference[pairs], artifacts[permutation]
     return SeparationScores(
-        _decibels(target, interference + artefacts),
+        _decibels(target, interference + artifacts),
         sir[pairs],
-        _decibels(target + interference, artefacts),
+        _decibels(target + interference, artifacts),
         permutation.astype(np.intp),
     )
 

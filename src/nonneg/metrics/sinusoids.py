@@ -1,4 +1,4 @@
-"""How near atoms of a transform are to sinusoids, and at which frequencies."""
+"""Sinusoids fitted to the atoms of a transform."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class SinusoidFit:
     Attributes
     ----------
     frequency : array of shape (n_atoms,)
-        w as cycles a sample, times the sample rate.
+        w in cycles per sample, times the sample rate.
     amplitude : array of shape (n_atoms,)
-        The number a, not negative.
+        a, nonnegative.
     phase : array of shape (n_atoms,)
         psi, in (-pi, pi].
     residual_share : array of shape (n_atoms,)
-        The squared norm of what is left of an atom over that of the atom: 0 for a sinusoid.
+        The squared norm of the residual over that of the atom: 0 for a sinusoid.
     """
 
     frequency: FloatArray
@@ -43,9 +43,9 @@ def fit_sinusoids(atoms: Any, *, sample_rate: float = 1.0) -> SinusoidFit:
     Parameters
     ----------
     atoms : array-like of shape (n_atoms, n_samples) or (n_samples,)
-        One atom a row, of at least four samples.
+        One atom per row, of at least four samples.
     sample_rate : float, default 1
-        Samples in a unit of time, such as a second.
+        Samples per unit of time.
 
     Returns
     -------
@@ -54,9 +54,9 @@ def fit_sinusoids(atoms: Any, *, sample_rate: float = 1.0) -> SinusoidFit:
 
     Notes
     -----
-    Frequencies are searched from half a period in an atom up to as far below half the sample rate: slower
-    ones cannot be told from straight lines. A grid with eight points in the width of a spectral peak comes
-    first; then the best one's neighbourhood is narrowed by golden sections.
+    Frequencies range from half a period per atom to equally far below half the sample rate: slower ones
+    cannot be distinguished from straight lines. A grid with eight points in the width of a spectral peak
+    comes first; then the best one's neighborhood is narrowed by golden sections.
     """
     given = np.atleast_2d(np.asarray(atoms, dtype=np.float64))
     if given.ndim != 2 or given.shape[1] < 4:
@@ -79,7 +79,7 @@ def fit_sinusoids(atoms: Any, *, sample_rate: float = 1.0) -> SinusoidFit:
         keep_left = _explained_by_own(given, left) >= _explained_by_own(given, right)
         low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
     w = 0.5 * (low + high)
-    cosines, sines = _centred(w, n_samples)
+    cosines, sines = _centered(w, n_samples)
     a = np.einsum("ij,ij->i", given, cosines) / np.einsum("ij,ij->i", cosines, cosines)
     b = np.einsum("ij,ij->i", given, sines) / np.einsum("ij,ij->i", sines, sines)
     left_over = given - a[:, None] * cosines - b[:, None] * sines
@@ -93,42 +93,42 @@ def fit_sinusoids(atoms: Any, *, sample_rate: float = 1.0) -> SinusoidFit:
 
 
 def atoms_per_frequency(frequencies: Any, targets: Any, *, within: float = 0.5) -> IntArray:
-    """Count the atoms near each of some frequencies.
+    """Count the atoms near each target frequency.
 
     Parameters
     ----------
     frequencies : array-like of shape (n_atoms,)
         Frequencies of atoms; NaN counts nowhere.
     targets : array-like of shape (n_targets,)
-        Frequencies that are looked for.
+        Target frequencies.
     within : float, default 0.5
-        The largest distance, in the same unit.
+        Maximum distance, in the same unit.
 
     Returns
     -------
     array of int of shape (n_targets,)
-        How many atoms are within that distance of each.
+        Number of atoms within that distance of each target.
     """
     found = np.asarray(frequencies, dtype=np.float64).reshape(-1)
     wanted = np.asarray(targets, dtype=np.float64).reshape(-1)
     return np.count_nonzero(np.abs(found[None, :] - wanted[:, None]) <= within, axis=1)
 
 
-def _centred(w: FloatArray, n_samples: int) -> tuple[FloatArray, FloatArray]:
+def _centered(w: FloatArray, n_samples: int) -> tuple[FloatArray, FloatArray]:
     """Return cosines and sines over time counted from the middle, where they are orthogonal."""
     angles = np.multiply.outer(w, np.arange(n_samples) - (n_samples - 1) / 2.0)
     return np.cos(angles), np.sin(angles)
 
 
 def _explained(atoms: FloatArray, grid: FloatArray) -> FloatArray:
-    cosines, sines = _centred(grid, atoms.shape[1])
+    cosines, sines = _centered(grid, atoms.shape[1])
     return (atoms @ cosines.T) ** 2 / np.einsum("ij,ij->i", cosines, cosines) + (
         atoms @ sines.T
     ) ** 2 / np.einsum("ij,ij->i", sines, sines)
 
 
 def _explained_by_own(atoms: FloatArray, w: FloatArray) -> FloatArray:
-    cosines, sines = _centred(w, atoms.shape[1])
+    cosines, sines = _centered(w, atoms.shape[1])
     return np.einsum("ij,ij->i", atoms, cosines) ** 2 / np.einsum("ij,ij->i", cosines, cosines) + np.einsum(
         "ij,ij->i", atoms, sines
     ) ** 2 / np.einsum("ij,ij->i", sines, sines)

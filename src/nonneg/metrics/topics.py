@@ -1,7 +1,6 @@
-"""How good topics are: whether their words go together, and whether they differ from one another.
+"""Scores of topics: coherence of their words, and how much topics differ.
 
-Topics are given by their most important words. Documents are given by which words they contain; how often
-does not count.
+Topics are given by their top words, documents by the words that they contain.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFinite
 
 
 def top_words(topics: Any, n_words: int = 20) -> IntArray:
-    """Return the most important words of every topic.
+    """Return the top words of every topic.
 
     Parameters
     ----------
     topics : array-like or sparse matrix of shape (n_topics, n_words)
         The weight of each word in each topic.
     n_words : int
-        How many; fewer where the vocabulary is smaller.
+        Number of words; fewer where the vocabulary is smaller.
 
     Returns
     -------
     array of int of shape (n_topics, n_words)
-        Indices of words, the heaviest first, of equal ones the one with the lowest index.
+        Indices of words in order of decreasing weight; ties go to the lower index.
     """
     import scipy.sparse as sp
 
@@ -49,11 +48,11 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
     Parameters
     ----------
     documents : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts or weights; an entry that is not zero says that the word occurs.
+        Counts or weights; the word occurs where the entry is not zero.
     words : array-like of int of shape (n_topics, n)
         The top words of every topic, the most important first, as `top_words` returns them.
     smoothing : float
-        Added to the counts of pairs, so that pairs that never meet have a logarithm.
+        Added to the counts of pairs, so that the logarithm exists for pairs that never co-occur.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
     """
     if not smoothing > 0:
         raise InvalidParameterError(f"smoothing must be a number above 0, got {smoothing!r}.")
-    single, both, _ = _meetings(documents, words)
+    single, both, _ = _co_occurrences(documents, words)
     found = np.empty(len(both))
     for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
         first, second = np.triu_indices(len(alone), 1)
@@ -82,35 +81,35 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
 
 
 def npmi_coherence(documents: Any, words: Any) -> FloatArray:
-    r"""Return the mean normalised pointwise mutual information of the pairs of top words of every topic.
+    r"""Return the mean normalized pointwise mutual information of the pairs of top words of every topic.
 
     Parameters
     ----------
     documents : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts or weights; an entry that is not zero says that the word occurs.
+        Counts or weights; the word occurs where the entry is not zero.
     words : array-like of int of shape (n_topics, n)
         The top words of every topic, at least two, as `top_words` returns them.
 
     Returns
     -------
     array of shape (n_topics,)
-        From -1 (no two ever meet) over 0 (independent) to 1 (they only occur together).
+        From -1 (no pair ever co-occurs) through 0 (independent) to 1 (they only occur together).
 
     Notes
     -----
-    :math:`\ln \frac{p(n, m)}{p(n) p(m)} / -\ln p(n, m)` with shares of documents; -1 for a pair that never
-    meets, 1 for one that is in every document.
+    :math:`\ln \frac{p(n, m)}{p(n) p(m)} / -\ln p(n, m)` with fractions of documents; -1 for a pair that
+    never co-occurs, 1 for one that is in every document.
 
     References
     ----------
     .. [1] Bouma (2009), GSCL; Lau, Newman & Baldwin (2014), EACL.
     """
-    single, both, n_documents = _meetings(documents, words)
+    single, both, n_documents = _co_occurrences(documents, words)
     found = np.empty(len(both))
     for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
         first, second = np.triu_indices(len(alone), 1)
         if not len(first):
-            raise InvalidParameterError("Expected at least two top words a topic, got one.")
+            raise InvalidParameterError("Expected at least two top words per topic, got one.")
         together = pairs[first, second] / n_documents
         expected = alone[first] * alone[second] / n_documents**2
         met = (together > 0) & (together < 1)
@@ -121,7 +120,7 @@ def npmi_coherence(documents: Any, words: Any) -> FloatArray:
 
 
 def similarity_count(words: Any) -> int:
-    """Return how many top words topics share, over all pairs of topics.
+    """Return the number of top words that topics share, summed over all pairs of topics.
 
     Parameters
     ----------
@@ -131,14 +130,14 @@ def similarity_count(words: Any) -> int:
     Returns
     -------
     int
-        0 where all differ; less is better.
+        0 where all differ; smaller is better.
     """
     shared = shared_words(words)
     return int(np.sum(np.triu(shared, 1)))
 
 
 def shared_words(words: Any) -> IntArray:
-    """Return how many top words each pair of topics shares.
+    """Return the number of top words that each pair of topics shares.
 
     Parameters
     ----------
@@ -158,13 +157,13 @@ def _checked_words(words: Any) -> IntArray:
     array = np.asarray(words)
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise ShapeError(
-            "Expected top words as an array of whole numbers of shape (n_topics, n), got shape "
-            f"{array.shape} of type {array.dtype}. `nonneg.metrics.top_words` makes one of topics."
+            "Expected top words as an array of integers of shape (n_topics, n), got shape "
+            f"{array.shape} of type {array.dtype}. `nonneg.metrics.top_words` computes one from topics."
         )
     return array.astype(np.intp)
 
 
-def _meetings(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
+def _co_occurrences(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
     """Return the documents with each top word, and with both of each pair, topic by topic."""
     import scipy.sparse as sp
 
@@ -174,7 +173,7 @@ def _meetings(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any],
         raise ShapeError(f"Expected documents of shape (n_documents, n_words), got {present.shape}.")
     if chosen.size and not (chosen.min() >= 0 and chosen.max() < present.shape[1]):
         raise InvalidParameterError(
-            f"Top words are numbers from 0 to {present.shape[1] - 1}, the columns of the documents; got "
+            f"Top words must be integers from 0 to {present.shape[1] - 1}, the columns of the documents; got "
             f"{int(chosen.min())} to {int(chosen.max())}."
         )
     single, both = [], []
@@ -185,8 +184,8 @@ def _meetings(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any],
         if not (alone > 0).all():
             lost = int(topic[np.argmin(alone)])
             raise InvalidDataError(
-                f"Word {lost} is a top word but in no document, so that its coherence has no value. "
-                "Measure on the documents that the topics come from, or leave such words out."
+                f"Word {lost} is a top word but in no document, so its coherence is not defined. Use "
+                "the documents that the topics were fitted to, or leave such words out."
             )
         single.append(alone)
         both.append(pairs)

@@ -15,7 +15,7 @@ from nonneg.applications.communities.candidates import candidate_nodes, energeti
 from nonneg.applications.communities.geonmf import GeoNMFOptions
 from nonneg.applications.communities.recovery import recover
 from nonneg.datasets import load_dblp, load_southern_women, mixed_membership_graph
-from nonneg.datasets.real.embedded_graphs import embedded_karate
+from nonneg.datasets.real.networkx_graphs import embedded_karate
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import (
     InvalidParameterError,

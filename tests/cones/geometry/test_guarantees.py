@@ -23,7 +23,7 @@ def draw(seed):
         n_cones,
         size_angle=rng.uniform(0.01, 0.28, size=n_cones),
         mean_squared_lengths=rng.uniform(0.1, 10, size=n_cones),
-        shares=rng.uniform(0.2, 1, size=n_cones),
+        proportions=rng.uniform(0.2, 1, size=n_cones),
         rng=rng,
     )
 

@@ -94,7 +94,14 @@ def test_bad_cone_parameters_are_refused():
 def test_cones_may_differ_in_size_length_and_share():
     sizes, lengths, shares = np.array([0.05, 0.3, 0.1]), np.array([9.0, 1.0, 4.0]), np.array([1.0, 6.0, 3.0])
     data = circular_cones(
-        20_000, 40, 3, size_angle=sizes, mean_squared_lengths=lengths, shares=shares, project=False, rng=7
+        20_000,
+        40,
+        3,
+        size_angle=sizes,
+        mean_squared_lengths=lengths,
+        proportions=shares,
+        project=False,
+        rng=7,
     )
     squared = np.square(data.X).sum(axis=1)
     angles = np.arccos(np.einsum("ij,ij->i", data.X, data.H[data.labels]) / np.sqrt(squared))
@@ -132,7 +139,7 @@ def test_without_projection_points_keep_their_angles_and_may_be_negative():
         ({"size_angle": [0.1, 0.2]}, "size_angle must be one number or 3"),
         ({"size_angle": [0.1, 0.0, 0.2]}, "size_angle must be above 0"),
         ({"mean_squared_lengths": -1.0}, "mean_squared_lengths must be above 0"),
-        ({"shares": [1.0, 2.0]}, "shares must be one number or 3"),
+        ({"proportions": [1.0, 2.0]}, "proportions must be one number or 3"),
         ({"noise": -0.1}, "noise must be a finite number of at least 0"),
     ],
 )

@@ -94,7 +94,7 @@ def test_sizes_of_noise(level):
 
 
 def test_a_size_of_noise_needs_a_kind():
-    with pytest.raises(InvalidParameterError, match="noise='none' that there is none"):
+    with pytest.raises(InvalidParameterError, match="contradicts noise='none'"):
         purification_model(noise_level=0.5)
 
 

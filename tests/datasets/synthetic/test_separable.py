@@ -80,7 +80,7 @@ def test_wrong_parameters():
         separable_dirichlet(10, 5, 11)
     with pytest.raises(InvalidParameterError, match="alpha must be a finite number above 0"):
         separable_dirichlet(10, 5, 3, alpha=0)
-    with pytest.raises(InvalidParameterError, match="n_anchors=0"):
+    with pytest.raises(InvalidParameterError, match="n_components=0"):
         middle_points(5, 0)
 
 

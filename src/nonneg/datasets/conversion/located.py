@@ -51,7 +51,7 @@ def _views(array: Any, shape: tuple[int, ...]) -> Iterator[Any]:
     """Yield the ways in which an array may be the one that is meant."""
     candidates = [array, array.T]
     if array.size == np.prod(shape):
-        # Labels are columns in MATLAB; pixels of a picture may lie in one row.
+        # Labels are columns in MATLAB; pixels of an image may lie in one row.
         candidates += [array.reshape(shape), array.reshape(shape, order="F")]
     for candidate in candidates:
         if candidate.shape == shape:

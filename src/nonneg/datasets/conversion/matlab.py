@@ -65,10 +65,10 @@ def documents(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def olivetti(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Olivetti faces: ten consecutive pictures per person, whom the source does not name."""
+    """Make the Olivetti faces: ten consecutive images per person, whom the source does not name."""
     known = wanted["data.npz"]
-    pictures = located(_all_variables(paths), known["X"], "X of data.npz")
-    return {"data.npz": {"X": pictures, "y": narrowed(np.arange(len(pictures)) // 10)}}
+    images = located(_all_variables(paths), known["X"], "X of data.npz")
+    return {"data.npz": {"X": images, "y": narrowed(np.arange(len(images)) // 10)}}
 
 
 def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
@@ -81,8 +81,8 @@ def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     for path in paths.values():
         for value in read_matrices(io.loadmat, path).values():
             if isinstance(value, np.ndarray) and value.dtype == object and value.size == n_names:
-                texts = [str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()]
-                arrays["names"] = np.array(texts)
+                strings = [str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()]
+                arrays["names"] = np.array(strings)
     if "names" not in arrays:
         raise FileFormatError("Expected the names of the endmembers in a cell of the source, found none.")
     # The scene is square.

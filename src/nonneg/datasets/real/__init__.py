@@ -1,4 +1,4 @@
-"""Real data sets, a file a kind."""
+"""Loaders of real data sets, one module per domain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nonneg.datasets.real.documents import (
     load_reuters21578,
     load_tdt2,
 )
-from nonneg.datasets.real.embedded_graphs import load_les_miserables, load_southern_women
 from nonneg.datasets.real.graphs import (
     load_dblp,
     load_facebook_ego,
@@ -18,7 +17,14 @@ from nonneg.datasets.real.graphs import (
     load_karate,
     load_mag,
 )
-from nonneg.datasets.real.pictures import (
+from nonneg.datasets.real.hyperspectral import (
+    load_indian_pines,
+    load_moffett,
+    load_pavia_u_classes,
+    load_pavia_u_crop,
+    load_samson,
+)
+from nonneg.datasets.real.images import (
     load_cbcl_faces,
     load_ck_plus,
     load_coil20,
@@ -27,14 +33,8 @@ from nonneg.datasets.real.pictures import (
     load_swimmer,
     load_yale_b,
 )
+from nonneg.datasets.real.networkx_graphs import load_les_miserables, load_southern_women
 from nonneg.datasets.real.recordings import load_armstrong, load_nonstationary440
-from nonneg.datasets.real.scenes import (
-    load_indian_pines,
-    load_moffett,
-    load_pavia_u_classes,
-    load_pavia_u_crop,
-    load_samson,
-)
 
 __all__ = [
     "load_armstrong",

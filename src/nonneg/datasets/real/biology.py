@@ -1,4 +1,4 @@
-"""Measurements of cells and genomes, one cell or patient a row."""
+"""Measurements of cells and genomes, one cell or patient per row."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ COHORTS = ("EU", "FR", "UK", "US")
 
 
 def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the blood cells PBMC 3k.
+    """Return the PBMC 3k blood cells.
 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None asks ``NONNEG_DATA``, then the
-        user's cache, then the source.
+        The folder that holds ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None searches ``NONNEG_DATA``, then
+        the user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` is a CSR array of shape (2700, 13714), counts of molecules, one cell a row; `y` is the type of the
-        cell, -1 for the 62 cells without one.
+        `X` is a CSR array of shape (2700, 13714), counts of molecules, one cell per row; `y` is the cell
+        type, -1 for the 62 cells without one.
     """
     labels = store.read_arrays("pbmc3k/labels.npz", data_home)
     return store.Dataset(
@@ -39,8 +39,8 @@ def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
         y=labels["y"].astype(np.intp),
         names=tuple(map(str, labels["classes"])),
         description=(
-            "PBMC 3k (10x Genomics): 2700 cells of blood, one a row, counts of unique molecules of 13714 "
-            "genes; nine types of cells, -1 where none was given."
+            "PBMC 3k (10x Genomics): 2700 cells of blood, one per row, counts of unique molecules of 13714 "
+            "genes; nine cell types, -1 where none is given."
         ),
     )
 
@@ -53,18 +53,18 @@ def load_brca_sbs96(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None asks ``NONNEG_DATA``,
-        then the user's cache, then the source.
+        The folder that holds ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None searches
+        ``NONNEG_DATA``, then the user's cache, then the source.
     cohort : {"all", "EU", "FR", "UK", "US"}, default "all"
-        Which patients.
+        The cohort of patients.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (n_patients, 96), counts of the 96 types of single-base substitutions, one patient a row
-        (793 in all); `feature_names` are the types, `sample_names` the patients, and `y` is the cohort.
+        `X` of shape (n_patients, 96), counts of the 96 types of single-base substitutions, one patient per
+        row (793 in all); `feature_names` are the types, `sample_names` the patients, and `y` is the cohort.
     """
     if cohort not in ("all", *COHORTS):
         raise UnknownNameError.of("cohort", cohort, ["all", *COHORTS])
@@ -80,7 +80,7 @@ def load_brca_sbs96(
         names=COHORTS,
         description=(
             "Breast cancers of ICGC, whole genomes: counts of the 96 types of single-base substitutions, one "
-            f"patient a row. Cohorts: {', '.join(chosen)}."
+            f"patient per row. Cohorts: {', '.join(chosen)}."
         ),
         sample_names=tuple(str(name) for table in tables for name in table["samples"]),
         feature_names=tuple(types),
@@ -93,15 +93,15 @@ def load_leukemia(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``leukemia_all_aml/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that holds ``leukemia_all_aml/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (38, 5000), expression of genes, one patient a row; `y` is the kind of leukemia.
+        `X` of shape (38, 5000), expression of genes, one patient per row; `y` is the type of leukemia.
     """
     arrays = store.read_arrays("leukemia_all_aml/data.npz", data_home)
     return store.Dataset(

@@ -1,4 +1,4 @@
-"""Collections of documents: counts of words, one document a row."""
+"""Text collections: word counts, one document per row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUTO = {
     "tr23": "TREC",
     "tr41": "TREC",
 }
-"""The collections of CLUTO at hand, and what their documents are."""
+"""The CLUTO collections and their documents."""
 
 
 def load_tdt2(
@@ -40,25 +40,25 @@ def load_tdt2(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``tdt2/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the user's
-        cache, then the source.
+        The folder that holds ``tdt2/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the
+        user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
-        Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+        Word counts, or their weights by `nonneg.datasets.tfidf`.
     class_subsets : bool, default True
-        Whether the draws of topics are wanted; their source has 600 small files to fetch.
+        Whether to load the draws of topics, 600 small files at the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
         `X` is a CSR array of shape (9394, 36771), `y` the topic. ``extras["class_subsets"]`` maps a number of
-        topics to 50 draws of so many, one a row, as the MERIT paper used them.
+        topics to 50 draws of that many, one per row, as the MERIT paper used them.
     """
     return _documents(
         "tdt2",
         "TDT2 (NIST Topic Detection and Tracking, 1998; the 30 largest topics in Deng Cai's preparation): "
-        "9394 news articles, one a row, counts of 36771 words, 1224135 of them not zero. The source gives "
+        "9394 news articles, one per row, counts of 36771 words, 1224135 of them not zero. The source gives "
         "neither words nor names of topics.",
         data_home,
         weighting,
@@ -79,25 +79,25 @@ def load_reuters21578(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``reuters21578/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the
-        user's cache, then the source.
+        The folder that holds ``reuters21578/X.npz`` and its companions; None searches ``NONNEG_DATA``, then
+        the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
-        Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+        Word counts, or their weights by `nonneg.datasets.tfidf`.
     class_subsets : bool, default True
-        Whether the draws of topics are wanted; their source has 600 small files to fetch.
+        Whether to load the draws of topics, 600 small files at the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
         `X` is a CSR array of shape (8293, 18933), `y` the topic. `extras` has the keys ``"class_subsets"`` (a
-        number of topics to 50 draws of so many, as the MERIT paper used them), ``"train"`` and ``"test"``
+        number of topics to 50 draws of that many, as the MERIT paper used them), ``"train"`` and ``"test"``
         (the documents of the usual split).
     """
     return _documents(
         "reuters21578",
-        "Reuters-21578 (articles with one topic, Deng Cai's preparation): 8293 documents, one a row, "
+        "Reuters-21578 (articles with one topic, Deng Cai's preparation): 8293 documents, one per row, "
         "counts of 18933 words, 65 topics. The source gives neither words nor names of topics.",
         data_home,
         weighting,
@@ -114,12 +114,12 @@ def load_bbc(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``bbc/X.npz`` and its companions; None asks ``NONNEG_DATA``, then the user's
+        The folder that holds ``bbc/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the user's
         cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
-        Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+        Word counts, or their weights by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def load_bbc(
     return _documents(
         "bbc",
         "BBC news, 2004 and 2005 (Machine Learning Group, University College Dublin): 2225 articles of five "
-        "sections, one a row, counts of 9635 stemmed words.",
+        "sections, one per row, counts of 9635 stemmed words.",
         data_home,
         weighting,
         dtype,
@@ -146,26 +146,26 @@ def load_cluto(
     Parameters
     ----------
     name : {"classic", "fbis", "k1a", "la1", "re0", "tr11", "tr12", "tr23", "tr41"}
-        Which one.
+        The collection.
     data_home : path or None
-        The folder that holds ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None asks ``NONNEG_DATA``,
-        then the user's cache, then the source.
+        The folder that holds ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None searches
+        ``NONNEG_DATA``, then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
-        Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+        Word counts, or their weights by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` is a CSR array with one document a row (tr11: 414 x 6429), `y` the class. Words without any count
-        are kept, as in the source.
+        `X` is a CSR array with one document per row (tr11: 414 x 6429), `y` the class. Words without any
+        count are kept, as in the source.
     """
     if name not in CLUTO:
         raise UnknownNameError.of("name", name, CLUTO)
     description = (
-        f"{name} of the CLUTO toolkit: {CLUTO[name]}. One document a row, counts of words. The source gives "
-        "neither words nor names of classes."
+        f"{name} of the CLUTO toolkit: {CLUTO[name]}. One document per row, counts of words. The source "
+        "gives neither words nor names of classes."
     )
     return _documents(f"cluto_{name}", description, data_home, weighting, dtype)
 
@@ -173,17 +173,17 @@ def load_cluto(
 def load_hitech(
     data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the hitech articles, in the version with 10080 words,.
+    """Return the hitech articles, in the version with 10080 words.
 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None asks ``NONNEG_DATA``,
-        then the user's cache, then the source.
+        The folder that holds ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None searches
+        ``NONNEG_DATA``, then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
-        Counts as they are, or weighted by `nonneg.datasets.tfidf`.
+        Word counts, or their weights by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def load_hitech(
     return _documents(
         "hitech_bmme",
         "hitech (San Jose Mercury, TREC; the version with 10080 words that papers on NMF use): 2301 "
-        "articles, one a row, counts of words, 6 classes. The source gives neither words nor names of "
+        "articles, one per row, counts of words, 6 classes. The source gives neither words nor names of "
         "classes.",
         data_home,
         weighting,

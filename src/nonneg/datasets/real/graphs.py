@@ -1,4 +1,4 @@
-"""Graphs: symmetric adjacency matrices, one node a row."""
+"""Graphs: symmetric adjacency matrices, one node per row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
-from nonneg.datasets.real.embedded_graphs import embedded_karate
+from nonneg.datasets.real.networkx_graphs import networkx_karate
 from nonneg.exceptions import UnknownNameError
 
 Home: TypeAlias = str | os.PathLike[str] | None
@@ -17,7 +17,7 @@ Home: TypeAlias = str | os.PathLike[str] | None
 EGOS = tuple(
     sorted((file[2:-4] for file in store.SOURCES["facebook_ego"]["files"] if file[0] == "A"), key=int)
 )
-"""The numbers of the people whose circles of friends are at hand."""
+"""The people whose ego networks are available."""
 
 
 def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
@@ -26,18 +26,18 @@ def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.fl
     Parameters
     ----------
     name : {"dblp1", "dblp2", "dblp3", "dblp4", "dblp5"}
-        Which one.
+        The network.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks ``NONNEG_DATA``, then the
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
         `X` is the adjacency matrix in CSR, 0 and 1. ``extras["memberships"]`` is a CSR array of shape
-        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest share.
+        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest membership.
     """
     return _coauthors(name, "dblp", "DBLP", "groups of conferences", data_home, dtype)
 
@@ -48,18 +48,18 @@ def load_mag(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.flo
     Parameters
     ----------
     name : {"mag1", "mag2"}
-        Which one.
+        The network.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None asks ``NONNEG_DATA``, then the
+        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
         `X` is the adjacency matrix in CSR, 0 and 1. ``extras["memberships"]`` is a CSR array of shape
-        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest share.
+        (n_nodes, n_communities) whose rows sum to 1, and `y` the community with the largest membership.
     """
     return _coauthors(name, "mag", "the Microsoft Academic Graph", "fields of study", data_home, dtype)
 
@@ -76,9 +76,9 @@ def _coauthors(
         y=np.asarray(memberships.argmax(axis=1), dtype=np.intp).ravel(),
         names=(),
         description=(
-            f"{name} (Mao, Sarkar and Chakrabarti): a network of co-authors of {library}, one author a row, "
-            f"joined by a common paper; communities are {communities}, memberships the shares of an author's "
-            "papers."
+            f"{name} (Mao, Sarkar and Chakrabarti): a network of co-authors of {library}, one author per "
+            f"row, connected by a common paper; communities are {communities}, memberships the proportions "
+            "of an author's papers."
         ),
         extras={"memberships": memberships},
     )
@@ -87,24 +87,24 @@ def _coauthors(
 def load_facebook_ego(
     ego: str | int, data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
-    """Return the friends of one person on Facebook and the circles they were put in,.
+    """Return the friends of one person on Facebook and their circles.
 
     Parameters
     ----------
     ego : {"0", "107", "348", "414", "686", "698", "1684", "1912", "3437", "3980"}
-        The person, who is no node of the graph.
+        The person, who is not a node of the graph.
     data_home : path or None
-        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None asks ``NONNEG_DATA``, then
-        the user's cache, then the source.
+        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None searches ``NONNEG_DATA``,
+        then the user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` is the adjacency matrix in CSR, 0 and 1; `sample_names` are the numbers of the friends.
+        `X` is the adjacency matrix in CSR, 0 and 1; `sample_names` are the ids of the friends.
         ``extras["circles"]`` is a CSR array of shape (n_nodes, n_circles) of 0 and 1; circles overlap, so
-        that `y` is -1 throughout.
+        `y` is -1 throughout.
     """
     if str(ego) not in EGOS:
         raise UnknownNameError.of("ego", str(ego), EGOS)
@@ -115,8 +115,8 @@ def load_facebook_ego(
         y=store.classes(None, adjacency.shape[0]),
         names=(),
         description=(
-            f"ego-Facebook of SNAP (McAuley and Leskovec, 2012), network of person {ego}: one friend a row, "
-            "joined where they are friends of each other; the circles are the person's own."
+            f"ego-Facebook of SNAP (McAuley and Leskovec, 2012), network of person {ego}: one friend per "
+            "row, connected where they are friends of each other; the circles are the person's own."
         ),
         sample_names=tuple(map(str, numbers)),
         extras={"circles": store.read_sparse(f"facebook_ego/circles_{ego}.npz", data_home).astype(dtype)},
@@ -129,10 +129,10 @@ def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None asks ``NONNEG_DATA``, then
-        the user's cache, then the source.
+        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None searches ``NONNEG_DATA``,
+        then the user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -141,8 +141,8 @@ def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     """
     return _graph(
         "football",
-        "American college football, season 2000 (Girvan and Newman, 2002): 115 teams, joined by a game, in "
-        "12 conferences.",
+        "American college football, season 2000 (Girvan and Newman, 2002): 115 teams, connected by a game, "
+        "in 12 conferences.",
         data_home,
         dtype,
     )
@@ -154,10 +154,10 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None asks ``NONNEG_DATA``, then the
-        user's cache, then the source. Where they are not there, networkx has the graph.
+        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None searches ``NONNEG_DATA``, then
+        the user's cache, then networkx.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -165,9 +165,10 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
         `X` of shape (34, 34) in CSR, 0 and 1; `y` is the club after the split.
     """
     if data_home is None and not store.is_available("karate"):
-        return embedded_karate(dtype=dtype)
+        return networkx_karate(dtype=dtype)
     description = (
-        "Zachary's karate club (1977): 34 members, joined where they met outside the club; it split in two."
+        "Zachary's karate club (1977): 34 members, connected where they met outside the club; it split in "
+        "two."
     )
     return _graph("karate", description, data_home, dtype)
 

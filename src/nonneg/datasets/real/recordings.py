@@ -1,4 +1,4 @@
-"""Sounds."""
+"""Sound recordings."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_armstrong/armstrong.wav``; None asks ``NONNEG_DATA``, then the user's
-        cache, then the source.
+        The folder that holds ``audio_armstrong/armstrong.wav``; None searches ``NONNEG_DATA``, then the
+        user's cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Recording
-        `signals` of shape (1, 1191735) in [-1, 1), 11025 samples a second.
+        `signals` of shape (1, 1191735) in [-1, 1), 11025 samples per second.
     """
     from scipy.io import wavfile
 
@@ -47,17 +47,17 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
 def load_nonstationary440(
     data_home: Home = None, *, simulation: int = 1, dtype: npt.DTypeLike = np.float64
 ) -> store.Recording:
-    """Return made mixtures of two sources around 440 Hz.
+    """Return simulated mixtures of two sources around 440 Hz.
 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None asks ``NONNEG_DATA``,
-        then the user's cache, then the source.
+        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None searches
+        ``NONNEG_DATA``, then the user's cache, then the source.
     simulation : {1, 2, 3, 4, 5}, default 1
-        Which one.
+        The simulation.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -72,5 +72,7 @@ def load_nonstationary440(
         signals=arrays["ys"].astype(dtype),
         rate=int(arrays["fs"].item()),
         sources=np.stack([arrays["ys1"], arrays["ys2"]]).astype(dtype),
-        description=f"Made mixtures of two non-stationary sources around 440 Hz, simulation {simulation}.",
+        description=(
+            f"Simulated mixtures of two non-stationary sources around 440 Hz, simulation {simulation}."
+        ),
     )

@@ -1,4 +1,4 @@
-"""Generated data sets; a file each. All take `rng` and are drawn without a loop over samples."""
+"""Generators of synthetic data, which all take `rng` and draw without a loop over samples."""
 
 from __future__ import annotations
 

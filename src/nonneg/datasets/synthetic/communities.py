@@ -1,4 +1,4 @@
-"""Graphs with overlapping communities: the mixed membership stochastic blockmodel, one edge at a time."""
+"""Graphs with overlapping communities: the mixed membership stochastic blockmodel."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class CommunityGraph:
     adjacency : sparse array of shape (n_nodes, n_nodes)
         CSR, float64, symmetric, 0 and 1, without self-loops.
     memberships : array of shape (n_nodes, n_communities)
-        Shares that sum to one.
+        Membership proportions, which sum to one.
     connectivity : array of shape (n_communities, n_communities)
-        The intensity of edges between pure nodes: such nodes of communities k and l are joined with
+        The intensity of edges between pure nodes: pure nodes of communities k and l are connected with
         probability ``1 - exp(-connectivity[k, l])``.
     pure_nodes : array of int
-        All nodes that belong to one community alone.
+        All nodes that belong to a single community.
     """
 
     adjacency: SparseMatrix
@@ -56,27 +56,27 @@ def mixed_membership_graph(
     n_communities : int, default 3
         Number of communities.
     mean_degree : float, default 20
-        How many edges a node has, on average and before multiple ones are merged.
+        Mean degree, before multiple edges are merged.
     alpha : float, default 0.2
         Parameter of the symmetric Dirichlet distribution of the memberships; small values make most nodes
         nearly pure.
     between : float, default 0.1
-        Edges between two communities in proportion to those within one.
+        Ratio of the edge intensity between communities to that within one.
     connectivity : array of shape (n_communities, n_communities), optional
         Symmetric, nonnegative, in place of `between`; only its proportions matter.
     n_pure : int, default 1
-        So many nodes of every community belong to it alone, so that the graph is separable.
+        Number of pure nodes per community, which make the graph separable.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
 
     Returns
     -------
     CommunityGraph
-        The graph, its memberships and what it was drawn from.
+        The graph, its memberships and its connectivity.
 
     Notes
     -----
-    Pairs are joined with probability ``1 - exp(-t_i B t_j')``, which for sparse graphs is the blockmodel's
+    Pairs are connected with probability ``1 - exp(-t_i B t_j')``, which for sparse graphs is the blockmodel's
     ``t_i B t_j'``: the number of edges of each pair of communities is drawn first, then their ends, so that
     time and memory grow with nodes and edges. Ten million edges take seconds.
 
@@ -101,7 +101,7 @@ def mixed_membership_graph(
     memberships[pure] = np.eye(n_communities)[np.arange(len(pure)) % n_communities]
     blocks = _blocks(connectivity, n_communities, between)
     sizes = memberships.sum(axis=0)
-    # Each edge has two ends, and there are mean_degree ends a node.
+    # Each edge has two ends: mean_degree ends per node.
     blocks *= mean_degree * n_nodes / float(sizes @ blocks @ sizes)
     adjacency = _edges(memberships, blocks, sizes, rng)
     alone = np.flatnonzero(memberships.max(axis=1) == 1.0)

@@ -15,9 +15,10 @@ from nonneg._typing import FloatArray
 from nonneg.datasets.synthetic.planted import PlantedData
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
+# Draws with a negative entry are rejected; where this many fail, the angle is too large.
 MAX_DRAWS = 100
+# In the paper the angle between two axes exceeds four times the size angle by this (section VI-A).
 EXTRA_ANGLE = 0.01
-"""By how much the angle between two directions exceeds four times the cones' size angle in the paper."""
 
 
 def equiangular_directions(
@@ -28,35 +29,35 @@ def equiangular_directions(
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> FloatArray:
-    """Return nonnegative unit vectors, every two of them at the same angle.
+    """Return nonnegative unit vectors with equal pairwise angles.
 
     Parameters
     ----------
     n_directions : int
-        How many vectors.
+        Number of vectors.
     n_features : int
         Their length; at least `n_directions`.
     angle : float
         The angle between any two, in radians, above 0 and at most pi / 2.
     rng : None, int or numpy.random.Generator
-        The source of random numbers: the first vector is proportional to 0.5 plus uniform numbers.
+        Random number generator or seed: the first vector is proportional to 0.5 plus uniform numbers.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     array of shape (n_directions, n_features)
-        One vector a row.
+        One vector per row.
 
     Raises
     ------
     InvalidParameterError
-        If there is no room for so many vectors at this angle, or 100 draws gave a negative entry.
+        If there are no such vectors, or all of 100 draws had a negative entry.
 
     Notes
     -----
-    Each next vector is the shortest one with the wanted cosines to those before, plus a vector orthogonal to
-    them all with entry 1 where the first part is smallest, scaled to unit length.
+    Each vector is the shortest one with the given cosines to the ones before, plus a vector orthogonal to
+    all of them with entry 1 where the first part is smallest, scaled to unit length.
     """
     n_directions = checked_count("n_directions", n_directions)
     n_features = checked_count("n_features", n_features)
@@ -110,7 +111,7 @@ def circular_cones(
     size_angle: float | Sequence[float] = 0.2,
     between_angle: float | None = None,
     mean_squared_lengths: float | Sequence[float] | None = None,
-    shares: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
     project: bool = True,
     noise: float = 0.0,
     rng: Seed = None,
@@ -130,20 +131,20 @@ def circular_cones(
         The largest angle between a point and the axis of its cone, in radians; one for all cones or one each.
     between_angle : float, optional
         The angle between any two axes. By default three times the largest size angle plus the second largest
-        plus 0.01 (``4 size_angle + 0.01`` for equal ones), which the paper's geometric assumption asks for.
+        plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.
     mean_squared_lengths : float or sequence of float, optional
         The means 1 / lambda_k of the squared lengths of the points; by default 1, 2, 3, ... cone by cone.
-    shares : sequence of float, optional
-        The probabilities of the cones, in any unit; equal by default.
+    proportions : sequence of float, optional
+        The probabilities of the cones, up to scale; equal by default.
     project : bool, default True
         Whether negative entries are set to zero and the lengths restored. Without it the entries may be
         negative, and Theorem 8 and Lemma 14 are exact.
     noise : float, default 0
         Standard deviation of normal noise added to every entry; negative entries are then set to zero.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -152,10 +153,10 @@ def circular_cones(
 
     Notes
     -----
-    The cone of a point is drawn by the shares, its angle to the axis uniformly from ``(0, size_angle)``, its
-    squared length from an exponential distribution. Directions at that angle are uniform on the circle of the
-    first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and the
-    length is restored.
+    The cone of a point is drawn by `proportions`, its angle to the axis uniformly from ``(0, size_angle)``,
+    its squared length from an exponential distribution. Directions at that angle are uniform on the circle of
+    the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
+    the length is restored.
 
     References
     ----------
@@ -174,10 +175,10 @@ def circular_cones(
     if between_angle is None:
         between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
     axes = equiangular_directions(n_cones, n_features, between_angle, rng=rng)
-    if shares is None:
+    if proportions is None:
         labels = rng.integers(n_cones, size=n_samples)
     else:
-        parts = _one_each("shares", shares, n_cones)
+        parts = _one_each("proportions", proportions, n_cones)
         labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
     lengths = np.sqrt(rng.exponential(means[labels]))
     angles = rng.uniform(0.0, sizes[labels], size=n_samples)
@@ -198,13 +199,13 @@ def circular_cones(
 
 
 def _one_each(name: str, values: Any, count: int) -> FloatArray:
-    """Return one positive number a cone."""
+    """Return one positive number per cone."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidParameterError(f"{name} must be numbers above 0. Got {values!r}.") from None
     if array.shape not in ((), (count,)):
-        raise ShapeError(f"{name} must be one number or {count}, one a cone. Got shape {array.shape}.")
+        raise ShapeError(f"{name} must be one number or {count}, one per cone. Got shape {array.shape}.")
     if not np.all(array > 0) or not np.all(np.isfinite(array)):
         raise InvalidParameterError(f"{name} must be above 0. Got {values}.")
     return np.broadcast_to(array, (count,)).copy()

@@ -20,9 +20,9 @@ class GaussianCompositeData:
     Attributes
     ----------
     Y : array of shape (n_realizations, n_frames, frame_length)
-        One frame a row.
+        One frame per row.
     transform : array of shape (frame_length, frame_length)
-        The true orthogonal transform, one atom a row.
+        The true orthogonal transform, one atom per row.
     W : array of shape (n_frames, n_components)
         The true activations: the paper's H, transposed.
     H : array of shape (n_components, frame_length)
@@ -66,11 +66,11 @@ class GaussianCompositeModel:
         Parameters
         ----------
         n_realizations : int, default 1
-            How many.
+            Number of realizations.
         rng : None, int or numpy.random.Generator
-            The source of random numbers.
+            Random number generator or seed.
         dtype : dtype, default float64
-            The type of the entries, float32 or float64.
+            Data type of the entries, float32 or float64.
 
         Returns
         -------
@@ -111,12 +111,12 @@ def gaussian_composite_model(
     transform : array of shape (frame_length, frame_length), optional
         An orthogonal matrix; the type-II DCT by default.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
 
     Returns
     -------
     GaussianCompositeModel
-        To draw from; its components are scaled to sum 1 and its activations make up for it.
+        The model; its components sum to 1 and its activations carry the scale.
 
     References
     ----------
@@ -147,7 +147,7 @@ def gaussian_composite(
     transform: FloatArray | None = None,
     rng: Seed = None,
 ) -> GaussianCompositeData:
-    """Draw realizations of a fresh Gaussian composite model.
+    """Draw realizations of a new Gaussian composite model.
 
     Parameters
     ----------
@@ -164,12 +164,12 @@ def gaussian_composite(
     transform : array of shape (frame_length, frame_length), optional
         An orthogonal matrix; the type-II DCT by default.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
 
     Returns
     -------
     GaussianCompositeData
-        Frames and the truth behind them.
+        Frames and their ground truth.
     """
     rng = generator(rng)
     model = gaussian_composite_model(

@@ -1,4 +1,4 @@
-"""A product of two random nonnegative factors, seen through the noise of a chosen loss."""
+"""A product of two random nonnegative factors with the noise of a chosen loss."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def low_rank_plus_noise(
     n_components : int, default 20
         Rank of the noiseless data.
     noise : {"gaussian", "poisson", "gamma"}, default "gaussian"
-        The noise under which a loss is the likelihood: added and clipped at zero (Frobenius), counts
-        (Kullback-Leibler), or multiplied (Itakura-Saito; all entries stay positive).
+        The noise for which a loss is the negative log-likelihood: additive and clipped at zero (Frobenius),
+        counts (Kullback-Leibler), or multiplicative (Itakura-Saito; all entries stay positive).
     level : float, default 0.1
         The noise's standard deviation relative to the data: to their root mean square ("gaussian"), to an
         entry of mean size ("poisson", so that the mean count is ``1 / level**2``), or to each entry
         ("gamma"). Zero for none.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     PlantedData
-        `X`, and the factors with ``X = W H`` but for the noise. Entries of the factors are absolute values of
+        `X`, and the factors with ``X = W H`` up to noise. Entries of the factors are absolute values of
         normal numbers, so that entries of X have mean ``2 n_components / pi`` (the count given by `level` for
         "poisson").
     """

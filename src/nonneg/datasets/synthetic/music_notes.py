@@ -20,12 +20,12 @@ FRAME_LENGTH, HOP, TAPER = 200, 100, 0.1
 
 @dataclass(frozen=True)
 class MusicNotesData:
-    """Realizations of the two notes, which differ by the phases alone.
+    """Realizations of the two notes, which differ in their phases only.
 
     Attributes
     ----------
     Y : array of shape (n_realizations, 151, 200)
-        Windowed frames of the signals, one a row.
+        Windowed frames of the signals, one per row.
     signals : array of shape (n_realizations, 15000)
         Sums of the two notes.
     notes : array of shape (n_realizations, 2, 15000)
@@ -37,7 +37,7 @@ class MusicNotesData:
     sample_rate : int
         In Hz.
     window : array of shape (200,)
-        What a frame is multiplied by; its sum is 1.
+        The window of a frame; its sum is 1.
     """
 
     Y: FloatArray
@@ -61,21 +61,21 @@ def music_notes(
     n_realizations : int, default 1
         Number S of realizations.
     rng : None, int or numpy.random.Generator
-        The source of the phases.
+        Draws the phases.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     MusicNotesData
-        Signals and their frames of 200 samples, half of which overlap.
+        Signals and their frames of 200 samples, which overlap by half.
 
     Notes
     -----
     ``y[t] = sum_i sum_r 0.5^(r+1) cos(r (2 pi f_i t / fs + theta_i)) g_i[t]`` for t = 1, ..., 15000 and i, r
     = 1, 2, with smooth envelopes ``g_i`` made of bumps ``exp(1 - 1 / (1 - x^2))`` over a second each. Frames
     begin 100 samples before the signal, are 100 samples apart, and are multiplied by a periodic Tukey window
-    with a share of 0.1 in its cosines, divided by its sum.
+    with a taper of 0.1, divided by its sum.
 
     References
     ----------

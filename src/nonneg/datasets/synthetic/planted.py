@@ -1,4 +1,4 @@
-"""What a generator returns: the data, and the truth that was planted in them."""
+"""Generated data and their ground truth."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from nonneg._typing import FloatArray, IntArray, MatrixLike
 
 @dataclass(frozen=True)
 class PlantedData:
-    """Generated data with what they were made of.
+    """Generated data with their ground truth.
 
     Attributes
     ----------
     X : array or scipy.sparse.csr_array of shape (n_samples, n_features)
-        The entries, nonnegative.
+        The data, nonnegative.
     H : array of shape (n_components, n_features)
         The planted components: directions, parts, spectra or topics.
     W : array of shape (n_samples, n_components) or None

@@ -1,4 +1,4 @@
-"""Data of the model y = A* x* + noise behind purification (Li, Liang & Risteski), with sparse weights."""
+"""Samples of the purification model y = A* x* + noise (Li, Liang & Risteski), with sparse weights."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameErro
 WEIGHTS = ("binary", "uniform", "heavy")
 FEATURES = ("sparse", "uniform", "signed")
 NOISES = ("none", "adversarial", "correlated", "unbiased")
-# Heavy weights follow a power law with this exponent, between these bounds.
+# Heavy-tailed weights follow a power law with this exponent on [SMALLEST, 1].
 TAIL, SMALLEST = 1.5, 0.05
+# Sign patterns of adversarial noise: few, so that they do not average out.
 PATTERNS = 5
 
 
@@ -29,11 +30,11 @@ class PurificationData:
     Attributes
     ----------
     X : array of shape (n_samples, n_features)
-        The samples, one a row.
+        The samples, one per row.
     H : array of shape (n_components, n_features)
         The true features in rows: the paper's A*, transposed.
     W : array of shape (n_samples, n_components)
-        The true weights: the paper's x*, one a row.
+        The true weights: the paper's x*, one per row.
     noise : float
         Bound of the l1 norm of a sample's noise, the paper's C_nu times `n_features`.
     """
@@ -53,15 +54,15 @@ class PurificationModel:
     H : array of shape (n_components, n_features)
         The true features.
     probabilities : array of shape (n_components,)
-        How often each weight is not zero.
+        The probability that each weight is nonzero.
     weights : {"binary", "uniform", "heavy"}
-        The distribution of the weights that are not zero.
+        The distribution of the nonzero weights.
     noise : {"none", "adversarial", "correlated", "unbiased"}
-        The kind of noise.
+        The noise model.
     level : float
         Bound of the l1 norm of a sample's noise.
     directions : array of shape (k, n_features)
-        Patterns of signs that biased noise takes.
+        Sign patterns of the biased noise.
     """
 
     H: FloatArray
@@ -77,11 +78,11 @@ class PurificationModel:
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of samples.
         rng : None, int or numpy.random.Generator
-            The source of random numbers.
+            Random number generator or seed.
         dtype : dtype, default float64
-            The type of the entries, float32 or float64.
+            Data type of the entries, float32 or float64.
 
         Returns
         -------
@@ -110,18 +111,18 @@ class PurificationModel:
     def batches(
         self, n_samples: int, batch_size: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64
     ) -> Iterator[FloatArray]:
-        """Draw a stream of samples, a batch at a time.
+        """Draw a stream of samples in batches.
 
         Parameters
         ----------
         n_samples : int
-            How many in all.
+            Total number of samples.
         batch_size : int
-            How many at a time.
+            Number of samples per batch.
         rng : None, int or numpy.random.Generator
-            The source of random numbers.
+            Random number generator or seed.
         dtype : dtype, default float64
-            The type of the entries.
+            Data type of the entries.
 
         Yields
         ------
@@ -158,27 +159,26 @@ def purification_model(
     n_components : int, default 20
         Number n of true features.
     sparsity : float, default 3
-        Expected number s of weights that are not zero, up to n: each is not zero with probability s / n.
+        Expected number s of nonzero weights, at most n: each is nonzero with probability s / n.
     weights : {"binary", "uniform", "heavy"}
-        Weights that are not zero are 1, uniform on [0, 1], or follow a power law of exponent 1.5 on [0.05,
-        1].
+        Nonzero weights are 1, uniform on [0, 1], or follow a power law of exponent 1.5 on [0.05, 1].
     features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features)
-        A tenth of the entries is uniform and one more is large; all are uniform; all are normal. Rows are
-        scaled to l1 norm one. An array is taken as it is.
+        "sparse": a tenth of the entries is uniform and one more is large; "uniform": all are uniform;
+        "signed": all are normal. Rows are scaled to l1 norm one. An array is used as given.
     noise : {"none", "adversarial", "correlated", "unbiased"}
-        (N1) with one of five fixed patterns of signs, drawn for each sample; (N1) with a pattern that follows
-        from the weights; (N2), independent and uniform between the bounds.
+        "adversarial": (N1) with one of five fixed sign patterns, drawn for each sample; "correlated": (N1)
+        with a pattern that follows from the weights; "unbiased": (N2), independent and uniform.
     noise_level : float, default 0
         Bound of the l1 norm of a sample's noise: entries are at most ``noise_level / n_features``.
     proportions : array of shape (n_components,), optional
-        By what the probability of each weight is multiplied: uneven second moments, which balancing is for.
+        Factors of the probabilities of the weights, for uneven second moments.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
 
     Returns
     -------
     PurificationModel
-        To draw from.
+        The distribution.
     """
     if weights not in WEIGHTS:
         raise UnknownNameError.of("weights", weights, WEIGHTS)
@@ -189,8 +189,8 @@ def purification_model(
     noise_level = checked_size("noise_level", noise_level)
     if noise == "none" and noise_level > 0:
         raise InvalidParameterError(
-            f"noise_level={noise_level:g} says how much noise, and noise='none' that there is none. Name a "
-            f"kind of noise: {', '.join(NOISES[1:])}."
+            f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
+            f"{', '.join(NOISES[1:])}."
         )
     if not 0 < checked_size("sparsity", sparsity) <= n_components:
         raise InvalidParameterError(
@@ -214,20 +214,20 @@ def purification_model(
 def purification_data(
     n_samples: int = 4000, n_features: int = 100, n_components: int = 20, *, rng: Seed = None, **options: Any
 ) -> PurificationData:
-    """Draw samples of the model behind purification.
+    """Draw samples of the purification model.
 
     Parameters
     ----------
     n_samples : int, default 4000
-        How many.
+        Number of samples.
     n_features : int, default 100
         Length of a sample.
     n_components : int, default 20
         Number of true features.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     **options : Any
-        As `purification_model` takes them.
+        Passed to `purification_model`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A hyperspectral scene: pixels that mix a few smooth spectra."""
+"""A hyperspectral image: pixels that mix a few smooth spectra."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ def scene_like(
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> PlantedData:
-    """Return the pixels of a scene, each a mixture of smooth spectra.
+    """Return the pixels of a hyperspectral image, each a mixture of smooth spectra.
 
     Parameters
     ----------
     height : int, default 145
-        Rows of the scene.
+        Rows of the image.
     width : int, default 145
-        Columns of the scene.
+        Columns of the image.
     n_bands : int, default 200
         Length of a spectrum.
     n_materials : int, default 16
         Number of spectra.
     noise : float, default 0.04
-        Standard deviation of the noise relative to each band's mean; most of it is shared by neighbouring
+        Standard deviation of the noise relative to each band's mean; most of it is shared by neighboring
         bands.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     PlantedData
-        `X` of shape (height * width, n_bands) with one pixel a row, the spectra as `H`, the abundances times
-        the pixel's brightness as `W`, and the most abundant material as `labels`. Values are of the size of a
-        sensor's counts, about 1000 to 9000.
+        `X` of shape (height * width, n_bands) with one pixel per row, the spectra as `H`, the abundances
+        times the pixel's brightness as `W`, and the most abundant material as `labels`. Values are sensor
+        counts, about 1000 to 9000.
     """
     rng = generator(rng)
     spectra = _spectra(n_materials, n_bands, rng)
@@ -61,18 +61,18 @@ def scene_like(
 
 
 def _spectra(count: int, n_bands: int, rng: np.random.Generator) -> FloatArray:
-    """Return a common decaying continuum times a few broad bumps and dips a material."""
+    """Return a common decaying continuum times a few broad bumps and dips per material."""
     bands = np.linspace(0.0, 1.0, n_bands)
     continuum = 1000.0 + 4000.0 * np.exp(-2.5 * bands)
     n_bumps = 6
-    centres, widths = rng.random((count, n_bumps)), rng.uniform(0.04, 0.2, size=(count, n_bumps))
+    centers, widths = rng.random((count, n_bumps)), rng.uniform(0.04, 0.2, size=(count, n_bumps))
     heights = 0.2 * rng.standard_normal((count, n_bumps))
-    bumps = np.exp(-0.5 * ((bands - centres[..., None]) / widths[..., None]) ** 2)
+    bumps = np.exp(-0.5 * ((bands - centers[..., None]) / widths[..., None]) ** 2)
     return continuum * np.exp(np.einsum("mb,mbt->mt", heights, bumps))
 
 
 def _abundances(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:
-    """Return shares that sum to one in every pixel and change slowly over the scene."""
+    """Return abundances that sum to one in every pixel and vary smoothly over the image."""
     logits = 4.0 * _smooth_fields(count, height, width, rng).T
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)

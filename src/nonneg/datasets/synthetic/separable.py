@@ -1,4 +1,4 @@
-"""Separable data: some points are the components, all others lie between them (Nguyen, Fu & Wu, MERIT)."""
+"""Separable data: some samples are the components, all others mix them (Nguyen, Fu & Wu, MERIT)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class SeparableData:
     Attributes
     ----------
     X : array of shape (n_samples, n_features)
-        The points, one a row; noise may have made entries negative.
-    H : array of shape (n_anchors, n_features)
+        The points, one per row; noise may have made entries negative.
+    H : array of shape (n_components, n_features)
         The anchors without noise: the paper's W, transposed.
-    W : array of shape (n_samples, n_anchors)
+    W : array of shape (n_samples, n_components)
         The weights, which sum to one: the paper's H, transposed.
-    anchors : array of int of shape (n_anchors,)
+    anchors : array of int of shape (n_components,)
         The row of X that is each anchor.
     noise : float
         Norm of the noise.
@@ -48,7 +48,7 @@ class SeparableData:
 def separable_dirichlet(
     n_samples: int = 200,
     n_features: int = 50,
-    n_anchors: int = 40,
+    n_components: int = 40,
     *,
     snr: float | None = None,
     alpha: float = 1.0,
@@ -63,7 +63,7 @@ def separable_dirichlet(
         Number of points, anchors included.
     n_features : int, default 50
         Length of a point.
-    n_anchors : int, default 40
+    n_components : int, default 40
         Number of anchors.
     snr : float, optional
         Signal-to-noise ratio in dB of the normal noise added to all points, anchors included: ``10 log10`` of
@@ -71,9 +71,9 @@ def separable_dirichlet(
     alpha : float, default 1
         Parameter of the symmetric Dirichlet distribution; 1 is uniform over the simplex.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -85,21 +85,21 @@ def separable_dirichlet(
     The setting of figures 4 and 5 and table I of the MERIT paper. Points are drawn in blocks: a million
     of them need little more memory than they occupy.
     """
-    _check_counts(n_samples, n_features, n_anchors)
+    _check_counts(n_samples, n_features, n_components)
     _check_ratio(snr)
     if not is_number(alpha) or not 0 < alpha < math.inf:
         raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
     rng = generator(rng)
-    H = rng.random((n_anchors, n_features))
+    H = rng.random((n_components, n_features))
     order = rng.permutation(n_samples)
-    W = np.zeros((n_samples, n_anchors), dtype=dtype)
+    W = np.zeros((n_samples, n_components), dtype=dtype)
     X = np.empty((n_samples, n_features), dtype=dtype)
-    W[order[:n_anchors]] = np.eye(n_anchors)
-    X[order[:n_anchors]] = H
+    W[order[:n_components]] = np.eye(n_components)
+    X[order[:n_components]] = H
     square = float(np.sum(H * H))
-    for start in range(n_anchors, n_samples, _BLOCK):
+    for start in range(n_components, n_samples, _BLOCK):
         rows = order[start : start + _BLOCK]
-        weights = rng.dirichlet(np.full(n_anchors, alpha), size=len(rows))
+        weights = rng.dirichlet(np.full(n_components, alpha), size=len(rows))
         points = weights @ H
         W[rows], X[rows] = weights, points
         square += float(np.sum(points * points))
@@ -110,14 +110,14 @@ def separable_dirichlet(
             added = sigma * rng.standard_normal((min(_BLOCK, n_samples - start), n_features))
             X[start : start + _BLOCK] += added.astype(dtype)
             noise += float(np.sum(added * added))
-    anchors = order[:n_anchors].astype(np.intp)
+    anchors = order[:n_components].astype(np.intp)
     found = math.inf if noise == 0 else 10.0 * math.log10(square / noise)
     return SeparableData(X, H.astype(dtype), W, anchors, math.sqrt(noise), found)
 
 
 def middle_points(
     n_features: int = 50,
-    n_anchors: int = 10,
+    n_components: int = 10,
     *,
     snr: float | None = None,
     rng: Seed = None,
@@ -129,15 +129,15 @@ def middle_points(
     ----------
     n_features : int, default 50
         Length of a point.
-    n_anchors : int, default 10
+    n_components : int, default 10
         Number of anchors K; there are ``K (K + 1) / 2`` points.
     snr : float, optional
         Signal-to-noise ratio in dB: ``10 log10`` of the squared norm of the clean points over that of the
         noise. None adds none.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -150,26 +150,26 @@ def middle_points(
     uniform entries scaled to sum one. The noise is no random noise: every middle point moves away from the
     mean of the anchors, in proportion to its distance from it, and the anchors stay clean.
     """
-    _check_counts(max(n_anchors, 1), n_features, n_anchors)
+    _check_counts(max(n_components, 1), n_features, n_components)
     _check_ratio(snr)
     rng = generator(rng)
-    H = rng.random((n_anchors, n_features))
+    H = rng.random((n_components, n_features))
     H /= H.sum(axis=1, keepdims=True)
-    first, second = np.triu_indices(n_anchors, k=1)
-    n_samples = n_anchors + len(first)
-    W = np.zeros((n_samples, n_anchors))
-    W[:n_anchors] = np.eye(n_anchors)
-    middle = np.arange(n_anchors, n_samples)
+    first, second = np.triu_indices(n_components, k=1)
+    n_samples = n_components + len(first)
+    W = np.zeros((n_samples, n_components))
+    W[:n_components] = np.eye(n_components)
+    middle = np.arange(n_components, n_samples)
     W[middle, first] = W[middle, second] = 0.5
     clean = W @ H
     noise = np.zeros_like(clean)
     if snr is not None and len(first):
-        outward = clean[n_anchors:] - H.mean(axis=0)
+        outward = clean[n_components:] - H.mean(axis=0)
         size = np.linalg.norm(clean) / 10.0 ** (snr / 20.0)
-        noise[n_anchors:] = outward * (size / np.linalg.norm(outward))
+        noise[n_components:] = outward * (size / np.linalg.norm(outward))
     order = rng.permutation(n_samples)
     X = (clean + noise)[order]
-    anchors = np.argsort(order)[:n_anchors].astype(np.intp)
+    anchors = np.argsort(order)[:n_components].astype(np.intp)
     size = float(np.linalg.norm(noise))
     found = math.inf if size == 0 else 20.0 * math.log10(float(np.linalg.norm(clean)) / size)
     return SeparableData(X.astype(dtype), H.astype(dtype), W[order].astype(dtype), anchors, size, found)
@@ -182,9 +182,9 @@ def _check_ratio(snr: Any) -> None:
         )
 
 
-def _check_counts(n_samples: int, n_features: int, n_anchors: int) -> None:
-    if not 1 <= n_anchors <= n_samples or n_features < 1:
+def _check_counts(n_samples: int, n_features: int, n_components: int) -> None:
+    if not 1 <= n_components <= n_samples or n_features < 1:
         raise InvalidParameterError(
             f"Expected at least one feature and from 1 to n_samples={n_samples} anchors, got "
-            f"n_features={n_features} and n_anchors={n_anchors}."
+            f"n_features={n_features} and n_components={n_components}."
         )

@@ -30,11 +30,11 @@ def text_like(
     n_topics : int, default 30
         Number of topics.
     mean_length : float, default 184
-        Mean number of words a document; lengths are log-normal, at least 1.
+        Mean number of words per document; lengths are log-normal, at least 1.
     rng : None, int or numpy.random.Generator
-        The source of random numbers.
+        Random number generator or seed.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def text_like(
 
     Notes
     -----
-    Words are drawn all at once: O(words in all documents) time and memory.
+    Time and memory are linear in the total number of words.
     """
     import scipy.sparse
 
@@ -66,7 +66,7 @@ def text_like(
 
 
 def _topics(count: int, n_words: int, rng: np.random.Generator) -> FloatArray:
-    """Return distributions that tilt one Zipf law: a word is frequent in few topics, rare in the others."""
+    """Return distributions that tilt one Zipf law: a word is frequent in a few topics, rare in the others."""
     zipf = (np.arange(n_words) + 20.0) ** -1.1
     tilt = rng.gamma(0.2, size=(count, n_words))
     topics = zipf[rng.permutation(n_words)] * tilt

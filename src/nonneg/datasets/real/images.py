@@ -1,4 +1,4 @@
-"""Pictures of faces and things, one picture a row."""
+"""Images of faces and objects, one image per row."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``olivetti_64x64/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that holds ``olivetti_64x64/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (400, 4096) in [0, 1]; ``X[i].reshape(64, 64)`` is an upright picture. `y` is the person.
+        `X` of shape (400, 4096) in [0, 1]; ``X[i].reshape(64, 64)`` is an upright image. `y` is the person.
     """
     return _faces(
         "olivetti_64x64",
         (64, 64),
-        "Olivetti faces (AT&T Laboratories Cambridge): 400 pictures of 40 people, 64 x 64 pixels, one "
-        "picture a row, grey values divided by 255. The source stores no labels: ten consecutive pictures "
+        "Olivetti faces (AT&T Laboratories Cambridge): 400 images of 40 people, 64 x 64 pixels, one "
+        "image per row, gray values divided by 255. The source stores no labels: ten consecutive images "
         "show one person.",
         data_home,
         dtype,
@@ -47,21 +47,21 @@ def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> st
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``orl_32x32/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that holds ``orl_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (400, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright picture. `y` is the person.
+        `X` of shape (400, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright image. `y` is the person.
     """
     return _faces(
         "orl_32x32",
         (32, 32),
         "ORL faces (AT&T Laboratories Cambridge, the Olivetti faces in Deng Cai's preparation): 400 "
-        "pictures of 40 people, cut out to 32 x 32 pixels, one picture a row, grey values divided by 255.",
+        "images of 40 people, cut out to 32 x 32 pixels, one image per row, gray values divided by 255.",
         data_home,
         dtype,
         names=_numbered("person", 40),
@@ -74,22 +74,22 @@ def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``yaleB_32x32/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that holds ``yaleB_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (2414, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright picture. `y` is the
+        `X` of shape (2414, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright image. `y` is the
         person.
     """
     return _faces(
         "yaleB_32x32",
         (32, 32),
-        "Extended Yale B (Deng Cai's preparation): 2414 pictures of 38 people under lights from many "
-        "sides, 32 x 32 pixels, one picture a row, grey values divided by 255.",
+        "Extended Yale B (Deng Cai's preparation): 2414 images of 38 people under lights from many "
+        "sides, 32 x 32 pixels, one image per row, gray values divided by 255.",
         data_home,
         dtype,
         names=_numbered("person", 38),
@@ -102,22 +102,22 @@ def load_coil20(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``coil20/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
-        source.
+        The folder that holds ``coil20/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (1440, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright picture. `y` is the
+        `X` of shape (1440, 1024) in [0, 1]; ``X[i].reshape(32, 32)`` is an upright image. `y` is the
         object.
     """
     return _faces(
         "coil20",
         (32, 32),
-        "COIL-20 (Columbia University): 20 objects on a turntable, 72 pictures each, 32 x 32 pixels, one "
-        "picture a row, grey values divided by 255.",
+        "COIL-20 (Columbia University): 20 objects on a turntable, 72 images each, 32 x 32 pixels, one "
+        "image per row, gray values divided by 255.",
         data_home,
         dtype,
         names=_numbered("object", 20),
@@ -130,21 +130,21 @@ def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``ckplus48/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that holds ``ckplus48/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (981, 2304) in [0, 1]; ``X[i].reshape(48, 48)`` is an upright picture. `y` is the
+        `X` of shape (981, 2304) in [0, 1]; ``X[i].reshape(48, 48)`` is an upright image. `y` is the
         expression, not the person.
     """
     return _faces(
         "ckplus48",
         (48, 48),
-        "Extended Cohn-Kanade expressions (CK+): 981 pictures, 48 x 48 pixels, one picture a row, grey "
+        "Extended Cohn-Kanade expressions (CK+): 981 images, 48 x 48 pixels, one image per row, gray "
         "values divided by 255. The source names seven expressions by number; the words follow from their "
         "counts.",
         data_home,
@@ -160,22 +160,22 @@ def load_cbcl_faces(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``cbcl_faces/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that holds ``cbcl_faces/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (2429, 361) in (0, 1]; ``X[i].reshape(19, 19)`` is an upright picture. There are no
+        `X` of shape (2429, 361) in (0, 1]; ``X[i].reshape(19, 19)`` is an upright image. There are no
         classes.
     """
     return _faces(
         "cbcl_faces",
         (19, 19),
         "CBCL faces (MIT Center for Biological and Computational Learning): 2429 faces, 19 x 19 pixels, "
-        "one picture a row, grey values in 256ths as stored. No classes.",
+        "one image per row, gray values in 256ths as stored. No classes.",
         data_home,
         dtype,
         largest=1,
@@ -188,22 +188,22 @@ def load_swimmer(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``swimmer/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
-        source.
+        The folder that holds ``swimmer/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (256, 1024), whole numbers from 0 to 24; ``X[i].reshape(32, 32)`` is an upright picture.
-        There are no classes: a picture is a torso and four limbs in one of four positions each.
+        `X` of shape (256, 1024), integers from 0 to 24; ``X[i].reshape(32, 32)`` is an upright image.
+        There are no classes: an image is a torso and four limbs in one of four positions each.
     """
     return _faces(
         "swimmer",
         (32, 32),
-        "Swimmer (Donoho and Stodden, 2004; the noisy copy of T-ELF): 256 pictures of a torso and four "
-        "limbs in four positions each, 32 x 32 pixels, one picture a row, values from 0 to 24 as stored. "
+        "Swimmer (Donoho and Stodden, 2004; the noisy copy of T-ELF): 256 images of a torso and four "
+        "limbs in four positions each, 32 x 32 pixels, one image per row, values from 0 to 24 as stored. "
         "No classes.",
         data_home,
         dtype,
@@ -226,11 +226,11 @@ def _faces(
 ) -> store.Dataset:
     arrays = store.read_arrays(f"{folder}/data.npz", home)
     pixels = arrays["X"] if pictures_first else arrays["X"].T
-    pictures = pixels.reshape(-1, *shape)
+    images = pixels.reshape(-1, *shape)
     if columns_first:
-        # The pixels are stored column after column; all these pictures are square.
-        pictures = pictures.transpose(0, 2, 1)
-    entries: Any = pictures.reshape(-1, shape[0] * shape[1]).astype(dtype)
+        # The pixels are stored column after column; all these images are square.
+        images = images.transpose(0, 2, 1)
+    entries: Any = images.reshape(-1, shape[0] * shape[1]).astype(dtype)
     if largest != 1:
         entries = entries / np.asarray(largest, dtype=dtype)
     return store.Dataset(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.datasets import load_karate, load_les_miserables, load_southern_women
-from nonneg.datasets.real.embedded_graphs import EMBEDDED, embedded_karate
+from nonneg.datasets.real.networkx_graphs import NETWORKX_GRAPHS, networkx_karate
 from nonneg.datasets.store import is_available
 
 pytest.importorskip("networkx")
@@ -38,12 +38,12 @@ def test_the_karate_club_is_there_without_a_file(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(not is_available("karate"), reason="the data set is not on this machine")
 def test_the_karate_club_is_the_one_of_the_store():
-    stored, embedded = load_karate(), embedded_karate()
+    stored, embedded = load_karate(), networkx_karate()
     assert (stored.X != embedded.X).nnz == 0
     np.testing.assert_array_equal(stored.y, embedded.y)
 
 
 def test_all_embedded_graphs_are_symmetric():
-    for name, load in EMBEDDED.items():
+    for name, load in NETWORKX_GRAPHS.items():
         X = load().X
         assert (X != X.T).nnz == 0, name

@@ -1,4 +1,4 @@
-"""Small graphs that come with networkx: they need no file and no download."""
+"""Small graphs of networkx, which need no download."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy.typing as npt
 from nonneg._optional import import_optional
 from nonneg.datasets import store
 
-_ORIGIN = "From networkx (BSD licence)."
+_ORIGIN = "From networkx (BSD license)."
 
 
 def load_les_miserables(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the characters of Les Miserables, joined by the chapters in which they meet.
+    """Return the co-appearance network of Les Miserables.
 
     Parameters
     ----------
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -38,25 +38,25 @@ def load_les_miserables(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
     """
     graph = _networkx().les_miserables_graph()
     description = (
-        "Les Miserables (Knuth, 1993): 77 characters of the novel, joined where they appear in the same "
-        f"chapter, with the number of such chapters as the weight. {_ORIGIN}"
+        "Les Miserables (Knuth, 1993): 77 characters of the novel, connected where they appear in the same "
+        f"chapter, weighted by the number of such chapters. {_ORIGIN}"
     )
     return _dataset(graph, "weight", description, dtype)
 
 
 def load_southern_women(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the women of a town in the South and the gatherings they attended.
+    """Return the Southern women graph: women and the social events that they attended.
 
     Parameters
     ----------
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (32, 32) in CSR, 0 and 1, a bipartite graph: 18 women, then 14 gatherings; `sample_names`
-        are their names, `y` the side (0 women, 1 gatherings).
+        `X` of shape (32, 32) in CSR, 0 and 1, a bipartite graph: 18 women, then 14 events; `sample_names` are
+        their names, `y` the side (0 women, 1 events).
 
     Raises
     ------
@@ -76,15 +76,15 @@ def load_southern_women(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
     return _dataset(graph, None, description, dtype, sides, ("women", "events"))
 
 
-def embedded_karate(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return Zachary's karate club as networkx has it."""
+def networkx_karate(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
+    """Return Zachary's karate club from networkx."""
     graph = _networkx().karate_club_graph()
     clubs = [data["club"] for _, data in graph.nodes(data=True)]
     names = ("Mr. Hi", "Officer")
     y = np.asarray([names.index(club) for club in clubs], dtype=np.intp)
     description = (
-        "Zachary's karate club (1977): 34 members, joined where they met outside the club; it split in two. "
-        f"{_ORIGIN}"
+        "Zachary's karate club (1977): 34 members, connected where they met outside the club; it split in "
+        f"two. {_ORIGIN}"
     )
     return _dataset(graph, None, description, dtype, y, names)
 
@@ -111,9 +111,9 @@ def _dataset(
     )
 
 
-EMBEDDED = {
+NETWORKX_GRAPHS = {
     "lesmis": load_les_miserables,
-    "karate": embedded_karate,
+    "karate": networkx_karate,
     "southern-women": load_southern_women,
 }
-"""Graphs by the name that a user types."""
+"""Example graphs by name."""

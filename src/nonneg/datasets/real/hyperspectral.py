@@ -1,4 +1,4 @@
-"""Hyperspectral scenes, one pixel a row, in the order of the rows of the scene."""
+"""Hyperspectral images, one pixel per row, in row-major order."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``indian_pines/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        The folder that holds ``indian_pines/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (21025, 200), one pixel a row.
+        `X` of shape (21025, 200), one pixel per row.
     """
     arrays = store.read_arrays("indian_pines/data.npz", data_home)
     return _scene(
@@ -67,20 +67,20 @@ def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_sub50/data.npz``; None asks ``NONNEG_DATA``, then the user's cache,
+        The folder that holds ``paviaU_sub50/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (2500, 103), one pixel a row. There are no classes: where the crop lies in the scene is
+        `X` of shape (2500, 103), one pixel per row. There are no classes: where the crop lies in the scene is
         not stated.
     """
     return _scene(
         store.read_arrays("paviaU_sub50/data.npz", data_home)["X"],
-        "A crop of Pavia University (ROSIS): 50 x 50 pixels, one pixel a row, 103 bands, sensor values as "
+        "A crop of Pavia University (ROSIS): 50 x 50 pixels, one pixel per row, 103 bands, sensor values as "
         "stored. The source states neither the place of the crop in the scene nor classes.",
         dtype,
     )
@@ -92,8 +92,8 @@ def load_pavia_u_classes(data_home: Home = None) -> IntArray:
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_gt/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that holds ``paviaU_gt/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
 
     Returns
     -------
@@ -109,15 +109,15 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``samson/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
-        source.
+        The folder that holds ``samson/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (9025, 156), one pixel a row. `extras` has ``"endmembers"`` of shape (3, 156), each
+        `X` of shape (9025, 156), one pixel per row. `extras` has ``"endmembers"`` of shape (3, 156), each
         scaled to a largest entry of 1 (compare by angle), and ``"abundances"`` of shape (9025, 3); `names`
         are theirs, and `y` is the most abundant one.
     """
@@ -130,7 +130,7 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
         cube,
         abundances,
         arrays["M"].T,
-        "Samson: 95 x 95 pixels, one pixel a row, 156 bands, reflectances as stored; endmembers rock, tree "
+        "Samson: 95 x 95 pixels, one pixel per row, 156 bands, reflectances as stored; endmembers rock, tree "
         "and water. The published abundances ignore the brightness of each pixel: as a linear model they "
         "leave a residual of 31 %.",
         dtype,
@@ -144,26 +144,26 @@ def load_moffett(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``moffett/data.npz``; None asks ``NONNEG_DATA``, then the user's cache, then the
-        source.
+        The folder that holds ``moffett/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
+        the source.
     dtype : dtype, default float64
-        The type of the entries, float32 or float64.
+        Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (2500, 184), one pixel a row. `extras` has ``"endmembers"`` of shape (3, 184) and
+        `X` of shape (2500, 184), one pixel per row. `extras` has ``"endmembers"`` of shape (3, 184) and
         ``"abundances"`` of shape (2500, 3); `y` is the most abundant one.
     """
     arrays = store.read_arrays("moffett/data.npz", data_home)
     rows, columns, _ = arrays["A_img"].shape
-    # Pixels are stored column after column, the abundances as a picture.
+    # Pixels are stored column after column, the abundances as an image.
     cube = arrays["Y"].T.reshape(columns, rows, -1).transpose(1, 0, 2)
     return _unmixing(
         cube,
         arrays["A_img"],
         arrays["M"].T,
-        "A crop of Moffett Field (AVIRIS): 50 x 50 pixels, one pixel a row, 184 bands, reflectances as "
+        "A crop of Moffett Field (AVIRIS): 50 x 50 pixels, one pixel per row, 184 bands, reflectances as "
         "stored; three endmembers, which the source does not name, and their abundances.",
         dtype,
     )
