@@ -1,4 +1,4 @@
-"""From a transform and its factors to what is said about them."""
+"""The certificate of a transform and its factors."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.likelihoods import divergence, full_objective, likelihood, variances
 from nonneg.transforms.objective import (
     DiagonalityObjective,
     DivergenceObjective,
     FitObjective,
     VarianceObjective,
+    divergence,
+    full_objective,
+    likelihood,
+    variances,
 )
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.rotations.group import orthogonality_error, skew_part
 from nonneg.transforms.state import transformed_frames
 from nonneg.transforms.theory import gaussian_bound
 
-# Skew gradients up to this share of the whole gradient count as stationary.
+# Skew gradients up to this share of the whole gradient count as stationary: a convention.
 STATIONARY = 1e-3
 # The probability with which Theorem 4's bound is stated.
 LIKELY = 0.95
@@ -40,7 +43,7 @@ def certified(
     method: str,
     history: History,
 ) -> Certificate:
-    """Return the certificate of an answer; its numbers are computed anew from the answer alone."""
+    """Return the certificate of a solution; its numbers are recomputed from the solution alone."""
     batch = transform[None, ...]
     X = transformed_frames(data, batch)
     V = variances(X, data)
@@ -100,7 +103,7 @@ def _gradient_statement(
 
 
 def descent_statement(history: History, *, single: bool) -> Statement:
-    """Say whether what was minimised ever rose."""
+    """Say whether what was minimized ever rose."""
     losses = np.asarray(history.loss, dtype=np.float64)
     threshold = 1e-4 if single else 1e-10
     if len(losses) < 2:
@@ -110,7 +113,7 @@ def descent_statement(history: History, *, single: bool) -> Statement:
     rise = max(0.0, float(np.diff(losses).max())) / scale
     verdict = Verdict.HOLDS if rise <= threshold else Verdict.FAILS
     sentence = (
-        f"What is minimised never rose from one iteration to the next by more than {rise:.2g} of its size."
+        f"What is minimized never rose from one iteration to the next by more than {rise:.2g} of its size."
     )
     return Statement("descent", sentence, rise, threshold, verdict, {"iterations": len(losses)})
 
@@ -127,15 +130,15 @@ def decomposition_statement(C: float, L: float, part: float, *, single: bool) ->
 def gap_statement(part: float) -> Statement:
     """Say how far JD+NMF can be from TL-NMF."""
     sentence = (
-        f"If this transform minimises L globally, which cannot be verified, then C here is at most "
-        f"{part:.6g} (the "
-        "value of I) above the least C of any transform and factors: C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
+        f"If this transform minimizes L globally, which cannot be verified, then C here is at most "
+        f"{part:.6g} (the value of I) above the least C of any transform and factors: "
+        "C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
     )
     return Statement("distance-from-joint-fit", sentence, part, None, Verdict.NOT_VERIFIABLE)
 
 
 def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
-    """Compare I of a two-stage answer with Theorem 4's bound, where that says anything."""
+    """Compare I of a two-stage solution with Theorem 4's bound, where that says anything."""
     S, n, m = data.n_realizations, data.n_frames, data.frame_length
     if S is None:
         return []
@@ -147,7 +150,7 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
     sentence = (
         f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {bound:.6g}, which it stays below with "
         f"probability {probability:.2g} if the frames follow the Gaussian composite model with no more "
-        "components than were fitted, and the answer is a global one."
+        "components than were fitted, and the solution is a global one."
     )
     quantities = {"probability": probability, "realizations": S}
     return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
@@ -157,13 +160,12 @@ def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
     """Say what was lost by factoring the covariances to their rank."""
     single = is_float32(data.virtual.dtype)
     threshold = 1e-4 if single else 1e-12
-    lost = float(data.dropped.sum())
+    lost = float(data.discarded.sum())
     bound = lost / eps0 if eps0 > 0 else (0.0 if lost == 0 else math.inf)
     verdict = Verdict.HOLDS if data.error <= threshold else Verdict.FAILS
     sentence = (
-        f"{data.rank} virtual realizations a frame stand for the data, with variances equal up to "
-        f"{data.error:.2g}; "
-        f"eigenvalues left out change L by at most {bound:.2g} for any transform."
+        f"{data.rank} virtual realizations per frame stand for the data, with variances equal up to "
+        f"{data.error:.2g}; eigenvalues left out change L by at most {bound:.2g} for any transform."
     )
-    quantities = {"rank": data.rank, "dropped": lost, "bound_on_L": bound}
+    quantities = {"rank": data.rank, "discarded": lost, "bound_on_L": bound}
     return Statement("factored-covariances", sentence, data.error, threshold, verdict, quantities)

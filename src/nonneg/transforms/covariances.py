@@ -23,7 +23,8 @@ from nonneg.exceptions import (
     ShapeError,
 )
 
-# Eigenvalues below this share of a frame's largest are rounding: they are left out.
+# Eigenvalues below this share of a frame's largest, times their number, are rounding and left out: some 50
+# units in the last place of float64, ten of float32.
 NEGLIGIBLE = 1e-14
 NEGLIGIBLE_SINGLE = 1e-6
 
@@ -36,7 +37,7 @@ class FrameCovariances:
     ----------
     virtual : array of shape (rank, n_frames, frame_length)
         ``Sigma_n = sum_r v_rn v_rn'``: the mean over realizations is absorbed.
-    dropped : array of shape (n_frames,)
+    discarded : array of shape (n_frames,)
         Sum of the eigenvalues of each Sigma_n that were left out.
     error : float
         Largest difference of a variance (diagonal entry of Sigma_n) from that of the virtual realizations,
@@ -46,13 +47,18 @@ class FrameCovariances:
     """
 
     virtual: Array
-    dropped: FloatArray
+    discarded: FloatArray
     error: float
     n_realizations: int | None
 
     @property
+    def row_ranges(self) -> tuple[None, None]:
+        """Row ``r * n_frames + i`` of `rows` is realization r of frame i."""
+        return None, None
+
+    @property
     def rank(self) -> int:
-        """Virtual realizations a frame."""
+        """Virtual realizations per frame."""
         return int(self.virtual.shape[0])
 
     @property
@@ -62,7 +68,7 @@ class FrameCovariances:
 
     @property
     def frame_length(self) -> int:
-        """Samples a frame."""
+        """Samples per frame."""
         return int(self.virtual.shape[2])
 
     @property
@@ -242,7 +248,7 @@ def _assembled(
     xp = array_namespace(values)
     zero = xp.zeros_like(values)
     rank = max(1, int(xp.max(xp.sum(xp.astype(kept, xp.int64), axis=1))))
-    dropped = xp.sum(xp.where(kept, zero, xp.where(values > 0, values, zero)), axis=1)
+    discarded = xp.sum(xp.where(kept, zero, xp.where(values > 0, values, zero)), axis=1)
     used = xp.where(kept[..., None], rows, xp.zeros_like(rows))[:, -rank:, :]
     # The largest first.
     virtual = xp.permute_dims(xp.flip(used, axis=1), (1, 0, 2))
@@ -250,7 +256,7 @@ def _assembled(
     top = xp.max(diagonal, axis=1)
     difference = xp.max(xp.abs(xp.sum(virtual * virtual, axis=0) - diagonal), axis=1)
     error = float(xp.max(difference / xp.where(top > 0, top, xp.ones_like(top))))
-    return FrameCovariances(virtual, to_float64(dropped).astype(np.float64), error, n_realizations)
+    return FrameCovariances(virtual, to_float64(discarded).astype(np.float64), error, n_realizations)
 
 
 def _checked(Y: Any, name: str) -> Array:
@@ -303,7 +309,7 @@ def _check_silence(xp: Any, Y: Array) -> None:
         raise InvalidDataError(
             "Every frame is constant: they differ from silence by one direction only, which no transform "
             "need be "
-            "learnt for. Check how the signal was read and framed."
+            "learned for. Check how the signal was read and framed."
         )
 
 

@@ -1,4 +1,4 @@
-"""Where runs begin: random, DCT or given transforms and factors."""
+"""Initializations: random, DCT or given transforms and factors."""
 
 from __future__ import annotations
 
@@ -16,46 +16,47 @@ from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
-# So far a given transform may be from orthogonal; it is replaced by the closest orthogonal matrix.
+# How far a given transform may be from orthogonal: room for float32 and for rounding to a few digits. It is
+# replaced by the closest orthogonal matrix.
 NEARLY_ORTHOGONAL = 1e-4
 
 
-def first_state(
-    data: FrameCovariances, n_components: int | None, *, init: Any, n_starts: int, random_state: Seed
+def initial_state(
+    data: FrameCovariances, n_components: int | None, *, init: Any, n_init: int, rng: Seed
 ) -> TransformState:
-    """Return the starts."""
+    """Return the initial states of all restarts."""
     m, n, k = data.frame_length, data.n_frames, n_components
     transforms, components, activations = _given(init, m, n, k)
     n_given = 0 if transforms is None else len(transforms)
     chosen: list[tuple[FloatArray, Any, Any]] = []
-    for i, rng in enumerate(spawn(random_state, n_starts)):
-        # Everything is drawn, used or not, so that a start does not depend on what is given.
-        transform = random_orthogonal(m, rng)
-        factors = None if k is None else random_factors(n, m, k, rng)
+    for i, source in enumerate(spawn(rng, n_init)):
+        # Everything is drawn, used or not, so that a restart does not depend on what is given.
+        transform = random_orthogonal(m, source)
+        factors = None if k is None else random_factors(n, m, k, source)
         given = i if n_given > 1 else 0
         if transforms is not None and given < n_given and (i < n_given or isinstance(init, str)):
             transform = transforms[given]
             if components is not None and activations is not None:
                 factors = activations[given], components[given]
         chosen.append((transform, *(factors or (None, None))))
-    return placed_state(data, *(_stacked(part) for part in zip(*chosen, strict=True)))
+    return _state(data, *(_stacked(part) for part in zip(*chosen, strict=True)))
 
 
-def placed_state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:
-    """Bring starts to the type and place of the data."""
+def _state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:
+    """Convert initializations to the array type and device of the data."""
     xp = array_namespace(data.virtual)
 
-    def placed(array: Any) -> Any:
+    def converted(array: Any) -> Any:
         if array is None:
             return None
         return xp.asarray(array, dtype=data.virtual.dtype, device=device_of(data.virtual))
 
-    transform = placed(transform)
+    transform = converted(transform)
     return TransformState(
         transform,
         transformed_frames(data, transform),
-        placed(activations),
-        placed(components),
+        converted(activations),
+        converted(components),
         np.arange(int(transform.shape[0])),
     )
 
@@ -101,8 +102,7 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     if not error <= NEARLY_ORTHOGONAL:
         raise InvalidParameterError(
             f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
-            f"{error:.2g}. Pass "
-            "nonneg.transforms.rotations.closest_orthogonal of it."
+            f"{error:.2g}. Pass nonneg.transforms.rotations.closest_orthogonal of it."
         )
     transform = closest_orthogonal(transform)
     if len(parts) == 1 or k is None:
@@ -112,14 +112,14 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     if not len(transform) == len(components) == len(activations):
         raise ShapeError(
             f"init has {len(transform)} transforms, {len(components)} components and {len(activations)} "
-            "activations: one of each a start is needed."
+            "activations: one of each per restart is needed."
         )
     for name, factor in (("components", components), ("activations", activations)):
         if float(factor.min()) < 0:
             raise NegativeDataError(f"The {name} of init have a negative entry: {float(factor.min()):.3g}.")
     sizes = components.sum(axis=2)
     if not (sizes > 0).all():
-        raise InvalidParameterError("A component of init is all zeros: leave it out or start it elsewhere.")
+        raise InvalidParameterError("A component of init is all zeros: leave it out or give it other values.")
     # The product does not change.
     return transform, components / sizes[:, :, None], activations * sizes[:, None, :]
 

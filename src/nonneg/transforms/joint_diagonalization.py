@@ -1,51 +1,114 @@
-"""Orthogonal joint diagonalization (Algorithm 2's first stage): rotations that decrease L."""
+"""joint_diagonalize: an orthogonal joint diagonalizer on its own."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from array_api_compat import array_namespace
+from nonneg._arguments import checked_count, checked_size
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg.iteration import Progress
+from nonneg.transforms.covariances import FrameCovariances, check_eps0, covariances_of
+from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import LoopOptions
+from nonneg.transforms.options import ROTATION_PARAMS, checked_method_params, method_options
+from nonneg.transforms.reduction import reduced_frames, reduced_state
+from nonneg.transforms.restarts import best_jd
+from nonneg.transforms.result import TransformResult
 
-from nonneg.transforms.likelihoods import likelihood, variances
-from nonneg.transforms.objective import DiagonalityObjective
-from nonneg.transforms.options import TransformOptions
-from nonneg.transforms.rotations.quasi_newton import rotation_step
-from nonneg.transforms.state import TransformState
-from nonneg.transforms.transform_learning import Measures
 
+def joint_diagonalize(
+    covariances: Any,
+    *,
+    eps0: float = 0.0,
+    n_init: int = 1,
+    init: Any = None,
+    prune_every: int | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-8,
+    rng: Seed = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    method_params: Mapping[str, Any] | None = None,
+) -> TransformResult:
+    """Find the orthogonal matrix that makes given covariance matrices as diagonal as possible.
 
-def advance_joint_diagonalization(
-    state: TransformState, data: Any, options: TransformOptions
-) -> tuple[TransformState, Measures]:
-    """Make `n_rotation_updates` rotations that decrease L, with every run of a batch."""
-    xp = array_namespace(state.frames)
-    n = data.n_frames
-    X, transform = state.frames, state.transform
-    V, value = state.known.get("V"), state.known.get(("L", options.eps0))
-    if V is None:
-        V = variances(X, data)
-    objective = DiagonalityObjective(data, options.eps0)
-    gradient = xp.zeros_like(X[:, 0, 0])
-    step, searched = gradient, xp.ones_like(gradient)
-    for _ in range(options.n_rotation_updates):
-        done = rotation_step(
-            objective,
-            (transform, X, V),
-            value=value,
-            search=options.search,
-            retraction=options.retraction,
-            max_trials=options.max_trials,
-            reads=options.reads,
-        )
-        transform, X, V = done.point
-        gradient = done.gradient_norm / (2.0 * n)
-        step, searched = done.search.step, xp.astype(done.search.succeeded, X.dtype)
-        value = done.search.value
-    # The search ends with the sum of logarithms, without the constant.
-    L = likelihood(V, options.eps0) if value is None else data.n_frames * data.frame_length + value
-    new = replace(state, transform=transform, frames=X, n_done=state.n_done + 1)
-    new.known["V"] = V
-    if value is not None:
-        new.known["L", options.eps0] = value
-    return new, {"loss": L, "L": L, "gradient": gradient, "step": step, "searched": searched}
+    Parameters
+    ----------
+    covariances : array of shape (n_matrices, m, m)
+        Symmetric and positive semidefinite; never changed. A `FrameCovariances` is accepted too.
+    eps0 : float
+        Added to their diagonals; must be positive where a matrix is singular.
+    n_init : int
+        The number of restarts; the best is kept.
+    init : None, "random", "dct" or array of shape (m, m)
+        The initialization: random, the DCT, or a given orthogonal matrix.
+    prune_every : int, optional
+        Restart pruning: every so many iterations, restarts that could not reach the best any more are given
+        up.
+    max_iter : int
+        Maximum number of iterations.
+    tol : float
+        Stop when the Frobenius norm of the skew gradient, over twice the number of matrices, is below it.
+    rng : None, int, Generator, RandomState or SeedSequence
+        The source of random initializations.
+    n_jobs : int or None
+        Number of threads; None uses all cores.
+    verbose : int
+        1 shows a progress line.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; returns True to stop.
+    checkpoint : str or path, optional
+        A folder in which the run is saved, and from which it is resumed.
+    method_params : dict, optional
+        Parameters of the algorithm: ``n_rotation_updates`` (1), rotations per iteration; ``line_search``,
+        "backtracking" (the default) or "wolfe"; ``retraction``, "polar" (the default) or "exponential";
+        ``max_trials`` (30), the maximum number of steps of a line search.
+
+    Returns
+    -------
+    TransformResult
+        ``transform @ covariance @ transform.T`` is nearly diagonal; its diagonals are `variances`.
+
+    Notes
+    -----
+    The objective is ``sum_n log det diag(Phi Sigma_n Phi')``, which for orthogonal matrices is Pham's
+    criterion for the joint diagonalization of positive definite matrices up to a constant.
+
+    References
+    ----------
+    .. [1] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF.
+    .. [2] Pham (2001), Joint approximate diagonalization of positive definite Hermitian matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import joint_diagonalize
+    >>> rng = np.random.default_rng(0)
+    >>> Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    >>> stack = np.stack([Q @ np.diag(rng.random(4) + 0.1) @ Q.T for _ in range(20)])
+    >>> result = joint_diagonalize(stack, rng=0)
+    >>> bool(np.allclose(np.abs(result.transform @ Q).max(axis=1), 1.0))
+    True
+    """
+    data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
+    options = method_options("jd", eps0=eps0, **checked_method_params("jd", method_params, ROTATION_PARAMS))
+    check_eps0(data, options.eps0)
+    loop = LoopOptions(
+        max_iter=checked_count("max_iter", max_iter, 0),
+        gradient_tol=checked_size("tol", tol),
+        prune_every=None if prune_every is None else checked_count("prune_every", prune_every, 1),
+        callback=callback,
+        verbose=verbose,
+        checkpoint=checkpoint,
+    )
+    n_init = checked_count("n_init", n_init, 1)
+    with threads(n_jobs):
+        work = reduced_frames(data)
+        inits = reduced_state(initial_state(data, None, init=init, n_init=n_init, rng=rng), work)
+        batch = loop.run("jd", inits, work, options, "joint diagonalization")
+        return best_jd([batch], None, work, options, loop)

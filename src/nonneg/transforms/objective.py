@@ -1,4 +1,4 @@
-"""The objectives of the rotations: each is a function of the variances alone.
+"""C, L and I, also as functions of the transform: each depends on the variances alone.
 
 A rotation R moves the transformed frames X to X R'. With v the variances (sums of squares of X over virtual
 realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
@@ -7,18 +7,56 @@ realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.transforms.fused_line_search import WholeSearch, whole_search
-from nonneg.transforms.likelihoods import inner_products, sum_of_logs, weighted_rows
-from nonneg.transforms.local_fit import LocalFit, serves
-from nonneg.transforms.rotations.line_search import Point
-from nonneg.transforms.rotations.quasi_newton import symmetric_curvature
-from nonneg.transforms.row_products import frames_and_variances, weighted_sums
+from nonneg.kernels import frame_rows
+from nonneg.kernels.rotations import triton as fused
+from nonneg.transforms.rotations.line_search import Point, SearchResult
+
+FusedLineSearch = Callable[[Point, Array, Array, Array, int], SearchResult]
+"""From point, direction, value, slope and the maximum number of trials to where the search ended."""
+# Line search and retraction of the paper, for TL-NMF (True) and joint diagonalization (False): those that
+# have a kernel.
+FUSED = {True: ("wolfe", "exponential"), False: ("backtracking", "polar")}
+
+
+def variances(X: Array, data: Any) -> Array:
+    """Return the sums of squares over virtual realizations."""
+    return frame_rows.sums_of_squares(X, data.n_frames, *data.row_ranges)
+
+
+def likelihood(V: Array, eps0: float) -> Array:
+    """Return L, the criterion of joint diagonalization (13)."""
+    return V.shape[1] * V.shape[2] + sum_of_logs(V, eps0)
+
+
+def sum_of_logs(V: Array, eps0: float) -> Array:
+    """Return the sum of log(V + eps0)."""
+    xp = array_namespace(V)
+    return xp.sum(xp.log(V + eps0), axis=(1, 2))
+
+
+def divergence(V: Array, inverse: Array, eps0: float) -> Array:
+    """Return I, the Itakura-Saito divergence (14)."""
+    xp = array_namespace(V)
+    ratio = (V + eps0) * inverse
+    return xp.sum(ratio - xp.log(ratio) - 1.0, axis=(1, 2))
+
+
+def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
+    """Return C, from its own definition (4)."""
+    xp = array_namespace(V)
+    return xp.sum((V + eps0) * inverse - xp.log(inverse), axis=(1, 2))
+
+
+def has_fused_line_search(data: Any, line_search: str, retraction: str, *, learning: bool) -> bool:
+    """Tell whether there is a kernel that makes a whole line search."""
+    return (line_search, retraction) == FUSED[learning] and fused.is_supported(data.virtual)
 
 
 @dataclass(frozen=True)
@@ -29,76 +67,87 @@ class VarianceObjective(ABC):
     eps0: float  # added to the variances
 
     @abstractmethod
+    def value(self, point: Point) -> Array:
+        """Return the values, up to what does not depend on the transform."""
+
+    @abstractmethod
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance."""
 
-    def at(self, P: Array) -> Point:
-        """Return the point of given transforms."""
-        return P, *frames_and_variances(P, self.data)
-
     @abstractmethod
-    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return what the curvature is made of."""
-
     def curvature(self, point: Point) -> Array:
         """Return the diagonal of the quadratic model."""
-        return symmetric_curvature(*self.curvature_parts(point))
+
+    def at(self, P: Array) -> Point:
+        """Return the point of given transforms."""
+        X = self.data.rows @ array_namespace(P).matrix_transpose(P)
+        return P, X, variances(X, self.data)
 
     def gradient(self, point: Point) -> Array:
         """Return the relative gradient."""
         P, X, V = point
         xp = array_namespace(X)
         if P.shape[1] == P.shape[2]:
-            return xp.matrix_transpose(weighted_rows(X, self.weights(V), 2.0, self.data)) @ X
+            return xp.matrix_transpose(self._weighted(X, V)) @ X
         # X = rows P': the sum over rows is shorter this way.
-        return self.forces(point) @ xp.matrix_transpose(P)
+        return self.derivative(point) @ xp.matrix_transpose(P)
 
-    def forces(self, point: Point) -> Array:
+    def derivative(self, point: Point) -> Array:
         """Return the derivative by P."""
-        P, X, V = point
-        return weighted_sums(P, X, self.weights(V), self.data, self.eps0)
+        _, X, V = point
+        return array_namespace(X).matrix_transpose(self._weighted(X, V)) @ self.data.rows
 
     def slope(self, point: Point, velocity: Array) -> Array:
         """Return the derivative for a given change of P."""
-        return inner_products(self.forces(point), velocity)
+        return array_namespace(velocity).sum(self.derivative(point) * velocity, axis=(1, 2))
 
-    def _of_search(self) -> dict[str, Any] | None:
-        """Return what a kernel needs to know for a search; None where there is no kernel."""
+    def _weighted(self, X: Array, V: Array) -> Array:
+        return frame_rows.weighted_rows(X, 2.0 * self.weights(V), *self.data.row_ranges)
+
+    def _kernel_arguments(self) -> dict[str, Any] | None:
+        """Return what the kernel of a line search needs to know; None where there is no kernel."""
         return None
 
-    def whole_search(self, search: str, retraction: str) -> WholeSearch | None:
-        """Return what makes a search in one operation."""
-        known = self._of_search()
-        return None if known is None else whole_search(self.data, search, retraction, **known)
+    def fused_line_search(self, line_search: str, retraction: str) -> FusedLineSearch | None:
+        """Return what makes a line search in one kernel, where there is one."""
+        known = self._kernel_arguments()
+        if known is None:
+            return None
+        if not has_fused_line_search(self.data, line_search, retraction, learning="inverse" in known):
+            return None
+
+        def search(
+            point: Point, direction: Array, value: Array, slope: Array, max_trials: int
+        ) -> SearchResult:
+            found = fused.line_search(
+                self.data.virtual, point[0], direction, value, slope, max_trials, **known
+            )
+            moved = found.transform, found.frames, found.variances
+            return SearchResult(moved, found.step, found.value, found.succeeded > 0, max_trials)
+
+        return search
 
 
 @dataclass(frozen=True)
 class FitObjective(VarianceObjective):
-    """C as a function of the transform (41 to 45): the factors stand still."""
+    """C as a function of the transform (41 to 45), with fixed factors."""
 
     inverse_model: Array  # 1 / (W H + eps0)
 
-    def local(self, point: Point) -> LocalFit | None:
-        """Return C near a point, for a search."""
-        if type(self) is not FitObjective or not serves(self.data, point, self.eps0):
-            return None
-        weights = (2.0 * self.data.largest_entry**2 * self.inverse_model).astype("float32")
-        return LocalFit(self.data, weights, point[0], self.forces(point), self.value(point))
-
-    def _of_search(self) -> dict[str, Any] | None:
+    def _kernel_arguments(self) -> dict[str, Any] | None:
         return {"inverse": self.inverse_model} if type(self) is FitObjective else None
 
     def value(self, point: Point) -> Array:
         """Return C up to what does not depend on the transform."""
-        return inner_products(point[2], self.inverse_model)
+        return array_namespace(point[2]).sum(point[2] * self.inverse_model, axis=(1, 2))
 
     def weights(self, V: Array) -> Array:
         """Return the derivative by each variance."""
         return self.inverse_model
 
-    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return the parts of the curvature (44)."""
-        return products_of(self.inverse_model, point[2]), 0.0, 0.0
+    def curvature(self, point: Point) -> Array:
+        """Return the curvature (44)."""
+        return _symmetric_products(self.inverse_model, point[2])
 
 
 @dataclass(frozen=True)
@@ -115,10 +164,10 @@ class DivergenceObjective(FitObjective):
         """Return the derivative by each variance."""
         return self.inverse_model - 1.0 / (V + self.eps0)
 
-    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return those of a positive curvature: that of C, and for the logarithm that of one realization."""
+    def curvature(self, point: Point) -> Array:
+        """Return a positive curvature: that of C, and for the logarithm that of one realization."""
         V = point[2]
-        return products_of(self.inverse_model + 1.0 / (V + self.eps0), V), 0.0, 0.0
+        return _symmetric_products(self.inverse_model + 1.0 / (V + self.eps0), V)
 
 
 @dataclass(frozen=True)
@@ -128,7 +177,7 @@ class DiagonalityObjective(VarianceObjective):
     # The variances whose weights were asked for last, and these.
     latest: list[tuple[Array, Array]] = field(default_factory=list, repr=False, compare=False)
 
-    def _of_search(self) -> dict[str, Any]:
+    def _kernel_arguments(self) -> dict[str, Any]:
         return {"eps0": self.eps0}
 
     def value(self, point: Point) -> Array:
@@ -142,14 +191,18 @@ class DiagonalityObjective(VarianceObjective):
             self.latest[:] = [(V, 1.0 / (V + self.eps0))]
         return self.latest[0][1]
 
-    def curvature_parts(self, point: Point) -> tuple[Array, float, float]:
-        """Return the parts of the curvature (49) less one, which is zero on the diagonal."""
+    def curvature(self, point: Point) -> Array:
+        """Return the curvature (49) less one, which is zero on the diagonal; zero where rounding is left."""
         V = point[2]
+        xp = array_namespace(V)
         twice = 2.0 * self.data.n_frames
-        rounding = 8.0 * float(array_namespace(V).finfo(V.dtype).eps)
-        return products_of(self.weights(V), V + self.eps0), twice, twice * rounding
+        found = _symmetric_products(self.weights(V), V + self.eps0) - twice
+        rounding = 8.0 * float(xp.finfo(V.dtype).eps)
+        return xp.where(found > twice * rounding, found, xp.zeros_like(found))
 
 
-def products_of(weights: Array, V: Array) -> Array:
-    """Return ``weights' V``."""
-    return array_namespace(V).matrix_transpose(weights) @ V
+def _symmetric_products(weights: Array, V: Array) -> Array:
+    """Return ``weights' V`` plus its transpose."""
+    xp = array_namespace(V)
+    products = xp.matrix_transpose(weights) @ V
+    return products + xp.matrix_transpose(products)

@@ -1,4 +1,4 @@
-"""Many starts at once, with the solutions of each method as further starts of the other (Appendix G)."""
+"""The best of many restarts, and restarts of each method from the solutions of the other (Appendix G)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,62 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg.transforms.answers import best_transform, best_two_stage
-from nonneg.transforms.batches import STOPPED, LoopOptions, ended
-from nonneg.transforms.compiled_advance import compiled_advance
+from nonneg._typing import FloatArray
+from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.initialization import first_state
-from nonneg.transforms.likelihoods import variances
+from nonneg.transforms.dispatch import compiled_step
+from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import BatchRun, LoopOptions, last_values
+from nonneg.transforms.objective import divergence, full_objective, likelihood, variances
 from nonneg.transforms.options import TransformOptions
-from nonneg.transforms.result import TransformResult
-from nonneg.transforms.state import TransformState, joined, renewed
-from nonneg.transforms.two_stage import FactorState, advance_factors
-from nonneg.transforms.working import Frames, working_frames, working_state
+from nonneg.transforms.reduction import Frames, completed_transform, reduced_frames, reduced_state
+from nonneg.transforms.result import RestartSummary, TransformResult
+from nonneg.transforms.rotations.group import newton_schulz_step
+from nonneg.transforms.state import FactorState, TransformState, concatenated, reorthogonalized
+from nonneg.transforms.steps import nmf_step
 
-# Iterations of unwatched factors between which Ctrl-C is heard.
-AT_ONCE = 50
+# Iterations of factors that nobody watches, made by one call; in between Ctrl-C is heard.
+UNWATCHED_ITERATIONS = 50
+
+
+def best_tl(batches: list[BatchRun], data: Frames, options: TransformOptions) -> TransformResult:
+    """Build the result of TL-NMF from the best of all restarts."""
+    which = _best_batch(batches)
+    batch = batches[which]
+    state, at = batch.state, batch.best_index
+    transform = completed_transform(state.transform[at, ...], data)
+    factors = state.activations[at, ...], state.components[at, ...]
+    return _result("tl", batches, which, transform, factors, data, options)
+
+
+def best_jd(
+    batches: list[BatchRun],
+    factor_inits: TransformState | None,
+    data: Frames,
+    options: TransformOptions,
+    loop: LoopOptions,
+) -> TransformResult:
+    """Build the result of JD+NMF, or of a joint diagonalization, from the best of all restarts."""
+    which = _best_batch(batches)
+    batch = batches[which]
+    transform = completed_transform(batch.state.transform[batch.best_index, ...], data)
+    if factor_inits is None:
+        return _result("jd", batches, which, transform, (None, None), data, options)
+    if batch.was_stopped:
+        loop = replace(loop, max_iter=1, callback=None)
+    transform = newton_schulz_step(transform)
+    V = _covariances(data).variances(transform)[None, ...]
+    state = FactorState(factor_inits.activations, factor_inits.components, np.arange(factor_inits.batch))
+    fitted = loop.run("nmf", state, V, options, "factors")
+    at = fitted.best_index
+    factors = fitted.state.activations[at, ...], fitted.state.components[at, ...]
+    result = _result("jd", batches, which, transform, factors, data, options)
+    return replace(result, factorization_history=fitted.best_history)
 
 
 @dataclass(frozen=True)
-class MultiStart:
-    """Both methods from the same starts.
+class CrossInitResult:
+    """Both methods, each also initialized from the solutions of the other.
 
     Attributes
     ----------
@@ -40,73 +77,54 @@ class MultiStart:
     jd: TransformResult
 
 
-def multi_start(
+def cross_init(
     data: FrameCovariances,
     n_components: int,
     *,
-    n_starts: int,
+    n_init: int,
     tl_options: TransformOptions,
     jd_options: TransformOptions,
     loop: LoopOptions,
     init: Any = None,
-    random_state: Seed = None,
-) -> MultiStart:
-    """Run both methods from P starts, then each from the solutions of the other, and keep the best.
-
-    Where the answer of JD+NMF is the better one by what TL-NMF minimises (C, or I with its penalty), TL-NMF
-    also goes on from it, so that its own is never worse.
-
-    Parameters
-    ----------
-    data : FrameCovariances
-        The data.
-    n_components : int
-        Of the factorization.
-    n_starts : int
-        P.
-    tl_options, jd_options : TransformOptions
-        Of the two methods.
-    loop : LoopOptions
-        When to stop; iterations are those of every part.
-    init : optional
-        As in `learn_transform`.
-    random_state : Seed
-        The source of random starts.
-
-    Returns
-    -------
-    MultiStart
-        Two results.
-    """
-    starts = first_state(data, n_components, init=init, n_starts=n_starts, random_state=random_state)
-    work = working_frames(data)
-    starts = working_state(starts, work)
-    tl = ended(loop.run("tl", starts, work, tl_options, "tl, first starts"), starts.batch)
-    stopped = tl.run.stop_reason in STOPPED
+    rng: Seed = None,
+) -> CrossInitResult:
+    """Run both methods from the same initializations, then each from the solutions of the other."""
+    # Where the solution of JD+NMF is the better one by what TL-NMF minimizes (C, or I with its penalty),
+    # TL-NMF also continues from it, so that its own is never worse.
+    inits = initial_state(data, n_components, init=init, n_init=n_init, rng=rng)
+    work = reduced_frames(data)
+    inits = reduced_state(inits, work)
+    tl = loop.run("tl", inits, work, tl_options, "tl, first restarts")
+    stopped = tl.was_stopped
     short = replace(loop, max_iter=1, callback=None) if stopped else loop
-    jd = ended(short.run("jd", starts, work, jd_options, "jd, first starts"), starts.batch)
-    tl_batches, jd_batches, factor_starts = [tl], [jd], starts
-    if not stopped and jd.run.stop_reason not in STOPPED:
-        # Each JD solution gets the factors of its own, as further starts of TL-NMF.
-        solved = _with_factors(jd.run.state, work, jd_options, loop)
-        tl_batches.append(ended(loop.run("tl", solved, work, tl_options, "tl, from jd"), solved.batch))
-        other = replace(tl.run.state, n_done=0, marks=None, lanes=np.arange(tl.run.state.batch))
-        jd_batches.append(ended(loop.run("jd", other, work, jd_options, "jd, from tl"), other.batch))
-        factor_starts = joined([replace(starts, n_done=0, marks=None), replace(other, lanes=other.lanes)])
-    best_tl = best_transform(tl_batches, work, tl_options)
-    best_jd = best_two_stage(jd_batches, factor_starts, work, jd_options, short)
-    better = _minimised(best_jd, tl_options) < _minimised(best_tl, tl_options)
-    if better and best_jd.stop_reason not in STOPPED and not stopped:
-        # JD+NMF ends with more starts of its factors than TL-NMF has seen: its answer is a start too.
-        init = (best_jd.transform, best_jd.H, best_jd.W)
-        last = working_state(first_state(data, n_components, init=init, n_starts=1, random_state=0), work)
-        tl_batches.append(ended(loop.run("tl", last, work, tl_options, "tl, from the best jd"), 1))
-        best_tl = best_transform(tl_batches, work, tl_options)
-    return MultiStart(best_tl, best_jd)
+    jd = short.run("jd", inits, work, jd_options, "jd, first restarts")
+    tl_batches, jd_batches, factor_inits = [tl], [jd], inits
+    if not stopped and not jd.was_stopped:
+        # Each JD solution gets factors of its own, as a further initialization of TL-NMF.
+        solved = _with_factors(jd.state, work, jd_options, loop)
+        tl_batches.append(loop.run("tl", solved, work, tl_options, "tl, from jd"))
+        other = _as_inits(tl.state)
+        jd_batches.append(loop.run("jd", other, work, jd_options, "jd, from tl"))
+        factor_inits = concatenated([_as_inits(inits), other])
+    result_tl = best_tl(tl_batches, work, tl_options)
+    result_jd = best_jd(jd_batches, factor_inits, work, jd_options, short)
+    better = _minimized(result_jd, tl_options) < _minimized(result_tl, tl_options)
+    if better and not stopped and not any(batch.was_stopped for batch in jd_batches):
+        # JD+NMF ends with more initializations of its factors than TL-NMF has seen: its solution is one too.
+        init = (result_jd.transform, result_jd.H, result_jd.W)
+        last = reduced_state(initial_state(data, n_components, init=init, n_init=1, rng=0), work)
+        tl_batches.append(loop.run("tl", last, work, tl_options, "tl, from the best jd"))
+        result_tl = best_tl(tl_batches, work, tl_options)
+    return CrossInitResult(result_tl, result_jd)
 
 
-def _minimised(result: TransformResult, options: TransformOptions) -> float:
-    """Return what TL-NMF minimises, at the answer of either method."""
+def _as_inits(state: TransformState) -> TransformState:
+    """Return states as initializations of another run."""
+    return replace(state, n_done=0, pruning_losses=None, restarts=np.arange(state.batch))
+
+
+def _minimized(result: TransformResult, options: TransformOptions) -> float:
+    """Return what TL-NMF minimizes, at the solution of either method."""
     if options.objective == "C":
         return result.objective
     assert result.divergence is not None
@@ -117,23 +135,85 @@ def _minimised(result: TransformResult, options: TransformOptions) -> float:
 def _with_factors(
     state: TransformState, data: Frames, options: TransformOptions, loop: LoopOptions
 ) -> TransformState:
-    """Factor the variances of every transform of a batch, each from its own start."""
-    state = renewed(state, data)
+    """Factor the variances of every transform of a batch, each from its own initialization."""
+    state = reorthogonalized(state, data)
     V = variances(state.frames, data)
     factors = FactorState(state.activations, state.components, np.arange(state.batch))
-    # Every start has variances of its own. Nothing is measured on the way, so that many iterations are one.
+    # Every restart has variances of its own. Nothing is measured on the way, so that many iterations are one.
     left = loop.max_iter
     while left > 0:
-        n_iter = min(left, AT_ONCE)
+        n_iter = min(left, UNWATCHED_ITERATIONS)
         several = replace(options, n_nmf_updates=n_iter * options.n_nmf_updates)
-        compiled = compiled_advance("factors", V, several)
-        factors, _ = advance_factors(factors, V, several) if compiled is None else compiled(factors)
+        compiled = compiled_step("nmf", V, several)
+        factors, _ = nmf_step(factors, V, several) if compiled is None else compiled(factors)
         left -= n_iter
-    return replace(
-        state,
-        activations=factors.activations,
-        components=factors.components,
-        n_done=0,
-        marks=None,
-        lanes=np.arange(state.batch),
+    return _as_inits(replace(state, activations=factors.activations, components=factors.components))
+
+
+def _best_batch(batches: list[BatchRun]) -> int:
+    found = [batch.losses[batch.best] for batch in batches]
+    return int(np.argmin([np.inf if np.isnan(loss) else loss for loss in found]))
+
+
+def _summary(batches: list[BatchRun], which: int) -> RestartSummary | None:
+    if sum(batch.n_restarts for batch in batches) == 1:
+        return None
+
+    def column(name: str) -> FloatArray:
+        return np.concatenate(
+            [last_values(batch.run.history, name, batch.n_restarts)[0] for batch in batches]
+        )
+
+    return RestartSummary(
+        objective=column("C"),
+        likelihood=column("L"),
+        divergence=column("I"),
+        n_iter=np.concatenate([batch.n_iter for batch in batches]),
+        pruned=np.concatenate([batch.pruned for batch in batches]),
+        best=sum(batch.n_restarts for batch in batches[:which]) + batches[which].best,
+        n_init=batches[0].n_restarts,
     )
+
+
+def _result(
+    method: str,
+    batches: list[BatchRun],
+    which: int,
+    transform: Any,
+    factors: tuple[Any, Any],
+    data: Frames,
+    options: TransformOptions,
+) -> TransformResult:
+    transform = newton_schulz_step(transform)
+    full = _covariances(data)
+    V = full.variances(transform)
+    L = float(likelihood(V[None, ...], options.eps0)[0])
+    C, part = L, None
+    activations, components = factors
+    if activations is not None:
+        inverse = 1.0 / ((activations @ components)[None, ...] + options.eps0)
+        C = float(full_objective(V[None, ...], inverse, options.eps0)[0])
+        part = float(divergence(V[None, ...], inverse, options.eps0)[0])
+    history = batches[which].best_history
+    return TransformResult(
+        transform=transform,
+        W=activations,
+        H=components,
+        variances=V,
+        objective=C,
+        likelihood=L,
+        divergence=part,
+        history=history,
+        certificate=certified(
+            full, transform, activations, components, options, method=method, history=history
+        ),
+        n_iter=len(history),
+        stop_reason=batches[which].run.stop_reason,
+        method=method,
+        parameters=options.as_dict(),
+        restarts=_summary(batches, which),
+    )
+
+
+def _covariances(data: Frames) -> FrameCovariances:
+    return data if isinstance(data, FrameCovariances) else data.full

@@ -12,31 +12,31 @@ from nonneg.iteration import History, StopReason
 
 
 @dataclass(frozen=True)
-class StartsSummary:
-    """How every start ended.
+class RestartSummary:
+    """How every restart ended.
 
     Attributes
     ----------
-    objective, likelihood, divergence : array of shape (n_starts,)
-        C, L and I at the end of each start; NaN where there is none. Starts after the first `n_random` were
-        taken from the solutions of the other method.
-    n_iter : array of int of shape (n_starts,)
-        Iterations of each start.
-    dropped : array of bool of shape (n_starts,)
-        Which were given up early as hopeless.
+    objective, likelihood, divergence : array of shape (n_restarts,)
+        C, L and I at the end of each restart; NaN where there is none. Restarts after the first `n_init` were
+        initialized from the solutions of the other method.
+    n_iter : array of int of shape (n_restarts,)
+        Iterations of each restart.
+    pruned : array of bool of shape (n_restarts,)
+        Which were pruned because they could not reach the best one any more.
     best : int
         The one whose solution was kept.
-    n_random : int
-        Starts drawn at random, or given.
+    n_init : int
+        Restarts with random or given initializations.
     """
 
     objective: FloatArray
     likelihood: FloatArray
     divergence: FloatArray
     n_iter: IntArray
-    dropped: BoolArray
+    pruned: BoolArray
     best: int
-    n_random: int
+    n_init: int
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,12 @@ class TransformResult:
     divergence : float or None
         I, the Itakura-Saito divergence of the variances from W H, both raised by eps0.
     history : History
-        After each iteration: `loss` (what was minimised), `C`, `L`, `I`, `gradient` (Frobenius norm of the
+        After each iteration: `loss` (what was minimized), `C`, `L`, `I`, `gradient` (Frobenius norm of the
         skew gradient before its last rotation, over 2 n_frames), `step` (its length in units of the Newton
-        direction) and `searched` (1 where the line search succeeded, or only rounding was left to gain).
+        direction) and `search_succeeded` (1 where the line search succeeded, or only rounding was left to
+        gain).
     certificate : Certificate
-        What is known about the answer.
+        What is known about the solution.
     n_iter : int
         Iterations done.
     stop_reason : StopReason
@@ -72,9 +73,9 @@ class TransformResult:
     method : str
         "tl" or "jd".
     parameters : mapping
-        What was chosen: eps0, objective, l1, search, retraction and numbers of updates.
-    starts : StartsSummary or None
-        How every start ended; None where there was one.
+        What was chosen: eps0, objective, l1, line_search, retraction and numbers of updates.
+    restarts : RestartSummary or None
+        How every restart ended; None where there was one.
     factorization_history : History or None
         Of the second stage of JD+NMF.
     """
@@ -92,7 +93,7 @@ class TransformResult:
     stop_reason: StopReason
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    starts: StartsSummary | None = None
+    restarts: RestartSummary | None = None
     factorization_history: History | None = None
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What is proved of transform learning and joint diagonalization, as numbers that can be computed.
+"""What is proved about transform learning and joint diagonalization, as numbers that can be computed.
 
 Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF. Covariances have shape
 (n_frames, frame_length, frame_length): those of S realizations, and the true ones behind them. The divergence
@@ -16,10 +16,13 @@ import scipy.linalg
 from scipy.special import digamma
 
 from nonneg._arguments import checked_count
-from nonneg._random import Seed
+from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
-from nonneg.transforms.sampling_divergence import largest_sampling_divergence
+
+# Angles of a plane rotation that are compared, and grids of them, each finer and about the best of the last:
+# the last one has steps of 0.006 radians.
+ANGLES, FINER = 16, 3
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def solution_gaps(
     *,
     tolerance: float = 1e-6,
 ) -> SolutionGaps:
-    """Return the gaps of Theorem 2 from what several starts came to."""
+    """Return the gaps of Theorem 2 from the solutions of several restarts."""
     objective, divergence, likelihood, diagonalized = (
         np.asarray(given, dtype=np.float64)
         for given in (tl_objective, tl_divergence, jd_likelihood, jd_divergence)
@@ -66,7 +69,7 @@ def solution_gaps(
     flat = all(len(size) == 1 and size[0] > 0 for size in sizes)
     if not flat or sizes[0] != sizes[1] or sizes[2] != sizes[3]:
         raise ShapeError(
-            "Expected one number a run, as many objectives as divergences, and at least one of each; got "
+            "Expected one number per run, as many objectives as divergences, and at least one of each; got "
             f"{sizes[0]} and {sizes[1]} for TL-NMF, {sizes[2]} and {sizes[3]} for JD+NMF."
         )
     tl = divergence[objective <= objective.min() + tolerance]
@@ -126,7 +129,7 @@ class DivergenceBounds:
 
     divergence: float  # I at a solution of JD+NMF
     largest: float  # the largest Q_S that was found, which is at most the true one
-    deviation: float  # lemma 6's bound on it for these realizations; infinite where they are too few
+    deviation: float  # Lemma 6's bound on it for these realizations; infinite where they are too few
 
     @property
     def gap(self) -> float:
@@ -140,13 +143,11 @@ def divergence_bounds(
     true_covariances: FloatArray,
     *,
     eps0: float = 0.0,
-    n_starts: int = 4,
+    n_init: int = 4,
     rng: Seed = None,
 ) -> DivergenceBounds:
     """Compare I at a solution of JD+NMF with the bounds of Proposition 2 and Lemma 6."""
-    largest, _ = largest_sampling_divergence(
-        covariances, true_covariances, eps0=eps0, n_starts=n_starts, rng=rng
-    )
+    largest, _ = largest_sampling_divergence(covariances, true_covariances, eps0=eps0, n_init=n_init, rng=rng)
     deviation = uniform_deviation(covariances, true_covariances)
     n_frames, m = covariances.shape[:2]
     return DivergenceBounds(float(divergence), largest, deviation_bound(deviation, n_frames, m))
@@ -182,3 +183,90 @@ def exact_factors(power_of_frames: FloatArray, n_components: int) -> tuple[Float
         W[:, :n] = np.diag(sums)
         H[:n] = np.where(sums[:, None] > 0, V / np.where(sums > 0, sums, 1.0)[:, None], 1.0 / m)
     return W, H
+
+
+def transformed_power(transform: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Return the expected squares of transformed frames: the diagonals of the transformed covariances."""
+    return np.einsum("...ma,nab,...mb->...nm", transform, covariances, transform, optimize=True)
+
+
+def sampling_divergence(
+    transform: FloatArray, covariances: FloatArray, true_covariances: FloatArray, *, eps0: float = 0.0
+) -> FloatArray:
+    """Return Q_S (31): the divergence of the empirical from the true power of transformed frames."""
+    ratio = (transformed_power(transform, covariances) + eps0) / (
+        transformed_power(transform, true_covariances) + eps0
+    )
+    return _divergence(ratio).sum(axis=(-2, -1))
+
+
+def largest_sampling_divergence(
+    covariances: FloatArray,
+    true_covariances: FloatArray,
+    *,
+    eps0: float = 0.0,
+    n_init: int = 4,
+    max_sweeps: int = 30,
+    rng: Seed = None,
+) -> tuple[float, FloatArray]:
+    """Look for the transform of largest Q_S, the bound of Proposition 2."""
+    rng = generator(rng)
+    m = covariances.shape[-1]
+    best, where = -np.inf, np.eye(m)
+    for _ in range(n_init):
+        transform = np.linalg.qr(rng.normal(size=(m, m)))[0]
+        value = float(sampling_divergence(transform, covariances, true_covariances, eps0=eps0))
+        for _ in range(max_sweeps):
+            transform = _rotated(transform, covariances, true_covariances, eps0)
+            before, value = (
+                value,
+                float(sampling_divergence(transform, covariances, true_covariances, eps0=eps0)),
+            )
+            if value - before <= 1e-6 * abs(value):
+                break
+        if value > best:
+            best, where = value, transform
+    return best, where
+
+
+def _divergence(ratio: FloatArray) -> FloatArray:
+    return ratio - np.log(ratio) - 1.0
+
+
+def _rotated(transform: FloatArray, found: FloatArray, true: FloatArray, eps0: float) -> FloatArray:
+    """Rotate every pair of atoms in its plane to where their share of Q_S is largest."""
+    transform = transform.copy()
+    A, B = (transform @ covariances @ transform.T for covariances in (found, true))
+    for p in range(len(transform) - 1):
+        for q in range(p + 1, len(transform)):
+            width, angle = np.pi / 2.0, 0.0
+            for _ in range(FINER):
+                # The angle 0 is among them, so that Q_S never falls.
+                angles = angle + width * np.arange(-ANGLES // 2, ANGLES // 2) / ANGLES
+                angle = float(angles[np.argmax(_plane_values(A, B, p, q, angles, eps0))])
+                width *= 4.0 / ANGLES
+            c, s = np.cos(angle), np.sin(angle)
+            turn = np.array([[c, s], [-s, c]])
+            pair = [p, q]
+            transform[pair] = turn @ transform[pair]
+            for M in (A, B):
+                M[:, pair] = turn @ M[:, pair]
+                M[:, :, pair] = M[:, :, pair] @ turn.T
+    return transform
+
+
+def _plane_values(
+    A: FloatArray, B: FloatArray, p: int, q: int, angles: FloatArray, eps0: float
+) -> FloatArray:
+    c, s = np.cos(angles), np.sin(angles)
+    total = np.zeros_like(angles)
+    for u, v in ((c, s), (-s, c)):
+        of_a, of_b = (
+            np.multiply.outer(M[:, p, p], u * u)
+            + np.multiply.outer(M[:, q, q], v * v)
+            + np.multiply.outer(2.0 * M[:, p, q], u * v)
+            + eps0
+            for M in (A, B)
+        )
+        total += _divergence(of_a / of_b).sum(axis=0)
+    return total

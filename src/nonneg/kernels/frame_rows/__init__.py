@@ -1,7 +1,7 @@
-"""Parts of an iteration of transforms on long frames, compiled: what is not a product of BLAS.
+"""Sums and products over the rows that belong to a frame: its virtual realizations.
 
-Every function takes a batch of one run in NumPy's float64, and has its twin in the array code of
-`nonneg.transforms`; `serves` tells where it is used.
+The rows of a batch have shape (batch, n_rows, m). With `offsets` and `counts` the rows of frame i are the
+``counts[i]`` rows from ``offsets[i]`` on; without them row ``r * n_frames + i`` is realization r of frame i.
 """
 
 from __future__ import annotations
@@ -10,93 +10,70 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
-
-# With more components the products of BLAS are faster.
-MOST_COMPONENTS = 12
-# One division serves two entries of a model: their product must not underflow.
-LEAST_EPS0 = 1e-100
-# Below this number of entries a call costs as much as its work.
-LEAST_ENTRIES = 1 << 12
+from nonneg._typing import Array, IntArray
+from nonneg.kernels.frame_rows import array_api, triton
 
 
-def serves(array: Any) -> bool:
-    """Tell whether the kernels take an array."""
-    return (
-        isinstance(array, np.ndarray)
-        and array.dtype == np.float64
-        and array.ndim == 3
-        and array.shape[0] == 1
-        and array.size >= LEAST_ENTRIES
-        and array.flags.c_contiguous
-    )
+def sums_of_squares(
+    X: Array, n_frames: int, offsets: IntArray | None = None, counts: IntArray | None = None
+) -> Array:
+    """Return the sums of squares over the rows of every frame.
 
+    Parameters
+    ----------
+    X : array of shape (batch, n_rows, m)
+        The rows; not changed.
+    n_frames : int
+        The number of frames.
+    offsets, counts : array of int of shape (n_frames,), optional
+        First row and number of rows of each frame.
 
-def sums_of_squares(X: FloatArray, starts: IntArray, counts: IntArray) -> FloatArray:
-    """Return the sums of squares over the rows of every frame."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    found = np.empty((1, len(starts), X.shape[2]))
-    compiled.sum_squares(X[0], starts, counts, found[0])
-    return found
+    Returns
+    -------
+    array of shape (batch, n_frames, m)
+        The sums.
+    """
+    if X.shape[1] == n_frames:
+        return X * X
+    if offsets is not None:
+        if (compiled := _compiled(X)) is not None:
+            return compiled.sums_of_squares(X, offsets, counts)
+    elif triton.is_supported(X):
+        return triton.sums_of_squares(X, n_frames)
+    return array_api.sums_of_squares(X, n_frames, offsets)
 
 
 def weighted_rows(
-    X: FloatArray, weights: FloatArray, factor: float | np.floating[Any], starts: IntArray, counts: IntArray
-) -> FloatArray:
-    """Multiply the rows of every frame by its weights."""
+    X: Array, weights: Array, offsets: IntArray | None = None, counts: IntArray | None = None
+) -> Array:
+    """Multiply the rows of every frame by its weights.
+
+    Parameters
+    ----------
+    X : array of shape (batch, n_rows, m)
+        The rows; not changed.
+    weights : array of shape (batch, n_frames, m)
+        One weight for every entry of a frame.
+    offsets, counts : array of int of shape (n_frames,), optional
+        First row and number of rows of each frame.
+
+    Returns
+    -------
+    array of shape (batch, n_rows, m)
+        The products.
+    """
+    if X.shape[1] == weights.shape[1]:
+        return X * weights
+    if offsets is not None and (compiled := _compiled(X, weights)) is not None:
+        return compiled.weighted_rows(X, weights, offsets, counts)
+    return array_api.weighted_rows(X, weights, counts)
+
+
+def _compiled(*arrays: Any) -> Any:
+    """Return the compiled implementation where it supports the arrays, else None."""
+    if not isinstance(arrays[0], np.ndarray):
+        return None
+    # Not at the top: numba takes a quarter of a second to load.
     from nonneg.kernels.frame_rows import numba as compiled
 
-    found = np.empty_like(X)
-    compiled.weight_rows(X[0], weights[0], factor, starts, counts, found[0])
-    return found
-
-
-def add_single(
-    X: FloatArray, rest: FloatArray, scale: float, starts: IntArray, counts: IntArray
-) -> FloatArray:
-    """Add rows in single precision to others, in place, and return the sums of squares over every frame."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    found = np.empty((1, len(starts), X.shape[2]))
-    compiled.add_single(X[0], rest[0], scale, starts, counts, found[0])
-    return found
-
-
-def weighted_rows_twice(
-    X: FloatArray, weights: FloatArray, starts: IntArray, counts: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Multiply the rows of every frame by its weights, in double and in single precision."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    found, single = np.empty_like(X), np.empty_like(X, dtype=np.float32)
-    compiled.weight_rows_twice(X[0], weights[0], starts, counts, found[0], single[0])
-    return found, single
-
-
-def equalized_factors(
-    V: FloatArray, eps0: float, activations: FloatArray, components: FloatArray, n_updates: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Make updates of majorization-equalization."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    activations, components = np.array(activations, order="C"), np.array(components, order="C")
-    inverse = np.empty_like(V)
-    compiled.equalize_factors(V[0], eps0, activations[0], components[0], n_updates, inverse[0])
-    return activations, components, inverse
-
-
-def measured_fit(V: FloatArray, eps0: float, inverse: FloatArray) -> tuple[FloatArray, ...]:
-    """Return C, L and I."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    facts = np.empty(3)
-    compiled.fit_measures(V[0], eps0, inverse[0], facts)
-    return facts[:1], facts[1:2], facts[2:]
-
-
-def sum_of_logs(V: FloatArray, eps0: float) -> FloatArray:
-    """Return the sum of log(V + eps0)."""
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    return np.array([compiled.log_sum(V[0], eps0)])
+    return compiled if compiled.is_supported(*arrays) else None

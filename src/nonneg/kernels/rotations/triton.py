@@ -1,7 +1,7 @@
-"""Searches along rotations of many small transforms on an NVIDIA GPU, all of them in one kernel.
+"""Fused line search along rotations of many small transforms on an NVIDIA GPU: one kernel for a batch.
 
 Written with array operations, every trial of a search is a hundred small kernels over the whole batch, and
-as many trials are made by all as the slowest needs. Here a program makes the search of one transform: its
+all restarts make as many trials as the slowest needs. Here a program makes the search of one transform: its
 rotation stays in registers, and it ends when its own search does.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from nonneg._typing import Array
-from nonneg.kernels.transforms.triton import MOST_ENTRIES, adds, padded
+from nonneg.kernels.frame_rows import triton as frame_rows
+from nonneg.kernels.majorization_equalization.triton import MOST_ENTRIES, padded
 
 try:
     import triton
@@ -32,7 +32,7 @@ NUMBERS = (0.0, float("inf"), 1e-4, 0.9, 8.0 * 2.0**-52, 0.2, 0.1, 1.0, 1e-17, 1
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Where searches ended."""
 
     transform: Any  # the best points
@@ -56,15 +56,15 @@ if triton is not None:
 
     @triton.jit
     def _exponential(E, norm, step, eye, numbers):
-        # Halved until its norm is small, then the series, squared as often.
+        # Scaling and squaring of the Taylor series.
         least = tl.load(numbers + 8)
         size = tl.abs(step) * norm
         scale = step
-        halvings = 0
-        while (size > tl.load(numbers + 7)) & (halvings < 60):
+        squarings = 0
+        while (size > tl.load(numbers + 7)) & (squarings < 60):
             size *= 0.5
             scale *= 0.5
-            halvings += 1
+            squarings += 1
         A = scale * E
         term = A
         R = eye + A
@@ -75,7 +75,7 @@ if triton is not None:
             term = _product(A, term) / j
             R += term
             bound *= size / j
-        for _ in range(halvings):
+        for _ in range(squarings):
             R = _product(R, R)
         return R
 
@@ -95,7 +95,7 @@ if triton is not None:
         return A
 
     @triton.jit
-    def _moments(rows, P_at, velocity_at, n, j, inside, n_frames, m, p, rank, MOVES: tl.constexpr):
+    def _moments(rows, P_at, velocity_at, n, j, inside, n_frames, m, p, rank, WITH_SLOPE: tl.constexpr):
         # Sums over virtual realizations of the squares of X = rows P', and of X times its change.
         V = tl.zeros(inside.shape, tl.float64)
         change = tl.zeros(inside.shape, tl.float64)
@@ -105,7 +105,7 @@ if triton is not None:
             for k in range(p):
                 x = tl.load(rows + (r * n_frames + n) * p + k, mask=n < n_frames, other=0.0)[:, None]
                 X += x * tl.load(P_at + j * p + k, mask=j < m, other=0.0)[None, :]
-                if MOVES:
+                if WITH_SLOPE:
                     dX += x * tl.load(velocity_at + j * p + k, mask=j < m, other=0.0)[None, :]
             V += X * X
             change += X * dX
@@ -154,11 +154,11 @@ if triton is not None:
         p,
         rank,
         max_trials,
-        LEARNS: tl.constexpr,
+        LEARNING: tl.constexpr,
         N_FRAMES: tl.constexpr,
         N_ATOMS: tl.constexpr,
     ):
-        lane = tl.program_id(0).to(tl.int64)
+        restart = tl.program_id(0).to(tl.int64)
         n = tl.arange(0, N_FRAMES)
         j = tl.arange(0, N_ATOMS)
         i = tl.arange(0, N_ATOMS)
@@ -168,32 +168,32 @@ if triton is not None:
         point = (i < m)[:, None] & (j < p)[None, :]
         point_at = i[:, None] * p + j[None, :]
         eye = tl.where(i[:, None] == j[None, :], 1.0, 0.0).to(tl.float64)
-        E = tl.load(directions + lane * m * m + i[:, None] * m + j[None, :], mask=square, other=0.0)
-        P = tl.load(transforms + lane * m * p + point_at, mask=point, other=0.0)
+        E = tl.load(directions + restart * m * m + i[:, None] * m + j[None, :], mask=square, other=0.0)
+        P = tl.load(transforms + restart * m * p + point_at, mask=point, other=0.0)
         zero = tl.load(numbers)
         eps0 = tl.load(eps0_at)
         weights = tl.zeros(inside.shape, tl.float64)
-        if LEARNS:
-            weights = tl.load(inverses + lane * n_frames * m + at, mask=inside, other=0.0)
-        value = tl.load(values + lane)
-        slope = tl.load(slopes + lane)
+        if LEARNING:
+            weights = tl.load(inverses + restart * n_frames * m + at, mask=inside, other=0.0)
+        value = tl.load(values + restart)
+        slope = tl.load(slopes + restart)
         noise = tl.load(numbers + 4) * tl.abs(value)
         norm = tl.minimum(_largest_row_sum(E), tl.sqrt(0.5 * tl.sum(tl.sum(E * E, axis=1), axis=0)))
-        P_at = trial_points + lane * m * p
-        velocity_at = trial_velocities + lane * m * p
+        P_at = trial_points + restart * m * p
+        velocity_at = trial_velocities + restart * m * p
         best = P
         low, low_value, low_slope = zero, value, slope
         high = tl.load(numbers + 1)
         high_value = high
         last, last_value = zero, value
         step = zero + 1.0
-        cut = 0
+        bracketed = 0
         active = (slope < 0).to(tl.int32)
         succeeded = 1 - active
         n_trials = 0
         while (active == 1) & (n_trials < max_trials):
             n_trials += 1
-            if LEARNS:
+            if LEARNING:
                 R = _exponential(E, norm, step, eye, numbers)
             else:
                 R = _polar(E, step, eye, numbers)
@@ -201,17 +201,17 @@ if triton is not None:
             # What was written before has been read by all.
             tl.debug_barrier()
             tl.store(P_at + point_at, trial, mask=point)
-            if LEARNS:
+            if LEARNING:
                 tl.store(velocity_at + point_at, _product(E, trial), mask=point)
             tl.debug_barrier()
-            V, change = _moments(rows, P_at, velocity_at, n, j, inside, n_frames, m, p, rank, LEARNS)
-            if LEARNS:
+            V, change = _moments(rows, P_at, velocity_at, n, j, inside, n_frames, m, p, rank, LEARNING)
+            if LEARNING:
                 found = tl.sum(tl.sum(V * weights, axis=1), axis=0)
                 found_slope = 2.0 * tl.sum(tl.sum(change * weights, axis=1), axis=0)
                 # Written so that what is not a number counts as too high.
                 lower = (found <= value + tl.load(numbers + 2) * step * slope) & (found < low_value)
                 accepted = lower & (tl.abs(found_slope) <= -tl.load(numbers + 3) * slope)
-                turned = lower & (found_slope * tl.where(cut == 1, high - low, 1.0) >= 0)
+                turned = lower & (found_slope * tl.where(bracketed == 1, high - low, 1.0) >= 0)
             else:
                 logs = tl.log(tl.where(inside, V + eps0, 1.0))
                 found = tl.sum(tl.sum(logs, axis=1), axis=0)
@@ -220,13 +220,13 @@ if triton is not None:
                 accepted = lower
                 turned = lower
             best = tl.where(lower, trial, best)
-            drowned = (lower == 0) & (-slope * step <= noise)
-            ended = accepted | drowned
+            negligible = (lower == 0) & (-slope * step <= noise)
+            ended = accepted | negligible
             raised = lower == 0
             ahead = lower & (turned == 0)
-            first = (cut == 0) & (raised | turned)
-            from_high = (cut == 1) & (raised | turned)
-            from_low = (cut == 1) & ahead
+            first = (bracketed == 0) & (raised | turned)
+            from_high = (bracketed == 1) & (raised | turned)
+            from_low = (bracketed == 1) & ahead
             last = tl.where(from_high, high, tl.where(from_low, low, zero))
             last_value = tl.where(from_high, high_value, tl.where(from_low, low_value, value))
             high = tl.where(raised, step, tl.where(turned, low, high))
@@ -234,19 +234,19 @@ if triton is not None:
             low = tl.where(lower, step, low)
             low_value = tl.where(lower, found, low_value)
             low_slope = tl.where(lower, found_slope, low_slope)
-            cut = tl.where(first, 1, cut)
-            if LEARNS:
+            bracketed = tl.where(first, 1, bracketed)
+            if LEARNING:
                 inner = _next_step(
                     low, low_value, low_slope, high, high_value, last, last_value, first, numbers
                 )
-                step = tl.where(cut == 1, inner, 2.0 * step)
+                step = tl.where(bracketed == 1, inner, 2.0 * step)
             else:
                 step = 0.5 * step
             active = tl.where(ended, 0, active)
             succeeded = tl.where(ended, 1, succeeded)
         tl.debug_barrier()
         tl.store(P_at + point_at, best, mask=point)
-        tl.store(new_transforms + lane * m * p + point_at, best, mask=point)
+        tl.store(new_transforms + restart * m * p + point_at, best, mask=point)
         tl.debug_barrier()
         V = tl.zeros(inside.shape, tl.float64)
         for r in range(rank):
@@ -254,23 +254,23 @@ if triton is not None:
             for k in range(p):
                 x = tl.load(rows + (r * n_frames + n) * p + k, mask=n < n_frames, other=0.0)[:, None]
                 X += x * tl.load(P_at + j * p + k, mask=j < m, other=0.0)[None, :]
-            tl.store(new_frames + (lane * rank + r) * n_frames * m + at, X, mask=inside)
+            tl.store(new_frames + (restart * rank + r) * n_frames * m + at, X, mask=inside)
             V += X * X
-        tl.store(new_variances + lane * n_frames * m + at, V, mask=inside)
-        tl.store(facts + lane, low)
-        tl.store(facts + batch + lane, low_value)
-        tl.store(facts + 2 * batch + lane, succeeded.to(tl.float64))
+        tl.store(new_variances + restart * n_frames * m + at, V, mask=inside)
+        tl.store(facts + restart, low)
+        tl.store(facts + batch + restart, low_value)
+        tl.store(facts + 2 * batch + restart, succeeded.to(tl.float64))
 
 
-def searches(virtual: Array) -> bool:
-    """Say whether `searched` is for these data."""
-    if not adds(virtual):
+def is_supported(virtual: Any) -> bool:
+    """Tell whether the data are few short frames in float64 on an NVIDIA GPU, and Triton is installed."""
+    if not frame_rows.is_supported(virtual):
         return False
     m = int(virtual.shape[2])
     return m <= MOST_ATOMS and padded(int(virtual.shape[1])) * padded(m) <= MOST_ENTRIES
 
 
-def searched(
+def line_search(
     virtual: Any,
     transform: Any,
     direction: Any,
@@ -280,8 +280,8 @@ def searched(
     *,
     inverse: Any = None,
     eps0: float = 0.0,
-) -> Found:
-    """Search along a rotation of every transform."""
+) -> SearchResult:
+    """Search along the retraction of every transform of a batch."""
     import torch
 
     rank, n_frames, p = virtual.shape
@@ -314,17 +314,17 @@ def searched(
         p,
         rank,
         max_trials,
-        LEARNS=inverse is not direction,
+        LEARNING=inverse is not direction,
         N_FRAMES=padded(n_frames),
         N_ATOMS=padded(m),
         num_warps=WARPS,
     )
-    return Found(new, frames, variances, facts[0], facts[1], facts[2])
+    return SearchResult(new, frames, variances, facts[0], facts[1], facts[2])
 
 
 @cache
 def _numbers(device: str) -> Any:
-    """Return what the kernel needs in float64; kept, as no copy can be recorded."""
+    """Return what the kernel needs in float64; cached, as no copy from the host can be captured."""
     import torch
 
     return torch.tensor(NUMBERS, dtype=torch.float64, device=device)

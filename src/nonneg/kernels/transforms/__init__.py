@@ -24,34 +24,34 @@ LARGEST = 1 << 17
 LEAST_EPS0 = 1e-75
 
 FIT_MEASURES = ("C", "L", "I")
-ROTATION_MEASURES = ("gradient", "step", "searched")
+ROTATION_MEASURES = ("gradient", "step", "search_succeeded")
 
 # Room to work in, kept from one iteration to the next.
-_kept = threading.local()
+_buffers = threading.local()
 
 
-class Learnt(NamedTuple):
+class TLStep(NamedTuple):
     """Where an iteration of TL-NMF led."""
 
     transform: FloatArray  # rows are atoms
     frames: FloatArray  # virtual realizations, transformed
     activations: FloatArray  # one row a frame
     components: FloatArray  # rows of sum 1
-    measures: dict[str, FloatArray]  # C, L, I, gradient, step and searched
+    measures: dict[str, FloatArray]  # C, L, I, gradient, step and search_succeeded
     # Power of the frames, of shape (batch, m, n), and cross power of their samples, of shape (batch, m (m -
     # 1) / 2, n): what the next iteration begins with.
     moments: tuple[FloatArray, FloatArray]
 
 
-class Diagonalized(NamedTuple):
+class JDStep(NamedTuple):
     """Where an iteration of joint diagonalization led."""
 
     transform: FloatArray  # rows are atoms
     frames: FloatArray  # virtual realizations, transformed
-    measures: dict[str, FloatArray]  # L, gradient, step and searched
+    measures: dict[str, FloatArray]  # L, gradient, step and search_succeeded
 
 
-class Factors(NamedTuple):
+class NMFStep(NamedTuple):
     """Where updates of factors led."""
 
     activations: FloatArray  # one row a frame
@@ -59,7 +59,7 @@ class Factors(NamedTuple):
     measures: dict[str, FloatArray]  # C, L and I
 
 
-def serves(array: Any, eps0: float | None = None, n_components: int | None = None) -> bool:
+def is_supported(array: Any, eps0: float | None = None, n_components: int | None = None) -> bool:
     """Tell whether the compiled kernels take a problem.
 
     Parameters
@@ -114,7 +114,7 @@ def learn_step(
     n_rotation_updates: int = 1,
     max_trials: int = 20,
     moments: tuple[FloatArray, FloatArray] | None = None,
-) -> Learnt:
+) -> TLStep:
     """Make an iteration of TL-NMF: majorization-equalization, then quasi-Newton with strong Wolfe conditions.
 
     Parameters
@@ -140,27 +140,32 @@ def learn_step(
 
     Returns
     -------
-    Learnt
+    TLStep
         New arrays; those given are not changed.
 
     Notes
     -----
     A search ends where only rounding is left to gain, as in `strong_wolfe`.
     """
+    from nonneg.kernels.majorization_equalization import numba as updates
     from nonneg.kernels.transforms import numba as compiled
 
     batch, m, n = len(transform), columns.shape[1], columns.shape[2]
-    transforms, w, h = np.array(transform, order="C"), _turned(components), _turned(activations)
+    transforms, w, h = (
+        np.array(transform, order="C"),
+        updates.transposed(components),
+        updates.transposed(activations),
+    )
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
     after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((6, batch))
-    V, cross = _moment_room(batch, m, n) if moments is None else moments
-    new = _moment_room(batch, m, n)
+    V, cross = _empty_moments(batch, m, n) if moments is None else moments
+    new = _empty_moments(batch, m, n)
 
     def work(start: int, stop: int) -> None:
-        part, rooms = (start, stop), _rooms(columns)
+        part, workspace = (start, stop), _workspace(columns)
         if moments is None:
-            compiled.moment_range(before, rooms[2][0], V, cross, *part)
-        compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, *part)
+            compiled.moment_range(before, workspace[2][0], V, cross, *part)
+        updates.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, *part)
         compiled.rotate_range(
             columns,
             eps0,
@@ -172,14 +177,14 @@ def learn_step(
             n_rotation_updates,
             max_trials,
             facts[3:],
-            rooms,
+            workspace,
             *part,
         )
         compiled.measure_range(new[0], eps0, inverse, facts, *part)
 
     cost = 12.0 * h[0].size * m * n_nmf_updates + 4.0 * columns.size * m
     parallel_for(work, batch, chunk_size=1, operations=cost * batch)
-    return Learnt(
+    return TLStep(
         transforms,
         after.swapaxes(1, 2),
         h.swapaxes(1, 2),
@@ -197,7 +202,7 @@ def diagonalize_step(
     *,
     n_rotation_updates: int = 1,
     max_trials: int = 30,
-) -> Diagonalized:
+) -> JDStep:
     """Make an iteration of joint diagonalization: quasi-Newton, steps halved until L decreases.
 
     Parameters
@@ -217,7 +222,7 @@ def diagonalize_step(
 
     Returns
     -------
-    Diagonalized
+    JDStep
         New arrays; those given are not changed.
     """
     from nonneg.kernels.transforms import numba as compiled
@@ -226,11 +231,11 @@ def diagonalize_step(
     transforms = np.array(transform, order="C")
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
     after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((4, batch))
-    V, cross = _moment_room(batch, m, n)
+    V, cross = _empty_moments(batch, m, n)
 
     def work(start: int, stop: int) -> None:
-        part, rooms = (start, stop), _rooms(columns)
-        compiled.moment_range(before, rooms[2][0], V, cross, *part)
+        part, workspace = (start, stop), _workspace(columns)
+        compiled.moment_range(before, workspace[2][0], V, cross, *part)
         compiled.rotate_range(
             columns,
             eps0,
@@ -242,14 +247,14 @@ def diagonalize_step(
             n_rotation_updates,
             max_trials,
             facts[1:],
-            rooms,
+            workspace,
             *part,
         )
         compiled.likelihood_range(V, eps0, facts[0], *part)
 
     parallel_for(work, batch, chunk_size=1, operations=2.0 * columns.size * m * batch)
     measures: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
-    return Diagonalized(transforms, after.swapaxes(1, 2), measures)
+    return JDStep(transforms, after.swapaxes(1, 2), measures)
 
 
 def factor_step(
@@ -259,7 +264,7 @@ def factor_step(
     components: FloatArray,
     *,
     n_nmf_updates: int = 10,
-) -> Factors:
+) -> NMFStep:
     """Make updates of majorization-equalization for fixed variances.
 
     Parameters
@@ -277,44 +282,40 @@ def factor_step(
 
     Returns
     -------
-    Factors
+    NMFStep
         New arrays; those given are not changed.
     """
+    from nonneg.kernels.majorization_equalization import numba as updates
     from nonneg.kernels.transforms import numba as compiled
 
-    w, h = _turned(components), _turned(activations)
+    w, h = updates.transposed(components), updates.transposed(activations)
     V = np.ascontiguousarray(variances.swapaxes(1, 2))
     inverse, facts = np.empty((len(h), *V.shape[1:])), np.empty((3, len(h)))
 
     def work(start: int, stop: int) -> None:
-        compiled.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, start, stop)
+        updates.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, start, stop)
         compiled.measure_range(V, eps0, inverse, facts, start, stop)
 
     cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
     parallel_for(work, len(h), chunk_size=1, operations=cost * len(h))
-    return Factors(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, facts, strict=True)))
+    return NMFStep(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, facts, strict=True)))
 
 
-def _turned(array: FloatArray) -> FloatArray:
-    """Return a copy with the last two axes exchanged, contiguous."""
-    return np.array(array.swapaxes(1, 2), order="C")
-
-
-def _moment_room(batch: int, m: int, n: int) -> tuple[FloatArray, FloatArray]:
+def _empty_moments(batch: int, m: int, n: int) -> tuple[FloatArray, FloatArray]:
     return np.empty((batch, m, n)), np.empty((batch, m * (m - 1) // 2, n))
 
 
-def _rooms(columns: FloatArray) -> tuple[FloatArray, ...]:
-    """Return this thread's room for three points of a search and for small matrices."""
-    if getattr(_kept, "shape", None) != columns.shape:
+def _workspace(columns: FloatArray) -> tuple[FloatArray, ...]:
+    """Return this thread's workspace for three points of a search and for small matrices."""
+    if getattr(_buffers, "shape", None) != columns.shape:
         _, m, n = columns.shape
-        _kept.shape = columns.shape
-        _kept.rooms = (
+        _buffers.shape = columns.shape
+        _buffers.workspace = (
             np.empty((3, m, m)),
             np.empty((10, m, m)),
             np.empty((3, *columns.shape)),
             np.empty((4, m, n)),
             np.empty((3, m * (m - 1) // 2, n)),
         )
-    rooms: tuple[FloatArray, ...] = _kept.rooms
-    return rooms
+    workspace: tuple[FloatArray, ...] = _buffers.workspace
+    return workspace

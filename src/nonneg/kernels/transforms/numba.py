@@ -15,9 +15,7 @@ from nonneg.kernels.rotations.numba import BARE, copy, exponential, multiply, po
 from nonneg.kernels.transforms.objectives_numba import (
     cross_power_of,
     curvature_of,
-    equalize,
     inner,
-    inverse_model,
     measured,
     power_of,
     skew_gradient,
@@ -161,18 +159,18 @@ def rotate_range(
     n_rotations,
     max_trials,
     facts,
-    rooms,
+    workspace,
     start,
     stop,
 ):
     """Rotate the transforms of some of the starts, in place; see `kernels.transforms`."""
     # `frames` are the transformed ones before and after, and `moments` their power before and after and their
     # cross power before and after, which without learning is not brought up to date. `inverse` is that of the
-    # model; without learning it is room to work in. More room, which numba would take seconds to compile the
-    # making of, is in `rooms`.
+    # model; without learning it is workspace. More of it, whose allocation numba would take seconds to compile, is
+    # in `workspace`.
     before, after = frames
     V, new_V, cross, new_cross = moments
-    phis, work, xs, powers, crosses = rooms
+    phis, work, xs, powers, crosses = workspace
     m, n = V.shape[1], V.shape[2]
     E, gradient, raised = work[8], work[9], powers[3]
     for p in range(start, stop):
@@ -243,17 +241,6 @@ def exchange(frames, X, inwards):
             else:
                 for i in range(n):
                     row[i] = x[i]
-
-
-@jit(error_model="numpy")
-def equalize_range(V, eps0, w, h, n_updates, inverse, start, stop):
-    """Update both factors of some of the starts, in place; the inverse of their model goes to `inverse`."""
-    k, m, n = w.shape[2], V.shape[1], V.shape[2]
-    ratio, above, below = np.empty((m, n)), np.empty((k, n)), np.empty((k, n))
-    turned = np.empty((k, m))
-    for p in range(start, stop):
-        inverse_model(w[p], h[p], eps0, inverse[p])
-        equalize(V[p % V.shape[0]], eps0, w[p], h[p], n_updates, inverse[p], ratio, above, below, turned)
 
 
 @jit(**BARE)

@@ -12,13 +12,10 @@ from __future__ import annotations
 from math import log
 
 from nonneg.kernels.jit import jit
-from nonneg.kernels.rotations.numba import BARE, MATH, multiply
+from nonneg.kernels.rotations.numba import BARE, MATH
 
 # Between these a product of four has not lost digits to underflow, nor does that of two such products.
 SMALLEST, LARGEST = 1e-145, 1e145
-# Added to denominators, as in `nonneg.transforms.factor_updates`, and to those of which four are multiplied.
-FLOOR = 2.2250738585072014e-308
-LEAST = 1e-75
 
 
 @jit(fastmath=MATH, **BARE)
@@ -133,122 +130,8 @@ def sum_of_logs(A, offset):
 
 
 @jit(fastmath=MATH, **BARE)
-def invert(out, offset):
-    """Put 1 / (out + offset) into `out`: one division for four rows, which takes as long as ten products."""
-    m, n = out.shape
-    a = 0
-    while a + 4 <= m:
-        first, second, third, fourth = out[a], out[a + 1], out[a + 2], out[a + 3]
-        for i in range(n):
-            x, y, z, t = first[i] + offset, second[i] + offset, third[i] + offset, fourth[i] + offset
-            xy, zt = x * y, z * t
-            every = 1.0 / (xy * zt)
-            xy, zt = xy * every, zt * every
-            first[i], second[i], third[i], fourth[i] = y * zt, x * zt, t * xy, z * xy
-        a += 4
-    while a < m:
-        other = min(a + 1, m - 1)
-        first, second = out[a], out[other]
-        if other > a:
-            for i in range(n):
-                x, y = first[i] + offset, second[i] + offset
-                both = 1.0 / (x * y)
-                first[i], second[i] = y * both, x * both
-        else:
-            for i in range(n):
-                first[i] = 1.0 / (first[i] + offset)
-        a += 2
-
-
-@jit(fastmath=MATH, **BARE)
-def inverse_model(w, h, eps0, out):
-    """Put 1 / (w h + eps0) into `out`."""
-    multiply(w, h, out)
-    invert(out, eps0)
-
-
-@jit(fastmath=MATH, **BARE)
-def weigh(V, eps0, inverse, ratio):
-    """Put (V + eps0) times the square of `inverse` into `ratio`."""
-    m, n = V.shape
-    for a in range(m):
-        one, two, data = inverse[a], ratio[a], V[a]
-        for i in range(n):
-            two[i] = (data[i] + eps0) * (one[i] * one[i])
-
-
-@jit(fastmath=MATH, **BARE)
-def equalize_components(w, h, inverse, ratio):
-    """Multiply every w by (ratio h') / (inverse h'); two rows and two components at once spare loads."""
-    m, k = w.shape
-    n = h.shape[1]
-    a = 0
-    while a < m:
-        b = min(a + 1, m - 1)
-        under, over, under_b, over_b = inverse[a], ratio[a], inverse[b], ratio[b]
-        c = 0
-        while c < k:
-            d = min(c + 1, k - 1)
-            x, y = h[c], h[d]
-            above, above_d, below, below_d = 0.0, 0.0, 0.0, 0.0
-            next_above, next_above_d, next_below, next_below_d = 0.0, 0.0, 0.0, 0.0
-            for i in range(n):
-                above += x[i] * over[i]
-                below += x[i] * under[i]
-                above_d += y[i] * over[i]
-                below_d += y[i] * under[i]
-                next_above += x[i] * over_b[i]
-                next_below += x[i] * under_b[i]
-                next_above_d += y[i] * over_b[i]
-                next_below_d += y[i] * under_b[i]
-            w[a, c] *= above / (below + FLOOR)
-            if d > c:
-                w[a, d] *= above_d / (below_d + FLOOR)
-            if b > a:
-                w[b, c] *= next_above / (next_below + FLOOR)
-                if d > c:
-                    w[b, d] *= next_above_d / (next_below_d + FLOOR)
-            c += 2
-        a += 2
-
-
-@jit(fastmath=MATH, **BARE)
-def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
-    """Make updates of majorization-equalization for the data V + eps0."""
-    # `inverse` is that of the model before and after; what comes behind it is room to work in.
-    m, k = w.shape
-    n = h.shape[1]
-    for _ in range(n_updates):
-        weigh(V, eps0, inverse, ratio)
-        for c in range(k):
-            for a in range(m):
-                turned[c, a] = w[a, c]
-        multiply(turned, ratio, above)
-        multiply(turned, inverse, below)
-        invert(below, LEAST)
-        for c in range(k):
-            up, down, row = above[c], below[c], h[c]
-            for i in range(n):
-                row[i] *= up[i] * down[i]
-        inverse_model(w, h, eps0, inverse)
-        weigh(V, eps0, inverse, ratio)
-        equalize_components(w, h, inverse, ratio)
-        for c in range(k):
-            total = 0.0
-            for a in range(m):
-                total += w[a, c]
-            if total > 0.0:
-                row, share = h[c], 1.0 / total
-                for a in range(m):
-                    w[a, c] *= share
-                for i in range(n):
-                    row[i] *= total
-        inverse_model(w, h, eps0, inverse)
-
-
-@jit(fastmath=MATH, **BARE)
 def measured(V, eps0, inverse, ratio):
-    """Return C, L and I, each from its own definition; `ratio` is room to work in."""
+    """Return C, L and I, each from its own definition; `ratio` is workspace."""
     m, n = V.shape
     fit, excess = 0.0, 0.0
     for a in range(m):

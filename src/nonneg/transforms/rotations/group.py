@@ -1,4 +1,4 @@
-"""The orthogonal group: skew parts, two ways from a skew matrix to a rotation, closest and random points.
+"""The orthogonal group: skew parts, exponential and polar factor, closest and random orthogonal matrices.
 
 Every function takes matrices on the last two axes and any number of axes before them.
 """
@@ -14,10 +14,10 @@ from array_api_compat import array_namespace
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, FloatArray, Namespace
 
-# Norm up to which the polynomial of degree 18 is exact to rounding.
+# Norm up to which the polynomial of degree 18 is exact to rounding (Bader, Blanes & Casas).
 TAYLOR_NORM = 1.09
-# Halvings where the norm may not be read: rotations of up to 1.09 * 2^5 = 35 radians.
-FIXED_HALVINGS = 5
+# Squarings where the norm may not be read from a device: rotations of up to 1.09 * 2^5 = 35 radians.
+FIXED_SQUARINGS = 5
 # Steps to a polar factor where convergence may not be read: large ones, from singular values of 1/500
 # upwards, then exact ones.
 FIXED_LARGE_STEPS = 6
@@ -62,19 +62,19 @@ def skew_part(A: Array) -> Array:
     return 0.5 * (A - transposed(A))
 
 
-def exponential(E: Array, *, reads: bool = True) -> Array:
+def exponential(E: Array, *, synchronize: bool = True) -> Array:
     """Return exp(E) of skew matrices: rotations."""
-    # The matrix is halved until its norm is small, and Taylor's polynomial of degree 18 squared as often.
-    halvings = FIXED_HALVINGS
-    if reads:
+    # Scaling and squaring of Taylor's polynomial of degree 18.
+    squarings = FIXED_SQUARINGS
+    if synchronize:
         norm = norm_bound(E)
-        halvings = max(0, math.ceil(math.log2(norm / TAYLOR_NORM))) if norm > TAYLOR_NORM else 0
-    if halvings:
-        E = E * 2.0**-halvings
+        squarings = max(0, math.ceil(math.log2(norm / TAYLOR_NORM))) if norm > TAYLOR_NORM else 0
+    if squarings:
+        E = E * 2.0**-squarings
     square = E @ E
     cube = square @ E
     R = taylor_18(E, square, cube, cube @ cube)
-    for _ in range(halvings):
+    for _ in range(squarings):
         R = R @ R
     return R
 
@@ -111,12 +111,12 @@ def taylor_terms(norm: float, enough: float) -> int:
     return 1000
 
 
-def polar(E: Array, *, reads: bool = True) -> Array:
+def polar(E: Array, *, synchronize: bool = True) -> Array:
     """Return the orthogonal matrix closest to I + E, for skew E."""
     xp = array_namespace(E)
     square = E @ E
     A = _eye(xp, E) + E
-    if not reads:
+    if not synchronize:
         return polar_factor(A, -square)
     if (size := norm_bound(E) ** 2) < 0.3:
         # The beginning of the binomial series of (I - E^2)^(-1/2) saves some steps.
@@ -136,7 +136,7 @@ def polar(E: Array, *, reads: bool = True) -> Array:
 
 
 def polar_factor(A: Array, excess: Array) -> Array:
-    """Return the matrices with orthonormal columns closest to given ones, in a fixed number of operations."""
+    """Return the closest matrices with orthonormal columns in a fixed number of operations."""
     xp = array_namespace(A)
     eye = _eye(xp, excess)
     A = _scaled(xp, A, excess)
@@ -145,7 +145,7 @@ def polar_factor(A: Array, excess: Array) -> Array:
         gram = transposed(A) @ A
         A = A @ (3.4445 * eye - 4.775 * gram + 2.0315 * (gram @ gram))
     for _ in range(FIXED_EXACT_STEPS):
-        A = polished(A)
+        A = newton_schulz_step(A)
     return A
 
 
@@ -162,8 +162,8 @@ def closest_orthogonal(A: Array) -> Array:
     return U @ Vt
 
 
-def polished(A: Array) -> Array:
-    """Return a matrix whose columns are nearly orthonormal with the square of its error."""
+def newton_schulz_step(A: Array) -> Array:
+    """Square the error of a matrix whose columns are nearly orthonormal."""
     gram = transposed(A) @ A
     return A @ (1.5 * _eye(array_namespace(A), gram) - 0.5 * gram)
 

@@ -1,8 +1,7 @@
-"""Searches along a line for many problems at once, each with its own step, that say whether they succeeded.
+"""Line searches for many problems at once, each with its own step, that say whether they succeeded.
 
-A line is a function from steps to points. All problems of a batch are tried together: whoever is done stands
-still. Where the truth of a mask cannot be read without waiting for a device, a fixed number of trials is
-made.
+All problems of a batch make their trials together; those that are done stand still. Where the truth of a mask
+cannot be read without synchronizing with a device, a fixed number of trials is made.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NOISE = 8.0
 
 
 class Line(Protocol):
-    """What a search asks about."""
+    """A function along a curve, as far as a line search needs it."""
 
     def at(self, step: Array) -> Point:
         """Return the point at a step."""
@@ -37,7 +36,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True)
-class SearchOutcome:
+class SearchResult:
     """Where a search ended."""
 
     point: Point  # the points taken; that of step 0 where no step decreased the value
@@ -48,10 +47,10 @@ class SearchOutcome:
     n_trials: int  # points looked at
 
 
-def select(mask: Array, new: Point, old: Point, *, reads: bool = True) -> Point:
+def select(mask: Array, new: Point, old: Point, *, synchronize: bool = True) -> Point:
     """Take the new point where the mask says so."""
     xp = array_namespace(mask)
-    if reads:
+    if synchronize:
         if bool(xp.all(mask)):
             return new
         if not bool(xp.any(mask)):
@@ -70,8 +69,8 @@ def strong_wolfe(
     c1: float = 1e-4,
     c2: float = 0.9,
     max_trials: int = 20,
-    reads: bool = True,
-) -> SearchOutcome:
+    synchronize: bool = True,
+) -> SearchResult:
     """Find steps with enough decrease and a slope that is small enough, beginning at step 1."""
     # The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
     # The trials are those of Nocedal & Wright's algorithms 3.5 and 3.6 as SciPy's `line_search` makes them.
@@ -85,7 +84,7 @@ def strong_wolfe(
     # No upper end is known yet while `high` is infinite.
     high, high_value = infinite, infinite
     last, last_value = zero, value
-    cut = xp.zeros_like(value, dtype=xp.bool)
+    bracketed = xp.zeros_like(value, dtype=xp.bool)
     noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)
     active = slope < 0
     succeeded = ~active
@@ -93,7 +92,7 @@ def strong_wolfe(
     # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
     with np.errstate(all="ignore"):
         for _ in range(max_trials):
-            if reads and not bool(xp.any(active)):
+            if synchronize and not bool(xp.any(active)):
                 break
             n_trials += 1
             trial = line.at(step)
@@ -102,21 +101,27 @@ def strong_wolfe(
             lower = active & (found <= value + c1 * step * slope) & (found < low_value)
             raised = active & ~lower
             found_slope = (
-                zero if reads and not bool(xp.any(lower)) else xp.where(lower, line.slope(trial, step), zero)
+                zero
+                if synchronize and not bool(xp.any(lower))
+                else xp.where(lower, line.slope(trial, step), zero)
             )
             accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
-            point = select(lower, trial, point, reads=reads)
-            drowned = raised & (-slope * step <= noise)
-            succeeded = succeeded | accepted | drowned
-            turned = lower & (found_slope * xp.where(cut, high - low, xp.ones_like(low)) >= 0)
+            point = select(lower, trial, point, synchronize=synchronize)
+            negligible = raised & (-slope * step <= noise)
+            succeeded = succeeded | accepted | negligible
+            turned = lower & (found_slope * xp.where(bracketed, high - low, xp.ones_like(low)) >= 0)
             ahead = lower & ~turned
             # The point left behind serves the next cubic; a fresh bracket begins with step 0.
-            from_high = cut & (raised | turned)
-            last = xp.where(from_high, high, xp.where(cut & ahead, low, xp.where(cut, last, zero)))
-            last_value = xp.where(
-                from_high, high_value, xp.where(cut & ahead, low_value, xp.where(cut, last_value, value))
+            from_high = bracketed & (raised | turned)
+            last = xp.where(
+                from_high, high, xp.where(bracketed & ahead, low, xp.where(bracketed, last, zero))
             )
-            first_cut = ~cut & (raised | turned)
+            last_value = xp.where(
+                from_high,
+                high_value,
+                xp.where(bracketed & ahead, low_value, xp.where(bracketed, last_value, value)),
+            )
+            first_bracket = ~bracketed & (raised | turned)
             high, high_value = (
                 xp.where(raised, step, xp.where(turned, low, high)),
                 xp.where(raised, found, xp.where(turned, low_value, high_value)),
@@ -125,18 +130,18 @@ def strong_wolfe(
                 xp.where(lower, new, old)
                 for new, old in ((step, low), (found, low_value), (found_slope, low_slope))
             )
-            cut = cut | first_cut
-            active = active & ~accepted & ~drowned
-            if reads and not bool(xp.any(active)):
+            bracketed = bracketed | first_bracket
+            active = active & ~accepted & ~negligible
+            if synchronize and not bool(xp.any(active)):
                 break
-            if reads and not bool(xp.any(cut)):
+            if synchronize and not bool(xp.any(bracketed)):
                 step = xp.where(active, 2.0 * step, step)
                 continue
             inside = _interpolated(
-                xp, low, low_value, low_slope, high, high_value, last, last_value, first_cut
+                xp, low, low_value, low_slope, high, high_value, last, last_value, first_bracket
             )
-            step = xp.where(active, xp.where(cut, inside, 2.0 * step), step)
-    return SearchOutcome(point, low, low_value, succeeded, n_trials)
+            step = xp.where(active, xp.where(bracketed, inside, 2.0 * step), step)
+    return SearchResult(point, low, low_value, succeeded, n_trials)
 
 
 def _interpolated(
@@ -168,16 +173,16 @@ def _interpolated(
     return xp.where(usable, cubic, xp.where(fits, quadratic, low + 0.5 * width))
 
 
-def halving(
+def backtracking(
     line: Line,
     start: Point,
     value: Array,
     slope: Array,
     *,
     max_trials: int = 30,
-    reads: bool = True,
-) -> SearchOutcome:
-    """Halve the step, beginning at 1, until the value decreases at all."""
+    synchronize: bool = True,
+) -> SearchResult:
+    """Backtrack: halve the step, beginning at 1, until the value decreases at all."""
     # As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
     xp = array_namespace(value)
     step, taken, best = xp.ones_like(value), xp.zeros_like(value), value
@@ -186,25 +191,25 @@ def halving(
     succeeded = ~active
     point, n_trials = start, 0
     for _ in range(max_trials):
-        if reads and not bool(xp.any(active)):
+        if synchronize and not bool(xp.any(active)):
             break
         n_trials += 1
         trial = line.at(step)
         found = line.value(trial)
         lower = active & (found < value)
-        if reads and bool(xp.all(lower)):
-            return SearchOutcome(trial, step, found, lower, n_trials)
-        point = select(lower, trial, point, reads=reads)
+        if synchronize and bool(xp.all(lower)):
+            return SearchResult(trial, step, found, lower, n_trials)
+        point = select(lower, trial, point, synchronize=synchronize)
         taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
         ended = lower | (active & (-slope * step <= noise))
         succeeded = succeeded | ended
         active = active & ~ended
         step = xp.where(active, 0.5 * step, step)
-    return SearchOutcome(point, taken, best, succeeded, n_trials)
+    return SearchResult(point, taken, best, succeeded, n_trials)
 
 
-Search = Callable[..., SearchOutcome]
-"""`strong_wolfe`, `halving`, or one that takes and returns the same."""
+Search = Callable[..., SearchResult]
+"""`strong_wolfe`, `backtracking`, or one that takes and returns the same."""
 
-SEARCHES: dict[str, Search] = {"wolfe": strong_wolfe, "halving": halving}
+LINE_SEARCHES: dict[str, Search] = {"wolfe": strong_wolfe, "backtracking": backtracking}
 """The searches by name."""

@@ -7,7 +7,7 @@ R = exp(t E) or the polar factor of I + t E for a skew direction E.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,21 +15,17 @@ from array_api_compat import array_namespace, is_numpy_namespace
 
 from nonneg._typing import Array
 from nonneg.exceptions import UnknownNameError
-from nonneg.kernels import skew_directions
 from nonneg.transforms.rotations.group import skew_part
-from nonneg.transforms.rotations.line_search import SEARCHES, Point, SearchOutcome
-from nonneg.transforms.rotations.retractions import CURVES, ExponentialCurve, PolarCurve
+from nonneg.transforms.rotations.line_search import LINE_SEARCHES, Point, SearchResult
+from nonneg.transforms.rotations.retractions import RETRACTIONS, ExponentialRetraction, PolarRetraction
 
 
 class RotationObjective(Protocol):
     """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once."""
 
     # A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
-    # may have ``curvature_parts(point) -> products, less, least`` from which `symmetric_curvature` makes the
-    # curvature, ``local(point)``: something that stands for it in one search, or None; the point that the
-    # search takes is made anew; and ``whole_search(search, retraction)``: a function that makes a whole
-    # search without being read, ``found(point, direction, value, slope, max_trials) -> SearchOutcome``, or
-    # None.
+    # may have ``fused_line_search(line_search, retraction)``: a function that makes a whole line search
+    # without synchronizing, ``search(point, direction, value, slope, max_trials) -> SearchResult``, or None.
 
     def at(self, P: Array) -> Point:
         """Return the point of given matrices."""
@@ -52,12 +48,12 @@ class RotationStep:
     """One step of the descent."""
 
     point: Point  # where it led
-    gradient_norm: Array  # frobenius norm of the skew gradient before the step
-    search: SearchOutcome  # step, value, and whether the search succeeded
+    gradient_norm: Array  # Frobenius norm of the skew gradient before the step
+    search: SearchResult  # step, value, and whether the search succeeded
 
 
 def newton_direction(skew: Array, curvature: Array) -> Array:
-    """Return the skew direction that a diagonal quadratic model prefers."""
+    """Return the Newton direction of a diagonal quadratic model among skew matrices."""
     xp = array_namespace(skew)
     if is_numpy_namespace(xp):
         return np.divide(skew, -curvature, out=np.zeros_like(skew), where=curvature > 0)
@@ -67,14 +63,14 @@ def newton_direction(skew: Array, curvature: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Line:
-    """The objective along a curve."""
+    """The objective along a retraction."""
 
     objective: RotationObjective
-    curve: ExponentialCurve | PolarCurve
+    retraction: ExponentialRetraction | PolarRetraction
 
     def at(self, step: Array) -> Point:
         """Return the point at a step."""
-        return self.objective.at(self.curve.at(step))
+        return self.objective.at(self.retraction.at(step))
 
     def value(self, point: Point) -> Array:
         """Return the values."""
@@ -82,7 +78,7 @@ class _Line:
 
     def slope(self, point: Point, step: Array) -> Array:
         """Return the derivatives by the step."""
-        return self.curve.slope(self.objective, point, step)
+        return self.retraction.slope(self.objective, point, step)
 
 
 def rotation_step(
@@ -90,63 +86,28 @@ def rotation_step(
     point: Point,
     *,
     value: Array | None = None,
-    search: str = "wolfe",
+    line_search: str = "wolfe",
     retraction: str = "exponential",
     max_trials: int | None = None,
-    reads: bool = True,
+    synchronize: bool = True,
 ) -> RotationStep:
     """Make one quasi-Newton step."""
-    if search not in SEARCHES:
-        raise UnknownNameError.of("search", search, SEARCHES)
-    if retraction not in CURVES:
-        raise UnknownNameError.of("retraction", retraction, CURVES)
-    local = objective.local(point) if reads and hasattr(objective, "local") else None
-    gradient = objective.gradient(point) if local is None else local.gradient(local.start)
-    direction, slope, norm, bound = _direction(objective, point, gradient, reads=reads)
-    whole = None if reads else getattr(objective, "whole_search", _no_search)(search, retraction)
-    if whole is not None and max_trials is not None:
-        outcome = whole(point, direction, objective.value(point), slope, max_trials)
-        return RotationStep(outcome.point, norm, outcome)
-    curve = CURVES[retraction](direction, point[0], reads=reads, norm=bound)
-    line = _Line(objective if local is None else local, curve)
-    options = {} if max_trials is None else {"max_trials": max_trials}
-    if local is not None:
-        value = local.value(local.start)
-    elif value is None:
-        value = objective.value(point)
-    outcome = SEARCHES[search](line, point, value, slope, reads=reads, **options)
-    if local is not None and outcome.point is not point:
-        outcome = replace(outcome, point=objective.at(outcome.point[0]))
-    return RotationStep(outcome.point, norm, outcome)
-
-
-def _no_search(search: str, retraction: str) -> None:
-    """Stand for an objective that leaves its searches to the descent."""
-
-
-def _direction(
-    objective: RotationObjective, point: Point, gradient: Array, *, reads: bool
-) -> tuple[Array, Array, Array, float | None]:
-    """Return the direction, its slope, the norm of the skew gradient, and a bound of the direction's norm."""
-    parts = getattr(objective, "curvature_parts", None)
-    if parts is not None and reads:
-        products, less, least = parts(point)
-        if skew_directions.serves(gradient, products):
-            return skew_directions.skew_direction(gradient, products, less, least)
-        curvature = symmetric_curvature(products, less, least)
-    else:
-        curvature = objective.curvature(point)
-    xp = array_namespace(gradient)
-    skew = skew_part(gradient)
-    direction = newton_direction(skew, curvature)
+    if line_search not in LINE_SEARCHES:
+        raise UnknownNameError.of("line_search", line_search, LINE_SEARCHES)
+    if retraction not in RETRACTIONS:
+        raise UnknownNameError.of("retraction", retraction, RETRACTIONS)
+    xp = array_namespace(point[0])
+    skew = skew_part(objective.gradient(point))
+    direction = newton_direction(skew, objective.curvature(point))
     slope = xp.sum(skew * direction, axis=(1, 2))
-    return direction, slope, xp.sqrt(xp.sum(skew * skew, axis=(1, 2))), None
-
-
-def symmetric_curvature(products: Array, less: float, least: float) -> Array:
-    """Return ``products + products' - less`` where it is above a number, else 0."""
-    xp = array_namespace(products)
-    found = products + xp.matrix_transpose(products)
-    if less:
-        found = found - less
-    return xp.where(found > least, found, xp.zeros_like(found)) if least else found
+    norm = xp.sqrt(xp.sum(skew * skew, axis=(1, 2)))
+    value = objective.value(point) if value is None else value
+    if not synchronize and max_trials is not None and hasattr(objective, "fused_line_search"):
+        fused = objective.fused_line_search(line_search, retraction)
+        if fused is not None:
+            found = fused(point, direction, value, slope, max_trials)
+            return RotationStep(found.point, norm, found)
+    line = _Line(objective, RETRACTIONS[retraction](direction, point[0], synchronize=synchronize))
+    trials = {} if max_trials is None else {"max_trials": max_trials}
+    found = LINE_SEARCHES[line_search](line, point, value, slope, synchronize=synchronize, **trials)
+    return RotationStep(found.point, norm, found)

@@ -1,48 +1,51 @@
-"""Curves of matrices with orthonormal columns, R(t) P, for rotations R(t) made of one skew matrix.
+"""Retractions: curves R(t) P of matrices with orthonormal columns, with rotations R(t) of one skew matrix.
 
-A search asks for several points of one curve. What they share is computed once: products E^j P while the
-rotation is small, powers of E, or the eigenvectors of a symmetric matrix of which cosine and sine, or the
-polar factor, are functions.
+A line search asks for several points of one curve. What they share is computed once: products E^j P while the
+rotation is small, powers of E, eigenvectors of E'E, or its tridiagonal form.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array, FloatArray
-from nonneg.kernels.skew_tridiagonal import serves, skew_tridiagonal
 from nonneg.transforms.rotations.group import (
+    TAYLOR_NORM,
     exponential,
     negligible,
+    newton_schulz_step,
     norm_bound,
     polar,
     polar_velocity,
-    polished,
     taylor_18,
     taylor_terms,
     transposed,
 )
-from nonneg.transforms.rotations.inverse_root import LARGEST_RATIO, inverse_root_nodes
-from nonneg.transforms.rotations.powers import Powers
 
-# The degree-18 polynomial is exact to rounding up to this norm.
-LARGEST_TAYLOR = 1.09
-# Rotations that are larger lose digits, which are brought back.
-LARGEST_UNPOLISHED = 8.0
-# The error of an inverse root.
+# Eigenvalues of E'E are known up to the rounding of the largest. Rotations beyond this lose digits, which a
+# Newton-Schulz step brings back.
+LARGEST_ACCURATE = 8.0
+# The relative error of an inverse root: below the rounding of float64.
 ROUNDING = 1e-16
-# Products of full size that eigenvectors cost about as much as.
+# Products of full size that eigenvectors, or a tridiagonal form and its use, cost about as much as: measured
+# for 200 x 200 matrices on an ARM core (7.6 and 5.0 ms, against 1.2 ms for a product).
 EIGENVECTOR_PRODUCTS = 6
-# The same of a tridiagonal form and what is done with it.
-TRIDIAGONAL_PRODUCTS = 3
+TRIDIAGONAL_PRODUCTS = 4
+# For smaller matrices eigenvectors are as quick as the tridiagonal form.
+SMALLEST_TRIDIAGONAL = 24
+# Where eigenvalues differ more, the nodes of the inverse root lose digits that matter.
+LARGEST_RATIO = 1e8
+# Products E^j P that there is room for at first; more are rarely needed.
+ROOM = 8
 
 
 class SlopedObjective(Protocol):
-    """What a curve asks of an objective: two forms of its gradient at a point."""
+    """What a retraction asks of an objective: two forms of its gradient at a point."""
 
     def gradient(self, point: tuple[Array, ...]) -> Array:
         """Return G with <G, E> the derivative along exp(t E) P at t = 0, of shape (batch, m, m)."""
@@ -51,7 +54,7 @@ class SlopedObjective(Protocol):
         """Return the derivative for a given change of P, of shape (batch,)."""
 
 
-class Curve(Protocol):
+class Retraction(Protocol):
     """Points and slopes along rotations in one direction."""
 
     def at(self, step: Array) -> Array:
@@ -61,13 +64,13 @@ class Curve(Protocol):
         """Return the derivative of an objective by t at its point there."""
 
 
-class ExponentialCurve:
+class ExponentialRetraction:
     """The points exp(t E) P."""
 
-    def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
+    def __init__(self, E: Array, P: Array, *, synchronize: bool = True) -> None:
         self.xp = array_namespace(E)
-        self.E, self.P, self.reads = E, P, reads
-        self._norm = _known_norm(E, reads, norm)
+        self.E, self.P, self.synchronize = E, P, synchronize
+        self._norm = norm_bound(E) if synchronize else math.inf
         self._terms = Powers(E, P, self._norm, lambda j: 1.0 / math.factorial(j))
         self._enough = negligible(P.dtype)
         self._square: Any = None
@@ -77,8 +80,8 @@ class ExponentialCurve:
     def at(self, step: Array) -> Array:
         """Return the points at given steps."""
         t = step[:, None, None]
-        if not self.reads:
-            return exponential(t * self.E, reads=False) @ self.P
+        if not self.synchronize:
+            return exponential(t * self.E, synchronize=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
         n_terms = self._n_terms(longest)
         if n_terms is not None:
@@ -89,15 +92,15 @@ class ExponentialCurve:
             fourth = self.xp.sum(self._square * self._square, axis=(-2, -1))
             self._norm = min(self._norm, float(self.xp.max((0.5 * fourth) ** 0.25)))
             self._terms.norm = self._norm
-        halvings = _halvings(self._norm * longest)
-        if halvings <= 1 and self._eigen is None:
-            return self._by_powers(t, halvings)
+        squarings = _squarings(self._norm * longest)
+        if squarings <= 1 and self._eigen is None:
+            return self._by_powers(t, squarings)
         return self._by_eigenvectors(t)
 
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
         """Return the derivative of an objective along the curve."""
         n_terms = None
-        if self.reads and self.P.shape[-1] < self.P.shape[-2]:
+        if self.synchronize and self.P.shape[-1] < self.P.shape[-2]:
             n_terms = self._n_terms(float(self.xp.max(self.xp.abs(step))))
         if n_terms is None:
             return self.xp.sum(objective.gradient(point) * self.E, axis=(1, 2))
@@ -107,13 +110,13 @@ class ExponentialCurve:
         limit = taylor_terms(self._norm * longest, self._enough)
         return self._terms.n_terms(longest, limit, EIGENVECTOR_PRODUCTS)
 
-    def _by_powers(self, t: Array, halvings: int) -> Array:
+    def _by_powers(self, t: Array, squarings: int) -> Array:
         if self._powers is None:
             cube = self._square @ self.E
             self._powers = self.E, self._square, cube, cube @ cube
-        t = t * 2.0**-halvings
+        t = t * 2.0**-squarings
         R = taylor_18(*(t**j * power for j, power in zip((1, 2, 3, 6), self._powers, strict=True)))
-        return R @ (R @ self.P) if halvings else R @ self.P
+        return R @ (R @ self.P) if squarings else R @ self.P
 
     def _by_eigenvectors(self, t: Array) -> Array:
         xp = self.xp
@@ -127,32 +130,32 @@ class ExponentialCurve:
         return eigen.combined(xp.cos(angles), sine, t)
 
 
-class PolarCurve:
+class PolarRetraction:
     """R(t) P with R(t) the orthogonal matrix closest to I + t E, its polar factor."""
 
-    def __init__(self, E: Array, P: Array, *, reads: bool = True, norm: float | None = None) -> None:
+    def __init__(self, E: Array, P: Array, *, synchronize: bool = True) -> None:
         self.xp = array_namespace(E)
-        self.E, self.P, self.reads = E, P, reads
-        self._norm = _known_norm(E, reads, norm)
+        self.E, self.P, self.synchronize = E, P, synchronize
+        self._norm = norm_bound(E) if synchronize else math.inf
         self._enough = negligible(P.dtype)
         self._eigen: Any = None
-        self._tridiagonal: Any = None
+        self._tridiagonal: _Tridiagonal | None = None
         # (1 + x) (1 - x^2)^(-1/2): two powers have one coefficient.
         self._terms = Powers(E, P, self._norm, lambda j: math.comb(2 * (j // 2), j // 2) / 4.0 ** (j // 2))
-        self._affordable = TRIDIAGONAL_PRODUCTS if serves(E) else EIGENVECTOR_PRODUCTS
+        self._affordable = TRIDIAGONAL_PRODUCTS if _Tridiagonal.is_supported(E) else EIGENVECTOR_PRODUCTS
 
     def at(self, step: Array) -> Array:
         """Return the points at given steps."""
         t = step[:, None, None]
-        if not self.reads:
-            return polar(t * self.E, reads=False) @ self.P
+        if not self.synchronize:
+            return polar(t * self.E, synchronize=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
         limit = 2 * _binomial_terms(self._norm * longest, self._enough) + 1
         n_terms = self._terms.n_terms(longest, limit, self._affordable)
         if n_terms is not None:
             return self._terms.point(t, n_terms)
-        if serves(self.E) and (form := self._form()).serves(float(step[0])):
-            return form.at(float(step[0]))
+        if _Tridiagonal.is_supported(self.E) and (form := self._form()).is_accurate(float(step[0])):
+            return form.polar(float(step[0]))
         eigen = self._eigenvectors()
         scale = 1.0 / (1.0 + (t * eigen.roots) ** 2) ** 0.5
         return eigen.combined(scale, None, t)
@@ -160,21 +163,20 @@ class PolarCurve:
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
         """Return the derivative of an objective along the curve."""
         t = step[:, None, None]
-        if not self.reads:
-            velocity = polar_velocity(self.E, polar(t * self.E, reads=False)) @ point[0]
-        elif serves(self.E):
-            velocity = self._form().velocity(point[0], float(step[0]))
+        if not self.synchronize:
+            velocity = polar_velocity(self.E, polar(t * self.E, synchronize=False)) @ point[0]
+        elif _Tridiagonal.is_supported(self.E):
+            velocity = self._form().polar_velocity(point[0], float(step[0]))
         else:
             vectors, roots = self._eigenvectors().vectors, self._eigenvectors().roots
             turned = (transposed(vectors) @ point[0]) / (1.0 + (t * roots) ** 2)
             velocity = self.E @ (vectors @ turned)
         return objective.slope(point, velocity)
 
-    def _form(self) -> _PolarForm:
+    def _form(self) -> _Tridiagonal:
         if self._tridiagonal is None:
-            self._tridiagonal = _PolarForm(self.E[0, ...], self.P[0, ...])
-        found: _PolarForm = self._tridiagonal
-        return found
+            self._tridiagonal = _Tridiagonal(self.E[0, ...], self.P[0, ...])
+        return self._tridiagonal
 
     def _eigenvectors(self) -> _Eigenvectors:
         if self._eigen is None:
@@ -187,11 +189,11 @@ class PolarCurve:
         return found
 
 
-CURVES: dict[str, type[ExponentialCurve] | type[PolarCurve]] = {
-    "exponential": ExponentialCurve,
-    "polar": PolarCurve,
+RETRACTIONS: dict[str, type[ExponentialRetraction] | type[PolarRetraction]] = {
+    "exponential": ExponentialRetraction,
+    "polar": PolarRetraction,
 }
-"""The ways from a skew matrix to rotations."""
+"""The retractions by name."""
 
 
 class _Eigenvectors:
@@ -221,54 +223,163 @@ class _Eigenvectors:
         else:
             found = found + t * (self.E @ (self.vectors @ second))
         # Small eigenvalues are known up to the rounding of the largest.
-        far = self.largest * float(array_namespace(t).max(t)) > LARGEST_UNPOLISHED
-        return polished(found) if far else found
+        far = self.largest * float(array_namespace(t).max(t)) > LARGEST_ACCURATE
+        return newton_schulz_step(found) if far else found
 
 
-class _PolarForm:
-    """Polar factors by a tridiagonal form of E: (I + t T) (I - t^2 T^2)^(-1/2) is a sum of inverses."""
+class _Tridiagonal:
+    """Functions of E'E applied to P by its tridiagonal form Q T Q'; for one matrix of NumPy's float64."""
 
     def __init__(self, E: FloatArray, P: FloatArray) -> None:
-        self.form, self.p = skew_tridiagonal(E), P.shape[1]
-        self.coordinates = self._turned(P)
-        self.norm = self.form.norm_bound()
+        from scipy.linalg.lapack import dsytrd
 
-    def serves(self, t: float) -> bool:
-        """Tell whether the inverse root at this step is exact to rounding."""
-        return (t * self.norm) ** 2 < LARGEST_RATIO
+        self.E = E
+        form, self.diagonal, self.beside, self.scales, _ = dsytrd(E.T @ E, lower=1)
+        # Q leaves the first coordinate alone; what it does with the others is a product of reflections.
+        self.reflections = np.asfortranarray(form[1:, :-1])
+        self.coordinates = self.reflected(P, "T")
+        sizes = np.abs(self.beside)
+        rows = np.abs(self.diagonal) + np.append(sizes, 0.0) + np.append(0.0, sizes)
+        self.squared_norm = float(rows.max())
 
-    def at(self, t: float) -> FloatArray:
-        """Return R(t) P, with an axis of one problem."""
-        shifts, scales = inverse_root_nodes(1.0 + (t * self.norm) ** 2, ROUNDING)
-        return self._moved(self.coordinates, t, 1.0 + shifts, scales, own=1.0)
+    @staticmethod
+    def is_supported(E: Any) -> bool:
+        """Tell whether E is one matrix of NumPy's float64 that is not small."""
+        one = isinstance(E, np.ndarray) and E.dtype == np.float64 and E.shape[0] == 1
+        return one and E.shape[1] >= SMALLEST_TRIDIAGONAL
 
-    def velocity(self, point: FloatArray, t: float) -> FloatArray:
-        """Return E (I - t^2 E^2)^-1 times a point, for t that is not 0, with an axis of one problem."""
-        return self._moved(self._turned(point[0, ...]), t, np.ones(1), np.full(1, 1.0 / t), own=0.0)
+    def reflected(self, A: FloatArray, transpose: str) -> FloatArray:
+        """Return Q A, or Q'A where `transpose` is "T"."""
+        from scipy.linalg.lapack import dormqr
 
-    def _turned(self, P: FloatArray) -> FloatArray:
-        """Return a matrix in the coordinates of the form."""
-        panels = self.form.panels(P)
-        self.form.turn(panels, back=False)
-        return panels
+        found = np.array(A, order="C")
+        work = 64 * A.shape[1]  # LAPACK's own block size
+        found[1:] = dormqr("L", transpose, self.reflections, self.scales, A[1:], work)[0]
+        return found
 
-    def _moved(
-        self, panels: FloatArray, t: float, shifts: FloatArray, scales: FloatArray, *, own: float
+    def solutions(
+        self, coordinates: FloatArray, t: float, shifts: FloatArray, scales: FloatArray
     ) -> FloatArray:
-        """Return a function of E times what has given coordinates, with an axis of one problem."""
-        moved = self.form.solutions(panels, t, shifts, scales, own=own)
-        self.form.turn(moved, back=True)
-        return self.form.matrix(moved, self.p)[None, ...]
+        """Return Q times the sum of scales (shifts + t^2 T)^-1 times coordinates."""
+        from nonneg.kernels.shifted_tridiagonal import sum_of_solutions
+
+        found = np.empty_like(coordinates)
+        sum_of_solutions(t * t * self.diagonal, t * t * self.beside, shifts, scales, coordinates, found)
+        return self.reflected(found, "N")
+
+    def is_accurate(self, t: float) -> bool:
+        """Tell whether the inverse root at this step is exact to rounding."""
+        return t * t * self.squared_norm < LARGEST_RATIO
+
+    def polar(self, t: float) -> FloatArray:
+        """Return (I + t E) (I + t^2 E'E)^(-1/2) P, with an axis of one problem."""
+        largest = t * t * self.squared_norm
+        shifts, scales = inverse_root_nodes(1.0 + largest, ROUNDING)
+        found = self.solutions(self.coordinates, t, 1.0 + shifts, scales)
+        found = (found + t * (self.E @ found))[None, ...]
+        return newton_schulz_step(found) if largest > LARGEST_ACCURATE**2 else found
+
+    def polar_velocity(self, point: FloatArray, t: float) -> FloatArray:
+        """Return E (I + t^2 E'E)^-1 times a point, with an axis of one problem."""
+        coordinates = self.reflected(point[0, ...], "T")
+        return (self.E @ self.solutions(coordinates, t, np.ones(1), np.ones(1)))[None, ...]
 
 
-def _known_norm(E: Array, reads: bool, norm: float | None) -> float:
-    if not reads:
-        return math.inf
-    return norm_bound(E) if norm is None else norm
+class Powers:
+    """P, E P, E^2 P and so on."""
+
+    def __init__(self, E: Array, P: Array, norm: float, weight: Callable[[int], float]) -> None:
+        self.E, self.P, self.norm, self.weight = E, P, norm, weight
+        self._enough = negligible(P.dtype)
+        self._products = [P]
+        # One problem in NumPy: the products stand under each other, one row each, with their norms.
+        self._alone = isinstance(P, np.ndarray) and P.shape[0] == 1
+        self._stack: Any = None
+        self._sizes: list[float] = []
+
+    def n_terms(self, longest: float, limit: int, most: float) -> int | None:
+        """Return how many terms of the series matter."""
+        m, p = self.P.shape[-2:]
+        # Terms that are there already cost nothing.
+        if (limit + 1 - len(self._products)) * p > most * m:
+            return None
+        if not self._alone:
+            return limit
+        for j in range(1, limit):
+            self._make(j)
+            # A bound of the term that comes next, by the one that is there, beside the rounding of P, whose
+            # norm is the root of p.
+            following = self.weight(j + 1) * self.norm * self._sizes[j - 1] * longest ** (j + 1)
+            if following <= 10.0 * self._enough * math.sqrt(p):
+                return j
+        return limit
+
+    def point(self, t: Array, n_terms: int) -> Array:
+        """Return the series."""
+        return self._series([self.weight(j) for j in range(n_terms + 1)], t, 0)
+
+    def velocity(self, t: Array, n_terms: int) -> Array:
+        """Return the derivative of the series by t."""
+        return self._series([j * self.weight(j) for j in range(1, n_terms + 1)], t, 1)
+
+    def _series(self, weights: list[float], t: Array, first: int) -> Array:
+        """Return the sum of weights times t^j E^(j + first) P."""
+        self._make(len(weights) + first - 1)
+        if self._alone:
+            # One product with the weights instead of two passes a term.
+            step = float(t[0, 0, 0])
+            powers = np.asarray([weight * step**j for j, weight in enumerate(weights)], dtype=self.P.dtype)
+            return (powers @ self._stack[first : first + len(weights)]).reshape(self.P.shape)
+        found, power = weights[0] * self._products[first], t
+        for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
+            found = found + (weight * power) * term
+            power = power * t
+        return found
+
+    def _make(self, last: int) -> None:
+        """Make products up to a power."""
+        while len(self._products) <= last:
+            if not self._alone:
+                self._products.append(self.E @ self._products[-1])
+                continue
+            j, shape = len(self._products), self.P.shape[1:]
+            if self._stack is None or j == len(self._stack):
+                grown = np.empty((ROOM if self._stack is None else 2 * j, self.P.size), dtype=self.P.dtype)
+                grown[:j] = self.P.reshape(1, -1) if self._stack is None else self._stack
+                self._stack = grown
+            before, row = self._stack[j - 1].reshape(shape), self._stack[j]
+            np.matmul(self.E[0], before, out=row.reshape(shape))
+            self._products.append(row)
+            self._sizes.append(math.sqrt(float(np.dot(row, row))))
+        if self._alone and self._stack is None:
+            self._stack = self.P.reshape(1, -1)
 
 
-def _halvings(norm: float) -> int:
-    return max(0, math.ceil(math.log2(norm / LARGEST_TAYLOR))) if norm > LARGEST_TAYLOR else 0
+def inverse_root_nodes(largest: float, enough: float) -> tuple[FloatArray, FloatArray]:
+    """Return shifts s and scales c with A^(-1/2) = sum_j c_j (A + s_j I)^-1."""
+    # The trapezoidal rule after a change of variables by elliptic functions: method 3 of Hale, Higham &
+    # Trefethen (2008), Computing A^alpha, log(A), and related matrix functions by contour integrals.
+    from scipy.special import ellipj, ellipk, ellipkm1
+
+    # A hair above 1, where the elliptic functions are those of the circle.
+    small = 1.0 / max(largest, 1.0 + 1e-12)
+    period = float(ellipkm1(small))
+    n = math.ceil(-math.log(enough) * period / (2.0 * math.pi * float(ellipk(small))))
+    # The second half of the nodes follows from the first, where no digits are lost.
+    half = (n + 1) // 2
+    sine, cosine, delta, _ = ellipj((np.arange(half) + 0.5) * period / n, 1.0 - small)
+    shifts = (sine / cosine) ** 2
+    scales = 2.0 * period / (math.pi * n) * delta / cosine**2
+    kept = n - half
+    mirrored = 1.0 / (small * shifts[:kept])
+    return (
+        np.concatenate([shifts, mirrored]),
+        np.concatenate([scales, scales[:kept] * mirrored * math.sqrt(small)]),
+    )
+
+
+def _squarings(norm: float) -> int:
+    return max(0, math.ceil(math.log2(norm / TAYLOR_NORM))) if norm > TAYLOR_NORM else 0
 
 
 def _binomial_terms(norm: float, enough: float) -> int:

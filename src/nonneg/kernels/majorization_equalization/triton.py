@@ -1,15 +1,14 @@
-"""Parts of an iteration of many small transforms on an NVIDIA GPU, each in one kernel.
+"""Majorization-equalization of many small factorizations on an NVIDIA GPU, each in one program.
 
-Written with array operations, an update of the factors of a batch is some twenty kernels that each read and
-write the whole batch. Here the variances stay in the registers of a program, one a factorization, from the
-first update to the last.
+Written with array operations, an update of a batch is some twenty kernels that each read and write the whole
+batch. Here the variances stay in the registers of a program from the first update to the last.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array
+from nonneg.kernels.frame_rows import triton as frame_rows
 
 try:
     import triton
@@ -18,13 +17,11 @@ except ImportError:
     triton = None
 
 # Entries of a factorization's variances, both sizes rounded up to powers of two, and components: what the
-# registers of a program hold, and what its loops are written out for without taking long to compile.
+# registers of a program hold, and what its loops are unrolled for without taking long to compile.
 MOST_ENTRIES, MOST_COMPONENTS = 2048, 8
 # One: 0.42 ms for ten updates of 1000 factorizations with 50 x 10 variances on an H200; two or four are no
 # quicker.
 WARPS = 1
-# Sums that a program makes.
-SUMS = 512
 
 
 if triton is not None:
@@ -39,7 +36,7 @@ if triton is not None:
         return 1.0 / tl.where(rows[:, None] & columns[None, :], model, 1.0)
 
     @triton.jit
-    def _equalize(
+    def _update(
         variances,
         activations,
         components,
@@ -47,7 +44,7 @@ if triton is not None:
         new_components,
         inverses,
         numbers,
-        lane_stride,
+        restart_stride,
         n_frames,
         m,
         n_updates,
@@ -55,7 +52,7 @@ if triton is not None:
         N_FRAMES: tl.constexpr,
         N_ATOMS: tl.constexpr,
     ):
-        lane = tl.program_id(0).to(tl.int64)
+        restart = tl.program_id(0).to(tl.int64)
         n = tl.arange(0, N_FRAMES)
         j = tl.arange(0, N_ATOMS)
         rows, columns = n < n_frames, j < m
@@ -64,13 +61,13 @@ if triton is not None:
         eps0 = tl.load(numbers)
         floor = tl.load(numbers + 1)
         at = n[:, None] * m + j[None, :]
-        V = tl.load(variances + lane * lane_stride + at, mask=inside, other=0.0) + eps0
+        V = tl.load(variances + restart * restart_stride + at, mask=inside, other=0.0) + eps0
         # Vectors of the factors are kept in memory, which is near: registers cannot be indexed.
-        A_at = new_activations + lane * n_frames * K + n * K
-        C_at = new_components + lane * K * m + j
+        A_at = new_activations + restart * n_frames * K + n * K
+        C_at = new_components + restart * K * m + j
         for c in tl.static_range(K):
-            a = tl.load(activations + lane * n_frames * K + n * K + c, mask=rows, other=0.0)
-            b = tl.load(components + (lane * K + c) * m + j, mask=columns, other=0.0)
+            a = tl.load(activations + restart * n_frames * K + n * K + c, mask=rows, other=0.0)
+            b = tl.load(components + (restart * K + c) * m + j, mask=columns, other=0.0)
             tl.store(A_at + c, a, mask=rows)
             tl.store(C_at + c * m, b, mask=columns)
         tl.debug_barrier()
@@ -96,41 +93,12 @@ if triton is not None:
                 tl.store(A_at + c, a * size, mask=rows)
             tl.debug_barrier()
             inverse = _inverse_model(V, eps0, A_at, C_at, rows, columns, m, K)
-        tl.store(inverses + lane * n_frames * m + at, inverse, mask=inside)
-
-    @triton.jit
-    def _add_squares(rows, sums, n_sums, n_rows, BLOCK: tl.constexpr):
-        lane = tl.program_id(0).to(tl.int64)
-        at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        inside = at < n_sums
-        found = tl.zeros([BLOCK], tl.float64)
-        for r in range(n_rows):
-            x = tl.load(rows + (lane * n_rows + r) * n_sums + at, mask=inside, other=0.0)
-            found += x * x
-        tl.store(sums + lane * n_sums + at, found, mask=inside)
+        tl.store(inverses + restart * n_frames * m + at, inverse, mask=inside)
 
 
-def adds(X: Array) -> bool:
-    """Say whether `sums_of_squares` is for these rows."""
-    return triton is not None and bool(getattr(X, "is_cuda", False)) and X.element_size() == 8
-
-
-def sums_of_squares(X: Any, n_frames: int) -> Any:
-    """Return the sums of squares over virtual realizations."""
-    import torch
-
-    X = X.contiguous()
-    batch, n_rows, m = X.shape
-    sums = torch.empty((batch, n_frames, m), dtype=X.dtype, device=X.device)
-    n_sums = n_frames * m
-    grid = (batch, -(-n_sums // SUMS))
-    _add_squares[grid](X, sums, n_sums, n_rows // n_frames, BLOCK=SUMS, num_warps=4)
-    return sums
-
-
-def serves(V: Array, n_components: int) -> bool:
-    """Say whether the kernel is for these data."""
-    if not adds(V):
+def is_supported(V: Any, n_components: int) -> bool:
+    """Tell whether V is a batch of small float64 tensors on an NVIDIA GPU, and Triton is installed."""
+    if not frame_rows.is_supported(V):
         return False
     entries = padded(int(V.shape[1])) * padded(int(V.shape[2]))
     return entries <= MOST_ENTRIES and n_components <= MOST_COMPONENTS
@@ -141,7 +109,7 @@ def padded(size: int) -> int:
     return 1 << max(0, size - 1).bit_length()
 
 
-def equalized_factors(
+def update_factors(
     V: Any, eps0: float, activations: Any, components: Any, n_updates: int
 ) -> tuple[Any, Any, Any]:
     """Update the factors, and return the inverse of their model."""
@@ -156,7 +124,7 @@ def equalized_factors(
     inverse = torch.empty((batch, n_frames, m), dtype=V.dtype, device=V.device)
     numbers = torch.full((2,), torch.finfo(V.dtype).smallest_normal, dtype=V.dtype, device=V.device)
     numbers[:1].fill_(eps0)
-    _equalize[(batch,)](
+    _update[(batch,)](
         V,
         activations,
         components,

@@ -1,0 +1,190 @@
+"""Which code makes an iteration: compiled kernels, CUDA graphs, or the array code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array
+
+from nonneg._threads import parallel_for
+from nonneg._typing import FloatArray
+from nonneg.kernels.transforms import by_column, diagonalize_step, factor_step, is_supported, learn_step
+from nonneg.transforms.cuda_graphs import GraphedStep
+from nonneg.transforms.objective import has_fused_line_search
+from nonneg.transforms.options import DEFAULTS, TransformOptions
+from nonneg.transforms.state import (
+    REORTHOGONALIZATION_PERIOD,
+    FactorState,
+    TransformState,
+    concatenated,
+)
+from nonneg.transforms.steps import Measures, jd_step, nmf_step, tl_step
+
+Step = Callable[[Any], tuple[Any, Measures]]
+"""From a batch of restarts to the batch after one more iteration, with its measures."""
+
+ARRAY_STEPS: dict[str, Callable[[Any, Any, TransformOptions], tuple[Any, Measures]]] = {
+    "tl": tl_step,
+    "jd": jd_step,
+    "nmf": nmf_step,
+}
+"""The array code of each method: ``step(state, data, options) -> state, measures``."""
+
+
+def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
+    """Return the function that makes one iteration of a batch."""
+    # On NumPy the restarts of a batch are advanced one by one, on the pool's threads, small ones by compiled
+    # kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation,
+    # on NVIDIA GPUs a CUDA graph.
+    if (compiled := compiled_step(method, data, options)) is not None:
+        return compiled
+    step = ARRAY_STEPS[method]
+    held = data if method == "nmf" else data.virtual
+    if getattr(held, "is_cuda", False) and options.synchronize:
+        return GraphedStep(
+            step, data, options, retries=_may_retry(method, data, options), skip_failed=method == "jd"
+        )
+
+    def whole_batch(state: Any) -> tuple[Any, Measures]:
+        return step(state, data, options)
+
+    def one_by_one(state: Any) -> tuple[Any, Measures]:
+        if state.batch == 1:
+            return whole_batch(state)
+
+        def work(start: int, stop: int) -> list[tuple[Any, Measures]]:
+            return [whole_batch(state.part(slice(i, i + 1))) for i in range(start, stop)]
+
+        parts = [pair for some in parallel_for(work, state.batch, chunk_size=1) for pair in some]
+        states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
+        columns = {name: np.concatenate([one[name] for one in measures]) for name in measures[0]}
+        return concatenated(states), columns
+
+    return one_by_one if is_numpy_array(held) else whole_batch
+
+
+def _may_retry(method: str, data: Any, options: TransformOptions) -> bool:
+    """Tell whether an iteration has line searches that a fixed number of trials may leave unfinished."""
+    if method == "nmf":
+        return False
+    learning = method == "tl"
+    if learning and options.objective != "C":
+        return True
+    return not has_fused_line_search(data, options.line_search, options.retraction, learning=learning)
+
+
+def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
+    """Return the compiled kernels of a method as a step of the loop, where they support the problem."""
+    held = data[:1, ...] if method == "nmf" else data.virtual
+    if method != "nmf":
+        paper = DEFAULTS[method]
+        if (options.line_search, options.retraction) != (paper["line_search"], paper["retraction"]):
+            return None
+    plain = options.objective == "C" and options.l1 == 0
+    if not (plain and is_supported(held, None if method == "jd" else options.eps0)):
+        return None
+    return {"tl": _Learning, "jd": _Diagonalization, "nmf": _Factors}[method](data, options)
+
+
+class _Learning:
+    """The moments of the frames are kept for the next iteration, if it begins where this one ended."""
+
+    def __init__(self, data: Any, options: TransformOptions) -> None:
+        self.columns, self.options = by_column(data.virtual), options
+        self._frames: FloatArray | None = None
+        self._moments: tuple[FloatArray, FloatArray] | None = None
+
+    def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
+        options = self.options
+        assert state.activations is not None
+        assert state.components is not None
+        done = learn_step(
+            self.columns,
+            options.eps0,
+            state.transform,
+            state.frames,
+            state.activations,
+            state.components,
+            n_nmf_updates=options.n_nmf_updates,
+            n_rotation_updates=options.n_rotation_updates,
+            max_trials=options.max_trials,
+            moments=self._moments if state.frames is self._frames else None,
+        )
+        self._frames, self._moments = done.frames, done.moments
+        # Not `replace`, which takes as long as some updates of the factors.
+        new = TransformState(
+            done.transform,
+            done.frames,
+            done.activations,
+            done.components,
+            state.restarts,
+            state.n_done + 1,
+            state.pruning_losses,
+        )
+        measures = done.measures
+        measures["loss"] = measures["C"]
+        return new, measures
+
+
+class _Diagonalization:
+    """Restarts whose line search failed are left alone: it would fail again, after all its trials."""
+
+    def __init__(self, data: Any, options: TransformOptions) -> None:
+        self.columns, self.options = by_column(data.virtual), options
+        self._failed: dict[int, dict[str, float]] = {}
+
+    def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
+        # After a re-orthogonalization a line search may succeed again.
+        if state.n_done % REORTHOGONALIZATION_PERIOD == 0:
+            self._failed = {}
+        moving = np.array([restart not in self._failed for restart in state.restarts.tolist()])
+        transform, frames = state.transform, state.frames
+        found = {name: np.empty(state.batch) for name in ("L", "gradient", "step", "search_succeeded")}
+        if moving.any():
+            whole = bool(moving.all())
+            done = diagonalize_step(
+                self.columns,
+                self.options.eps0,
+                transform if whole else transform[moving],
+                frames if whole else frames[moving],
+                n_rotation_updates=self.options.n_rotation_updates,
+                max_trials=self.options.max_trials,
+            )
+            for name, values in done.measures.items():
+                found[name][moving] = values
+            if whole:
+                transform, frames = done.transform, done.frames
+            else:
+                transform, frames = transform.copy(), frames.copy()
+                transform[moving], frames[moving] = done.transform, done.frames
+        for at, restart in enumerate(state.restarts.tolist()):
+            if not moving[at]:
+                for name, value in self._failed[restart].items():
+                    found[name][at] = value
+            elif not found["search_succeeded"][at]:
+                self._failed[restart] = {name: float(found[name][at]) for name in found}
+        new = replace(state, transform=transform, frames=frames, n_done=state.n_done + 1)
+        return new, found | {"loss": found["L"]}
+
+
+class _Factors:
+    """Updates of the factors with a fixed transform."""
+
+    def __init__(self, variances: FloatArray, options: TransformOptions) -> None:
+        self.variances, self.options = variances, options
+
+    def __call__(self, state: FactorState) -> tuple[FactorState, Measures]:
+        done = factor_step(
+            self.variances,
+            self.options.eps0,
+            state.activations,
+            state.components,
+            n_nmf_updates=self.options.n_nmf_updates,
+        )
+        new = replace(
+            state, activations=done.activations, components=done.components, n_done=state.n_done + 1
+        )
+        return new, done.measures | {"loss": done.measures["I"]}
