@@ -25,18 +25,18 @@ import numpy as np
 N_STARTS, SEED, BAR = 1000, 20240601, 3.0
 
 
-def problem(kind: str, n_realizations: int, n_starts: int, place: str) -> tuple[Any, Any]:
+def problem(kind: str, n_realizations: int, n_init: int, place: str) -> tuple[Any, Any]:
     """Return the data and initial states on a device."""
     import torch
     from reproduction.tlnmf.both_methods import drawn_frames, parameters
 
     from nonneg.transforms import frame_covariances
-    from nonneg.transforms.initialization import first_state
+    from nonneg.transforms.initialization import initial_state
 
     Y = torch.asarray(drawn_frames(kind, n_realizations, 0), device=place)
     data = frame_covariances(Y)
-    starts = first_state(data, parameters(kind)["K"], init=None, n_starts=n_starts, random_state=SEED)
-    return data, starts
+    inits = initial_state(data, parameters(kind)["K"], init=None, n_init=n_init, rng=SEED)
+    return data, inits
 
 
 def options_of(method: str, kind: str) -> Any:
@@ -48,16 +48,16 @@ def options_of(method: str, kind: str) -> Any:
 
 def check() -> Iterator[dict[str, Any]]:
     """Compare iterations with those of the array code on the CPU."""
-    from nonneg.transforms.advance import PORTABLE, advancer
+    from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
 
     for method in ("tl", "jd"):
         for S in (1, 10, 100):
             (data, state), (host, same) = problem("gcm", S, 20, "cuda"), problem("gcm", S, 20, "cpu")
             options = options_of(method, "gcm")
-            advance = advancer(method, data, options)
+            step = batch_step(method, data, options)
             for _ in range(10):
-                state, measures = advance(state)
-                same, expected = PORTABLE[method](same, host, options)
+                state, measures = step(state)
+                same, expected = ARRAY_STEPS[method](same, host, options)
             apart = float((state.transform.cpu() - same.transform).abs().max())
             wanted = expected["loss"].numpy()
             loss = float(np.abs((measures["loss"] - wanted) / wanted).max())
@@ -77,29 +77,29 @@ def seconds_of(function: Callable[[], Any], repeats: int) -> float:
     return (time.perf_counter() - began) / repeats
 
 
-def timed(method: str, kind: str, S: int, n_starts: int, n_iter: int) -> dict[str, Any]:
+def timed(method: str, kind: str, S: int, n_init: int, n_iter: int) -> dict[str, Any]:
     """Time the loop, one iteration, and the replay of its operations."""
-    from nonneg.transforms.advance import advancer
-    from nonneg.transforms.batches import LoopOptions
+    from nonneg.transforms import LoopOptions
+    from nonneg.transforms.dispatch import batch_step
 
-    data, state = problem(kind, S, n_starts, "cuda")
+    data, state = problem(kind, S, n_init, "cuda")
     options = options_of(method, kind)
     state = LoopOptions(20).run(method, state, data, options, "").state
-    advance = advancer(method, data, options)
-    step = seconds_of(lambda: advance(state), 30)
-    operations = seconds_of(lambda: advance.quick_step(state), 30)
+    step = batch_step(method, data, options)
+    whole = seconds_of(lambda: step(state), 30)
+    operations = seconds_of(lambda: step.fixed_step(state), 30)
     began = time.perf_counter()
-    run = LoopOptions(n_iter).run(method, state, data, options, "")
+    run = LoopOptions(n_iter).run(method, state, data, options).run
     loop = (time.perf_counter() - began) / max(1, run.n_iter)
     return {
         "method": method,
         "kind": kind,
         "S": S,
-        "n_starts": n_starts,
+        "n_init": n_init,
         "n_iter": run.n_iter,
-        "trials": advance.trials[advance.level],
+        "trials": step.trials[step.level],
         "operations": operations,
-        "step": step,
+        "step": whole,
         "loop": loop,
     }
 

@@ -8,10 +8,15 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.datasets import gaussian_composite_model, music_notes
-from nonneg.transforms import FrameCovariances, MultiStart, TransformOptions, frame_covariances
-from nonneg.transforms.batches import LoopOptions
+from nonneg.transforms import (
+    CrossInitResult,
+    FrameCovariances,
+    LoopOptions,
+    TransformOptions,
+    cross_init,
+    frame_covariances,
+)
 from nonneg.transforms.options import method_options
-from nonneg.transforms.restarts import multi_start
 from reproduction.experiment import Setting
 from reproduction.published_values import published_values
 
@@ -53,19 +58,19 @@ def options_of(kind: str) -> tuple[TransformOptions, TransformOptions]:
     return method_options("tl", **common), method_options("jd", max_trials=SEARCHES[kind][0], **common)
 
 
-def solve_both(setting: Setting) -> tuple[MultiStart, FrameCovariances]:
+def solve_both(setting: Setting) -> tuple[CrossInitResult, FrameCovariances]:
     """Run both methods from random initializations and from each other's solutions (Appendix G)."""
     kind = setting["kind"]
     data = frame_covariances(drawn_frames(kind, setting["S"], setting["draw"]))
     tl_options, jd_options = options_of(kind)
-    both = multi_start(
+    both = cross_init(
         data,
         parameters(kind)["K"],
-        n_starts=setting["n_init"],
+        n_init=setting["n_init"],
         tl_options=tl_options,
         jd_options=jd_options,
-        loop=LoopOptions(setting["max_iter"], 0.0, SEARCHES[kind][1]),
-        random_state=np.random.SeedSequence([SEED, setting["draw"], setting["S"], 1]),
+        loop=LoopOptions(setting["max_iter"], gradient_tol=SEARCHES[kind][1]),
+        rng=np.random.SeedSequence([SEED, setting["draw"], setting["S"], 1]),
     )
     return both, data
 

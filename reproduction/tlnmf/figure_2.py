@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.transforms.sampling_divergence import largest_sampling_divergence, sampling_divergence
-from nonneg.transforms.theory import sampling_divergence_limit
+from nonneg.transforms.theory import (
+    largest_sampling_divergence,
+    sampling_divergence,
+    sampling_divergence_limit,
+)
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
@@ -40,8 +43,8 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         given = parameters(kind)
         whole = {"kind": kind, "draw": 0, "n_init": given["P"], "max_iter": given["J"]}
         found += [{"S": S} | whole for S in sorted(SIZES, key=lambda S: S not in DRAWN_SIZES)]
-    for kind, n_starts in DRAWN_RESTARTS.items():
-        few = {"kind": kind, "n_init": n_starts, "max_iter": parameters(kind)["J"]}
+    for kind, n_init in DRAWN_RESTARTS.items():
+        few = {"kind": kind, "n_init": n_init, "max_iter": parameters(kind)["J"]}
         found += [{"S": S, "draw": draw} | few for draw in range(1, N_DRAWS) for S in DRAWN_SIZES]
     return found
 
@@ -56,11 +59,11 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             f"{name} L": result.likelihood,
             f"{name} C": result.objective,
         }
-        starts = result.starts
-        if starts is not None:
+        restarts = result.restarts
+        if restarts is not None:
             # Joint diagonalizations are compared by L, which is all that they minimize.
-            values = starts.objective if name == "tl" else starts.likelihood
-            record |= {f"{name} best restart": starts.best, f"{name} spread": float(np.nanstd(values))}
+            values = restarts.objective if name == "tl" else restarts.likelihood
+            record |= {f"{name} best restart": restarts.best, f"{name} spread": float(np.nanstd(values))}
     return [record | (_theory(setting, data) if setting["kind"] == "gcm" else {})]
 
 
@@ -72,7 +75,7 @@ def _theory(setting: Setting, data: Any) -> dict[str, float]:
     at = {"eps0": parameters("gcm")["eps0"]}
     whole = setting["max_iter"] >= parameters("gcm")["J"]
     largest, _ = largest_sampling_divergence(
-        found, true, n_starts=2 if whole else 1, max_sweeps=30 if whole else 4, rng=0, **at
+        found, true, n_init=2 if whole else 1, max_sweeps=30 if whole else 4, rng=0, **at
     )
     return {
         "Q true": float(sampling_divergence(model.transform, found, true, **at)),

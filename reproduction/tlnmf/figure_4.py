@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.transforms import FrameCovariances, frame_covariances, learn_transform
-from nonneg.transforms.initialization import first_state
+from nonneg.transforms.initialization import initial_state
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     given = parameters(kind)
     data = frame_covariances(drawn_frames(kind, S, 0))
     rng = np.random.SeedSequence([SEED, setting["restart"], 4])
-    start = first_state(data, given["K"], init=None, n_starts=1, random_state=rng)
+    start = initial_state(data, given["K"], init=None, n_init=1, rng=rng)
     assert start.components is not None
     assert start.activations is not None
     init = start.transform[0], start.components[0], start.activations[0]
@@ -57,8 +57,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         "eps0": given["eps0"],
         "init": init,
         "tol": 0.0,
-        "n_nmf_updates": given["J_NMF"],
-        "n_rotation_updates": given["J_TL"],
+        "method_params": {"n_nmf_updates": given["J_NMF"], "n_rotation_updates": given["J_TL"]},
     }
     tl = learn_transform(data, given["K"], method="tl", max_iter=max(grid), **options)
     curve = list(tl.history["C"])

@@ -13,9 +13,9 @@ from nonneg._optional import is_installed
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
 from nonneg.datasets import load_armstrong, load_nonstationary440, music_notes
-from nonneg.estimators.frame_input import variances
 from nonneg.exceptions import NonnegWarning
 from nonneg.metrics import separation_scores
+from nonneg.transforms.encoding import coefficient_variances
 from reproduction.artifacts import Artifact, Measured, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
@@ -172,7 +172,7 @@ def _unseen_objective(separation: SourceSeparation, signal: FloatArray) -> float
     model = separation.model_
     frames = separation.framing_.split(signal)
     W = model.transform(frames)
-    V = variances(frames, model.transform_)
+    V = coefficient_variances(frames, model.transform_)
     modelled = W @ model.components_ + model.eps0_
     return float(np.mean((V + model.eps0_) / modelled + np.log(modelled)))
 

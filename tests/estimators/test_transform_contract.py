@@ -9,7 +9,7 @@ from nonneg import TransformNMF
 ESTIMATORS = [
     TransformNMF(2, max_iter=5, random_state=0),
     TransformNMF(1, method="jd", max_iter=5, random_state=0),
-    TransformNMF(2, method="dct", max_iter=5, n_starts=2, random_state=0),
+    TransformNMF(2, method="dct", max_iter=5, n_init=2, random_state=0),
 ]
 
 

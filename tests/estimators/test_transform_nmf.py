@@ -9,7 +9,6 @@ import scipy.fft
 import nonneg
 from nonneg import TransformNMF, learn_transform, metrics
 from nonneg.datasets import gaussian_composite
-from nonneg.estimators.frame_input import averaged_frames, variances
 from nonneg.exceptions import (
     DataTypeError,
     FileFormatError,
@@ -18,6 +17,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
+from nonneg.transforms.encoding import averaged_frames, coefficient_variances
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_planted_transform_is_found(data, method):
 
 
 def test_it_is_the_function(data, model):
-    result = learn_transform(data.Y, 2, eps0=1e-8, max_iter=150, random_state=0)
+    result = learn_transform(data.Y, 2, eps0=1e-8, max_iter=150, rng=0)
     np.testing.assert_array_equal(model.transform_, result.transform)
     np.testing.assert_array_equal(model.activations_, result.W)
     np.testing.assert_array_equal(model.components_, result.H)
@@ -58,7 +58,7 @@ def test_encoding_is_that_of_the_fit_and_of_each_frame_alone(data, model):
     np.testing.assert_allclose(W, model.activations_, rtol=0.02, atol=0.02 * W.max())
     np.testing.assert_allclose(model.transform(data.Y[:, 7:9])[0], W[7], rtol=1e-6)
     np.testing.assert_allclose(model.fit_transform(data.Y), W, rtol=1e-9)
-    V = variances(data.Y, model.transform_)
+    V = coefficient_variances(data.Y, model.transform_)
     for rows in (W * 1.01, W * 0.99, W + 0.01 * W.max()):
         better = metrics.beta_divergence(V, W, model.components_, beta_loss=0)
         assert better <= metrics.beta_divergence(V, rows, model.components_, beta_loss=0)
@@ -83,14 +83,14 @@ def test_the_cosine_transform_is_kept_for_comparison(data):
     assert divergences[-1] < 30 * 8 * 1.5 / 200
 
 
-def test_starts(data, model):
+def test_initializations(data, model):
     given = TransformNMF(
         2, eps0=1e-8, init=(model.transform_, model.components_, model.activations_), max_iter=1
     ).fit(data.Y)
     assert given.result_.objective <= model.result_.objective + 1e-6
-    several = TransformNMF(2, eps0=1e-8, n_starts=3, max_iter=10, random_state=0).fit(data.Y)
-    assert several.result_.objective == pytest.approx(several.result_.starts.objective.min())
-    assert len(several.result_.starts.objective) == 3
+    several = TransformNMF(2, eps0=1e-8, n_init=3, max_iter=10, random_state=0).fit(data.Y)
+    assert several.result_.objective == pytest.approx(several.result_.restarts.objective.min())
+    assert len(several.result_.restarts.objective) == 3
 
 
 def test_a_run_is_taken_up_again(data, tmp_path):

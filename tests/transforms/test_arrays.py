@@ -12,8 +12,8 @@ from tests.transforms.cases import composite_frames
 from nonneg import TransformNMF, joint_diagonalize, learn_transform
 from nonneg._arrays import to_float64
 from nonneg.transforms import frame_covariances
-from nonneg.transforms.advance import PORTABLE
-from nonneg.transforms.initialization import first_state
+from nonneg.transforms.dispatch import ARRAY_STEPS
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
 
 Y = composite_frames(5, 20, 6, 2)
@@ -34,9 +34,11 @@ CONTAINERS = [
 
 
 @pytest.mark.parametrize("place", CONTAINERS)
-@pytest.mark.parametrize("options", [{}, {"method": "jd"}, {"objective": "I", "l1": 0.1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "jd"}, {"method_params": {"objective": "I", "l1": 0.1}}], ids=str
+)
 def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None:
-    settings = {"eps0": 1e-4, "max_iter": 12, "tol": 0, "random_state": 0, "n_starts": 2} | options
+    settings = {"eps0": 1e-4, "max_iter": 12, "tol": 0, "rng": 0, "n_init": 2} | options
     expected = learn_transform(Y, 2, **settings)
     placed = place(Y)
     found = learn_transform(placed, 2, **settings)
@@ -51,23 +53,23 @@ def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None
 @pytest.mark.parametrize("place", CONTAINERS)
 def test_joint_diagonalization_of_placed_matrices(place: Any) -> None:
     sigma = np.einsum("sni,snj->nij", Y, Y) + np.eye(6)
-    expected = joint_diagonalize(sigma, random_state=0, max_iter=15, tol=0)
-    found = joint_diagonalize(place(sigma), random_state=0, max_iter=15, tol=0)
+    expected = joint_diagonalize(sigma, rng=0, max_iter=15, tol=0)
+    found = joint_diagonalize(place(sigma), rng=0, max_iter=15, tol=0)
     assert np.allclose(to_float64(found.transform), expected.transform, atol=1e-7)
 
 
 @pytest.mark.parametrize("method", ["tl", "jd"])
-def test_a_search_that_reads_nothing_ends_at_the_same_place(method: str) -> None:
+def test_a_search_that_synchronize_nothing_ends_at_the_same_place(method: str) -> None:
     data = frame_covariances(Y)
     options = method_options(method, eps0=1e-4)
-    state = first_state(data, 2, init=None, n_starts=5, random_state=1)
+    state = initial_state(data, 2, init=None, n_init=5, rng=1)
     unread = state
     for _ in range(6):
-        state, measures = PORTABLE[method](state, data, options)
-        unread, blind = PORTABLE[method](unread, data, replace(options, reads=False))
+        state, measures = ARRAY_STEPS[method](state, data, options)
+        unread, blind = ARRAY_STEPS[method](unread, data, replace(options, synchronize=False))
     assert np.allclose(state.transform, unread.transform, atol=1e-9)
     assert np.allclose(measures["loss"], blind["loss"], rtol=1e-11)
-    assert np.array_equal(measures["searched"], blind["searched"])
+    assert np.array_equal(measures["search_succeeded"], blind["search_succeeded"])
 
 
 @pytest.mark.torch
@@ -77,8 +79,8 @@ def test_nothing_is_read_from_the_device_during_an_iteration(
 ) -> None:
     torch = pytest.importorskip("torch")
     data = frame_covariances(torch_array(Y))
-    state = first_state(data, 2, init=None, n_starts=3, random_state=0)
-    options = replace(method_options(method, eps0=1e-4), reads=False, max_trials=4)
+    state = initial_state(data, 2, init=None, n_init=3, rng=0)
+    options = replace(method_options(method, eps0=1e-4), synchronize=False, max_trials=4)
 
     def refuse(*args: Any, **options: Any) -> Any:
         raise AssertionError("a value was read")
@@ -86,7 +88,7 @@ def test_nothing_is_read_from_the_device_during_an_iteration(
     with monkeypatch.context() as patch:
         for name in ("__bool__", "__float__", "__int__", "__index__", "item", "tolist", "numpy", "cpu"):
             patch.setattr(torch.Tensor, name, refuse)
-        new, measures = PORTABLE[method](state, data, options)
+        new, measures = ARRAY_STEPS[method](state, data, options)
     assert new.transform.shape == (3, 6, 6)
     assert bool(torch.isfinite(measures["loss"]).all())
 
@@ -94,11 +96,13 @@ def test_nothing_is_read_from_the_device_during_an_iteration(
 @pytest.mark.torch
 def test_tensors_that_carry_gradients() -> None:
     torch = pytest.importorskip("torch")
-    settings = {"eps0": 1e-4, "max_iter": 3, "random_state": 0}
-    expected = learn_transform(Y, 2, **settings)
+    settings = {"eps0": 1e-4, "max_iter": 3}
+    expected = learn_transform(Y, 2, rng=0, **settings)
     with_gradients = torch.tensor(Y, requires_grad=True)
-    assert learn_transform(with_gradients, 2, **settings).objective == pytest.approx(expected.objective)
-    fitted = TransformNMF(2, **settings).fit(with_gradients)
+    assert learn_transform(with_gradients, 2, rng=0, **settings).objective == pytest.approx(
+        expected.objective
+    )
+    fitted = TransformNMF(2, random_state=0, **settings).fit(with_gradients)
     assert fitted.result_.objective == pytest.approx(expected.objective)
     covariances = torch.einsum("sni,snj->nij", with_gradients, with_gradients)
-    assert np.isfinite(joint_diagonalize(covariances, **settings).objective)
+    assert np.isfinite(joint_diagonalize(covariances, rng=0, **settings).objective)

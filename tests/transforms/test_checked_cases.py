@@ -10,10 +10,10 @@ import pytest
 from tests.transforms.cases import CASES, checked_case, paper_objective
 
 from nonneg import learn_transform
+from nonneg.kernels.majorization_equalization.array_api import update_factors
 from nonneg.transforms import frame_covariances
-from nonneg.transforms.advance import PORTABLE
-from nonneg.transforms.factor_updates import update_factors
-from nonneg.transforms.initialization import first_state
+from nonneg.transforms.dispatch import ARRAY_STEPS
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.objective import DiagonalityObjective, FitObjective
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations import newton_direction, skew_part
@@ -21,7 +21,7 @@ from nonneg.transforms.rotations import newton_direction, skew_part
 
 def first(case: Any) -> Any:
     data = frame_covariances(case.Y)
-    return data, first_state(data, 5, init=case.init, n_starts=1, random_state=None)
+    return data, initial_state(data, 5, init=case.init, n_init=1, rng=None)
 
 
 def off_diagonal(A: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ def test_one_update_of_the_factors(name: str) -> None:
     case = checked_case(name)
     data, state = first(case)
     V = data.variances(state.transform[0])[None]
-    activations, components = update_factors(V, state.activations, state.components, case.eps0, 1)
+    activations, components, _ = update_factors(V, case.eps0, state.activations, state.components, 1)
     assert np.allclose(components[0].T, case.stored["W_me1"], rtol=1e-12, atol=0)
     assert np.allclose(activations[0].T, case.stored["H_me1"], rtol=1e-12, atol=0)
 
@@ -63,26 +63,26 @@ def test_one_update_of_the_factors(name: str) -> None:
 def portable_end(case: Any, method: str, n_iter: int, search: str) -> float:
     """C after some iterations of the array code, whatever compiled code there is."""
     data, state = first(case)
-    options = method_options(method, eps0=case.eps0, search=search)
+    options = method_options(method, eps0=case.eps0, line_search=search)
     for _ in range(n_iter):
-        state, measures = PORTABLE[method](state, data, options)
+        state, measures = ARRAY_STEPS[method](state, data, options)
     if method == "jd":
         V = data.variances(state.transform[0])[None]
         options = replace(options, n_nmf_updates=10 * n_iter)
-        measures = PORTABLE["factors"](_factors(state), V, options)[1]
+        measures = ARRAY_STEPS["nmf"](_factors(state), V, options)[1]
     return float(measures["C"][0])
 
 
 def _factors(state: Any) -> Any:
-    from nonneg.transforms.two_stage import FactorState
+    from nonneg.transforms.state import FactorState
 
-    return FactorState(state.activations, state.components, state.lanes)
+    return FactorState(state.activations, state.components, state.restarts)
 
 
 @pytest.mark.parametrize(("n_iter", "accuracy"), [(1, 1e-9), (100, 1e-5)])
 @pytest.mark.parametrize(
     ("label", "method", "search"),
-    [("a1wolfe", "tl", "wolfe"), ("a1backtrack", "tl", "halving"), ("a2", "jd", "halving")],
+    [("a1wolfe", "tl", "wolfe"), ("a1backtrack", "tl", "backtracking"), ("a2", "jd", "backtracking")],
 )
 @pytest.mark.parametrize("name", CASES)
 def test_runs(name: str, label: str, method: str, search: str, n_iter: int, accuracy: float) -> None:
@@ -90,7 +90,14 @@ def test_runs(name: str, label: str, method: str, search: str, n_iter: int, accu
     known = (case.stored[f"{label}_{letter}_J{n_iter}"] for letter in ("Phi", "W", "H"))
     expected = paper_objective(case.Y, *known, case.eps0)
     result = learn_transform(
-        case.Y, 5, method=method, eps0=case.eps0, init=case.init, max_iter=n_iter, tol=0, search=search
+        case.Y,
+        5,
+        method=method,
+        eps0=case.eps0,
+        init=case.init,
+        max_iter=n_iter,
+        tol=0,
+        method_params={"line_search": search},
     )
     assert result.n_iter == n_iter
     assert result.objective == pytest.approx(expected, rel=accuracy)

@@ -44,9 +44,9 @@ def test_variances_of_any_transform_are_kept(n_realizations: int) -> None:
     sigma = np.einsum("rni,rnj->nij", data.virtual, data.virtual)
     assert np.abs(sigma - np.einsum("sni,snj->nij", Y, Y) / n_realizations).max() < 1e-14
     # What was left out bounds the change of any variance.
-    assert data.dropped.shape == (8,)
-    assert (data.dropped >= 0).all()
-    assert data.dropped.max() < 1e-12
+    assert data.discarded.shape == (8,)
+    assert (data.discarded >= 0).all()
+    assert data.discarded.max() < 1e-12
 
 
 def test_the_rows_do_not_grow_with_the_realizations() -> None:
@@ -117,7 +117,7 @@ def test_a_silent_frame_among_others_is_no_obstacle() -> None:
     Y = composite_frames(3, 12, 5, 2)
     Y[:, 4] = 0.0
     for method in ("tl", "jd"):
-        result = learn_transform(Y, 2, method=method, eps0=1e-6, max_iter=15, random_state=0)
+        result = learn_transform(Y, 2, method=method, eps0=1e-6, max_iter=15, rng=0)
         assert np.isfinite(result.objective)
         assert np.isfinite(result.W).all()
     # Without eps0 the logarithm of its power is minus infinity.

@@ -18,15 +18,15 @@ from nonneg.exceptions import (
     UnsupportedError,
 )
 from nonneg.iteration import StopReason
-from nonneg.transforms.advance import PORTABLE
 from nonneg.transforms.covariances import frame_covariances
-from nonneg.transforms.initialization import dct_matrix, first_state
+from nonneg.transforms.dispatch import ARRAY_STEPS
+from nonneg.transforms.initialization import dct_matrix, initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations import orthogonality_error
-from nonneg.transforms.state import RENEWAL, renewed
+from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized
 
 Y = composite_frames(4, 30, 7, 3)
-OPTIONS: dict[str, Any] = {"eps0": 1e-6, "random_state": 0, "tol": 0}
+OPTIONS: dict[str, Any] = {"eps0": 1e-6, "rng": 0, "tol": 0}
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ OPTIONS: dict[str, Any] = {"eps0": 1e-6, "random_state": 0, "tol": 0}
     [
         {},
         {"method": "jd"},
-        {"objective": "I"},
-        {"objective": "I", "l1": 0.5},
-        {"retraction": "polar"},
-        {"search": "halving"},
-        {"method": "jd", "retraction": "exponential"},
-        {"method": "jd", "search": "wolfe"},
-        {"n_rotation_updates": 3, "n_nmf_updates": 2},
+        {"method_params": {"objective": "I"}},
+        {"method_params": {"objective": "I", "l1": 0.5}},
+        {"method_params": {"retraction": "polar"}},
+        {"method_params": {"line_search": "backtracking"}},
+        {"method": "jd", "method_params": {"retraction": "exponential"}},
+        {"method": "jd", "method_params": {"line_search": "wolfe"}},
+        {"method_params": {"n_rotation_updates": 3, "n_nmf_updates": 2}},
     ],
     ids=str,
 )
@@ -71,16 +71,16 @@ def test_the_loss_never_rises_and_the_parts_add_up(options: dict[str, Any]) -> N
 @pytest.mark.parametrize("method", ["tl", "jd"])
 def test_orthogonality_after_a_thousand_iterations(method: str) -> None:
     frames = composite_frames(1, 12, 6, 2)
-    result = learn_transform(frames, 2, method=method, max_iter=1000, eps0=1e-3, random_state=0, tol=0)
+    result = learn_transform(frames, 2, method=method, max_iter=1000, eps0=1e-3, rng=0, tol=0)
     assert orthogonality_error(result.transform) < 1e-12
-    # The array code too, and between renewals.
+    # The array code too, and between re-orthogonalizations.
     data = frame_covariances(frames)
-    state = first_state(data, 2, init=None, n_starts=1, random_state=0)
+    state = initial_state(data, 2, init=None, n_init=1, rng=0)
     options = method_options(method, eps0=1e-3, n_nmf_updates=1)
     for i in range(1, 1001 if method == "tl" else 201):
-        state = PORTABLE[method](state, data, options)[0]
-        if i % RENEWAL == 0:
-            state = renewed(state, data)
+        state = ARRAY_STEPS[method](state, data, options)[0]
+        if i % REORTHOGONALIZATION_PERIOD == 0:
+            state = reorthogonalized(state, data)
     assert orthogonality_error(state.transform).max() < 1e-12
     assert np.allclose(state.frames, data.rows @ np.swapaxes(state.transform, 1, 2), atol=1e-12)
 
@@ -89,19 +89,17 @@ def test_a_transform_that_made_the_data_is_found() -> None:
     frames = composite_frames(3000, 40, 5, 2, seed=3)
     truth = drawn_orthogonal(5, np.random.default_rng(3))
     for method in ("tl", "jd"):
-        result = learn_transform(
-            frames, 2, method=method, eps0=1e-8, max_iter=300, n_starts=3, random_state=0
-        )
+        result = learn_transform(frames, 2, method=method, eps0=1e-8, max_iter=300, n_init=3, rng=0)
         # Atoms are known up to order and sign.
         assert np.abs(result.transform @ truth.T).max(axis=1).min() > 0.995
 
 
 def test_the_original_objective_fits_better_and_explains_less() -> None:
     whole = learn_transform(Y, 3, max_iter=80, **OPTIONS)
-    part = learn_transform(Y, 3, max_iter=80, objective="I", **OPTIONS)
+    part = learn_transform(Y, 3, max_iter=80, method_params={"objective": "I"}, **OPTIONS)
     assert part.divergence < whole.divergence
     assert part.objective > whole.objective
-    sparse = learn_transform(Y, 3, max_iter=80, objective="I", l1=2.0, **OPTIONS)
+    sparse = learn_transform(Y, 3, max_iter=80, method_params={"objective": "I", "l1": 2.0}, **OPTIONS)
     assert sparse.W.sum() < part.W.sum()
     assert sparse.history.loss[-1] == pytest.approx(sparse.divergence + 2.0 * sparse.W.sum(), rel=1e-10)
 
@@ -139,12 +137,12 @@ def test_inputs_are_not_changed_and_seeds_repeat() -> None:
     assert np.array_equal(Y, before)
     assert np.array_equal(first.transform, second.transform)
     assert np.array_equal(first.W, second.W)
-    other = learn_transform(Y, 3, max_iter=10, eps0=1e-6, random_state=1, tol=0)
+    other = learn_transform(Y, 3, max_iter=10, eps0=1e-6, rng=1, tol=0)
     assert not np.array_equal(first.transform, other.transform)
 
 
 def test_tolerance_callback_and_interruption() -> None:
-    done = learn_transform(Y, 3, eps0=1e-6, random_state=0, max_iter=500, tol=1e-4)
+    done = learn_transform(Y, 3, eps0=1e-6, rng=0, max_iter=500, tol=1e-4)
     assert done.stop_reason is StopReason.CONVERGED
     assert 10 < done.n_iter < 500
     asked = learn_transform(Y, 3, callback=lambda progress: progress.n_iter == 4, **OPTIONS)
@@ -166,7 +164,7 @@ def test_tolerance_callback_and_interruption() -> None:
 
 def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
     for method in ("tl", "jd"):
-        options = OPTIONS | {"method": method, "n_starts": 2, "drop": 5}
+        options = OPTIONS | {"method": method, "n_init": 2, "prune_every": 5}
         whole = learn_transform(Y, 3, max_iter=30, **options)
         folder = tmp_path / method
         learn_transform(
@@ -182,15 +180,18 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
     ("options", "error", "words"),
     [
         ({"method": "ica"}, UnknownNameError, "jd"),
-        ({"objective": "L"}, UnknownNameError, "'I'"),
+        ({"method_params": {"objective": "L"}}, UnknownNameError, "'I'"),
         ({"eps0": -1.0}, InvalidParameterError, "eps0"),
         ({"eps0": np.nan}, InvalidParameterError, "eps0"),
         ({"eps0": 0.0}, InvalidParameterError, "full rank"),
-        ({"n_starts": 0}, InvalidParameterError, "n_starts"),
+        ({"n_init": 0}, InvalidParameterError, "n_init"),
         ({"max_iter": 1.5}, InvalidParameterError, "max_iter"),
         ({"tol": "small"}, InvalidParameterError, "tol"),
-        ({"l1": 1.0}, UnsupportedError, "objective='I'"),
-        ({"drop": 0}, InvalidParameterError, "drop"),
+        ({"method_params": {"l1": 1.0}}, UnsupportedError, "objective='I'"),
+        ({"method_params": {"search": "wolfe"}}, UnknownNameError, "'line_search'"),
+        ({"method": "jd", "method_params": {"l1": 1.0}}, UnsupportedError, "only 'tl' does"),
+        ({"method_params": 3}, InvalidParameterError, "method_params must be"),
+        ({"prune_every": 0}, InvalidParameterError, "prune_every"),
         ({"callback": 3}, InvalidParameterError, "callback must be None or a function"),
         ({"checkpoint": 3}, InvalidParameterError, "checkpoint must be None or the path"),
         ({"init": "fourier"}, UnknownNameError, "dct"),

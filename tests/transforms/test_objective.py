@@ -9,15 +9,21 @@ import pytest
 from tests.transforms.cases import composite_frames
 
 from nonneg.data import as_data_matrix
+from nonneg.kernels.majorization_equalization.array_api import update_factors
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.me import majorization_equalization
 from nonneg.transforms import frame_covariances
-from nonneg.transforms.factor_updates import update_factors
-from nonneg.transforms.initialization import first_state
-from nonneg.transforms.likelihoods import divergence, full_objective, likelihood
-from nonneg.transforms.objective import DiagonalityObjective, DivergenceObjective, FitObjective
+from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.objective import (
+    DiagonalityObjective,
+    DivergenceObjective,
+    FitObjective,
+    divergence,
+    full_objective,
+    likelihood,
+)
+from nonneg.transforms.reduction import ReducedFrames, reduced_frames, reduced_state
 from nonneg.transforms.rotations import exponential, skew_part
-from nonneg.transforms.working import WorkingFrames, working_frames, working_state
 
 EPS0 = 1e-3
 
@@ -30,9 +36,9 @@ def parts(kind: str, n_realizations: int, reduced: bool) -> tuple[Any, Any]:
         frames = frames[..., :7] @ np.linalg.qr(np.random.default_rng(1).standard_normal((m, m)))[0][:7]
         frames[2:, 5:] = 0.0
     whole = frame_covariances(frames)
-    data = working_frames(whole)
-    state = working_state(first_state(whole, 3, init=None, n_starts=2, random_state=0), data)
-    assert isinstance(data, WorkingFrames) is reduced
+    data = reduced_frames(whole)
+    state = reduced_state(initial_state(whole, 3, init=None, n_init=2, rng=0), data)
+    assert isinstance(data, ReducedFrames) is reduced
     inverse = 1.0 / (state.activations @ state.components + EPS0)
     objective = {
         "C": lambda: FitObjective(data, EPS0, inverse),
@@ -94,12 +100,12 @@ def test_updates_of_the_factors_are_those_of_the_solver() -> None:
     run = majorization_equalization(
         as_data_matrix(V), W, H.T, penalties=Penalties(), max_iter=5, tol=0, offset=EPS0, extrapolate=False
     )
-    activations, components = update_factors(V[None], W[None], H[None], EPS0, 5)
+    activations, components, _ = update_factors(V[None], EPS0, W[None], H[None], 5)
     assert np.allclose(activations[0] @ components[0], run.state.W @ run.state.Ht.T, rtol=1e-11)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.7])
-def test_updates_never_raise_the_penalised_divergence_and_keep_the_norms(l1: float) -> None:
+def test_updates_never_raise_the_penalized_divergence_and_keep_the_norms(l1: float) -> None:
     rng = np.random.default_rng(3)
     V = rng.random((2, 15, 8)) ** 4
     activations, components = rng.random((2, 15, 3)) + 1.0, rng.random((2, 3, 8))
@@ -111,7 +117,7 @@ def test_updates_never_raise_the_penalised_divergence_and_keep_the_norms(l1: flo
 
     before = loss()
     for _ in range(60):
-        activations, components = update_factors(V, activations, components, EPS0, 1, l1=l1)
+        activations, components, _ = update_factors(V, EPS0, activations, components, 1, l1=l1)
         after = loss()
         assert (after <= before + 1e-12 * np.abs(before)).all()
         before = after
@@ -123,6 +129,6 @@ def test_scaling_of_the_components_does_not_change_the_product() -> None:
     V = rng.random((1, 10, 6))
     A, B = rng.random((1, 10, 2)), rng.random((1, 2, 6))
     scaled = B / B.sum(axis=2, keepdims=True), A * B.sum(axis=2)[:, None, :]
-    one = update_factors(V, A, B, EPS0, 3)
-    other = update_factors(V, scaled[1], scaled[0], EPS0, 3)
+    one = update_factors(V, EPS0, A, B, 3)
+    other = update_factors(V, EPS0, scaled[1], scaled[0], 3)
     assert np.allclose(one[0] @ one[1], other[0] @ other[1], rtol=1e-12)

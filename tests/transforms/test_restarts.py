@@ -10,10 +10,10 @@ from nonneg import joint_diagonalize, learn_transform
 from nonneg._threads import threads
 from nonneg.datasets import gaussian_composite
 from nonneg.transforms import LoopOptions, frame_covariances
-from nonneg.transforms.advance import PORTABLE, advancer
-from nonneg.transforms.initialization import first_state
+from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.restarts import multi_start
+from nonneg.transforms.restarts import cross_init
 from nonneg.transforms.rotations import orthogonality_error, random_orthogonal
 
 Y = composite_frames(1, 25, 6, 2)
@@ -23,15 +23,15 @@ DATA = frame_covariances(Y)
 @pytest.mark.parametrize("method", ["tl", "jd"])
 def test_a_batch_is_as_many_single_runs(method: str) -> None:
     options = method_options(method, eps0=1e-4)
-    together = first_state(DATA, 2, init=None, n_starts=4, random_state=0)
+    together = initial_state(DATA, 2, init=None, n_init=4, rng=0)
     singles = [together.part(slice(i, i + 1)) for i in range(4)]
-    advance = advancer(method, DATA, options)
+    advance = batch_step(method, DATA, options)
     array_batch, array_singles = together, list(singles)
     for _ in range(12):
         together, measures = advance(together)
         singles = [advance(single)[0] for single in singles]
-        array_batch, _ = PORTABLE[method](array_batch, DATA, options)
-        array_singles = [PORTABLE[method](single, DATA, options)[0] for single in array_singles]
+        array_batch, _ = ARRAY_STEPS[method](array_batch, DATA, options)
+        array_singles = [ARRAY_STEPS[method](single, DATA, options)[0] for single in array_singles]
     assert measures["loss"].shape == (4,)
     for i in range(4):
         # NumPy advances one start at a time: the same bytes.
@@ -42,49 +42,49 @@ def test_a_batch_is_as_many_single_runs(method: str) -> None:
 
 
 def test_starts_do_not_depend_on_their_number_or_on_threads() -> None:
-    options = {"eps0": 1e-4, "max_iter": 15, "tol": 0, "random_state": 3}
-    one = learn_transform(Y, 2, n_starts=1, **options)
-    many = learn_transform(Y, 2, n_starts=5, n_jobs=1, **options)
-    assert many.starts is not None
-    assert one.starts is None
-    assert many.starts.objective[0] == pytest.approx(one.objective, rel=1e-12)
-    assert many.objective == pytest.approx(many.starts.objective.min(), rel=1e-12)
-    assert many.starts.objective[many.starts.best] == many.starts.objective.min()
+    options = {"eps0": 1e-4, "max_iter": 15, "tol": 0, "rng": 3}
+    one = learn_transform(Y, 2, n_init=1, **options)
+    many = learn_transform(Y, 2, n_init=5, n_jobs=1, **options)
+    assert many.restarts is not None
+    assert one.restarts is None
+    assert many.restarts.objective[0] == pytest.approx(one.objective, rel=1e-12)
+    assert many.objective == pytest.approx(many.restarts.objective.min(), rel=1e-12)
+    assert many.restarts.objective[many.restarts.best] == many.restarts.objective.min()
     assert many.history.loss[-1] == pytest.approx(many.objective, rel=1e-12)
-    threaded = learn_transform(Y, 2, n_starts=5, n_jobs=2, **options)
+    threaded = learn_transform(Y, 2, n_init=5, n_jobs=2, **options)
     assert np.array_equal(many.transform, threaded.transform)
-    assert np.array_equal(many.starts.objective, threaded.starts.objective)
+    assert np.array_equal(many.restarts.objective, threaded.restarts.objective)
 
 
 def test_hopeless_starts_are_dropped_and_the_best_is_not() -> None:
-    options = {"eps0": 1e-4, "max_iter": 60, "tol": 0, "random_state": 0, "n_starts": 12}
+    options = {"eps0": 1e-4, "max_iter": 60, "tol": 0, "rng": 0, "n_init": 12}
     whole = learn_transform(Y, 2, **options)
-    quick = learn_transform(Y, 2, drop=6, **options)
-    assert quick.starts.dropped.any()
-    assert not quick.starts.dropped[quick.starts.best]
-    assert quick.starts.n_iter.sum() < 0.8 * whole.starts.n_iter.sum()
-    assert (quick.starts.n_iter[quick.starts.dropped] < 60).all()
+    quick = learn_transform(Y, 2, prune_every=6, **options)
+    assert quick.restarts.pruned.any()
+    assert not quick.restarts.pruned[quick.restarts.best]
+    assert quick.restarts.n_iter.sum() < 0.8 * whole.restarts.n_iter.sum()
+    assert (quick.restarts.n_iter[quick.restarts.pruned] < 60).all()
     assert quick.objective == whole.objective
     # A dropped start keeps its last value, which is no better than where it would have ended.
-    dropped = quick.starts.dropped
-    assert (quick.starts.objective[dropped] >= whole.starts.objective[dropped] - 1e-9).all()
+    dropped = quick.restarts.pruned
+    assert (quick.restarts.objective[dropped] >= whole.restarts.objective[dropped] - 1e-9).all()
 
 
 def test_both_methods_start_from_each_other() -> None:
     loop = LoopOptions(40)
     options = {"tl_options": method_options("tl", eps0=1e-4), "jd_options": method_options("jd", eps0=1e-4)}
     with threads(1):
-        both = multi_start(DATA, 2, n_starts=3, loop=loop, random_state=0, **options)
-    assert both.tl.starts.n_random == both.jd.starts.n_random == 3
-    assert len(both.tl.starts.objective) == len(both.jd.starts.likelihood) == 6
-    settings = {"eps0": 1e-4, "max_iter": 40, "tol": 0, "random_state": 0, "n_starts": 3}
+        both = cross_init(DATA, 2, n_init=3, loop=loop, rng=0, **options)
+    assert both.tl.restarts.n_init == both.jd.restarts.n_init == 3
+    assert len(both.tl.restarts.objective) == len(both.jd.restarts.likelihood) == 6
+    settings = {"eps0": 1e-4, "max_iter": 40, "tol": 0, "rng": 0, "n_init": 3}
     alone = {method: learn_transform(Y, 2, method=method, **settings) for method in ("tl", "jd")}
     assert both.tl.objective <= alone["tl"].objective + 1e-9
     assert both.jd.likelihood <= alone["jd"].likelihood + 1e-9
     # (27) and (28) at the best solutions that were found.
     assert both.tl.objective <= both.jd.objective
     assert both.jd.likelihood <= both.tl.likelihood
-    crossed = learn_transform(Y, 2, cross_starts=True, **settings)
+    crossed = learn_transform(Y, 2, cross_initialize=True, **settings)
     assert crossed.objective == pytest.approx(both.tl.objective, rel=1e-12)
 
 
@@ -97,7 +97,7 @@ def stack(seed: int, n: int = 15, m: int = 6) -> tuple[np.ndarray, np.ndarray]:
 def test_a_joint_diagonalizer_is_found() -> None:
     matrices, Q = stack(0)
     for retraction in ("polar", "exponential"):
-        result = joint_diagonalize(matrices, retraction=retraction, random_state=1)
+        result = joint_diagonalize(matrices, method_params={"retraction": retraction}, rng=1)
         assert result.W is None
         assert result.H is None
         assert result.divergence is None
@@ -115,16 +115,16 @@ def test_a_joint_diagonalizer_is_found() -> None:
 def test_noisy_matrices_and_many_starts() -> None:
     matrices, _ = stack(1)
     noise = np.random.default_rng(2).standard_normal((15, 6, 12)) * 0.1
-    result = joint_diagonalize(matrices + noise @ np.swapaxes(noise, 1, 2), n_starts=4, random_state=0)
+    result = joint_diagonalize(matrices + noise @ np.swapaxes(noise, 1, 2), n_init=4, rng=0)
     assert orthogonality_error(result.transform) < 1e-12
-    assert result.starts.likelihood.min() == pytest.approx(result.likelihood, rel=1e-10)
+    assert result.restarts.likelihood.min() == pytest.approx(result.likelihood, rel=1e-10)
     assert result.certificate["descent"].holds
 
 
 def test_theorem_4_is_stated_where_it_says_something() -> None:
-    few = learn_transform(composite_frames(20, 10, 3, 1), 1, method="jd", eps0=1e-6, random_state=0)
+    few = learn_transform(composite_frames(20, 10, 3, 1), 1, method="jd", eps0=1e-6, rng=0)
     assert "gaussian-bound" not in few.certificate
-    many = learn_transform(composite_frames(2000, 10, 3, 1), 1, method="jd", eps0=1e-6, random_state=0)
+    many = learn_transform(composite_frames(2000, 10, 3, 1), 1, method="jd", eps0=1e-6, rng=0)
     bound = many.certificate["gaussian-bound"]
     assert bound.holds
     assert bound.number == pytest.approx(many.divergence)
@@ -134,34 +134,34 @@ def test_theorem_4_is_stated_where_it_says_something() -> None:
 @pytest.mark.parametrize("seed", [2, 3])
 def test_tl_goes_on_from_an_answer_of_jd_that_is_better(seed: int) -> None:
     data = frame_covariances(gaussian_composite(2, 12, 5, 2, rng=seed).Y)
-    both = multi_start(
+    both = cross_init(
         data,
         2,
-        n_starts=2,
+        n_init=2,
         tl_options=method_options("tl", eps0=1e-8, n_nmf_updates=2),
         jd_options=method_options("jd", eps0=1e-8, n_nmf_updates=2),
         loop=LoopOptions(12),
-        random_state=seed,
+        rng=seed,
     )
-    assert both.tl.starts.best == 4
-    assert both.tl.objective < both.jd.objective < both.tl.starts.objective[:4].min()
+    assert both.tl.restarts.best == 4
+    assert both.tl.objective < both.jd.objective < both.tl.restarts.objective[:4].min()
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.05])
-def test_the_answer_of_jd_is_judged_by_what_tl_minimises(l1: float) -> None:
+def test_the_answer_of_jd_is_judged_by_what_tl_minimizes(l1: float) -> None:
     data = frame_covariances(gaussian_composite(40, 12, 5, 2, rng=0).Y)
     common = {"eps0": 1e-4, "n_nmf_updates": 2, "objective": "I", "l1": l1}
-    both = multi_start(
+    both = cross_init(
         data,
         2,
-        n_starts=2,
+        n_init=2,
         tl_options=method_options("tl", **common),
         jd_options=method_options("jd", **common),
         loop=LoopOptions(12),
-        random_state=0,
+        rng=0,
     )
     loss = {name: getattr(both, name).divergence + l1 * getattr(both, name).W.sum() for name in ("tl", "jd")}
     assert loss["tl"] < loss["jd"]
     # The likelihood of JD+NMF is smaller, and so is its C: that does not make it a better start for I.
     assert both.jd.objective < both.tl.objective
-    assert len(both.tl.starts.objective) == 4
+    assert len(both.tl.restarts.objective) == 4

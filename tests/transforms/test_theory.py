@@ -9,7 +9,6 @@ import pytest
 
 from nonneg.datasets import gaussian_composite_model
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
-from nonneg.transforms import sampling_divergence as sampling
 from nonneg.transforms import theory
 
 MODEL = gaussian_composite_model(50, 10, 5, rng=0)
@@ -50,22 +49,22 @@ def test_true_power_has_exact_factors_for_any_transform():
     rng = np.random.default_rng(1)
     for transform in random_transforms(3, rng):
         W, H = theory.factors_of_true_power(transform, MODEL.transform, MODEL.W, MODEL.H)
-        np.testing.assert_allclose(W @ H, sampling.power(transform, TRUE), rtol=1e-12)
+        np.testing.assert_allclose(W @ H, theory.transformed_power(transform, TRUE), rtol=1e-12)
         np.testing.assert_allclose(H.sum(axis=1), 1.0, rtol=1e-12)
 
 
 def test_proposition_2_gap_and_lemma_6():
     found = covariances(400, 2)
     rng = np.random.default_rng(3)
-    largest, where = sampling.largest_sampling_divergence(found, TRUE, n_starts=2, rng=rng)
+    largest, where = theory.largest_sampling_divergence(found, TRUE, n_init=2, rng=rng)
     np.testing.assert_allclose(where @ where.T, np.eye(10), atol=1e-12)
-    assert sampling.sampling_divergence(where, found, TRUE) == pytest.approx(largest)
-    random = sampling.sampling_divergence(random_transforms(200, rng), found, TRUE)
+    assert theory.sampling_divergence(where, found, TRUE) == pytest.approx(largest)
+    random = theory.sampling_divergence(random_transforms(200, rng), found, TRUE)
     assert largest > random.max() > random.min() > 0
     # The factors of the true power bound the least I of any transform from above by Q_S: Proposition 2.
     W, H = theory.factors_of_true_power(where, MODEL.transform, MODEL.W, MODEL.H)
-    assert itakura_saito(sampling.power(where, found), W @ H) == pytest.approx(largest)
-    bounds = theory.divergence_bounds(0.5, found, TRUE, n_starts=1, rng=0)
+    assert itakura_saito(theory.transformed_power(where, found), W @ H) == pytest.approx(largest)
+    bounds = theory.divergence_bounds(0.5, found, TRUE, n_init=1, rng=0)
     assert bounds.gap == pytest.approx(bounds.largest - 0.5)
     assert bounds.divergence < bounds.largest <= bounds.deviation < math.inf
 
@@ -75,15 +74,17 @@ def test_the_search_finds_the_largest_divergence_of_a_plane():
     A, B = (np.einsum("nab,ncb->nac", G, G) for G in rng.normal(size=(2, 7, 2, 5)))
     angles = np.linspace(0, np.pi / 2, 4001)
     turns = np.moveaxis(np.array([[np.cos(angles), np.sin(angles)], [-np.sin(angles), np.cos(angles)]]), 2, 0)
-    best = sampling.sampling_divergence(turns, A, B).max()
-    assert sampling.largest_sampling_divergence(A, B, rng=0)[0] == pytest.approx(best, rel=1e-3)
+    best = theory.sampling_divergence(turns, A, B).max()
+    assert theory.largest_sampling_divergence(A, B, rng=0)[0] == pytest.approx(best, rel=1e-3)
 
 
 def test_deviation_bounds_the_relative_error_of_every_transform():
     found = covariances(300, 5)
     deviation = theory.uniform_deviation(found, TRUE)
     transforms = random_transforms(100, np.random.default_rng(6))
-    errors = np.abs(sampling.power(transforms, found) / sampling.power(transforms, TRUE) - 1.0)
+    errors = np.abs(
+        theory.transformed_power(transforms, found) / theory.transformed_power(transforms, TRUE) - 1.0
+    )
     assert errors.max() <= deviation
     # The bound is reached: an eigenvector of a whitened covariance as an atom.
     assert errors.max() > deviation / 4
@@ -98,7 +99,7 @@ def test_theorem_4_holds_where_it_is_not_vacuous():
     bound, probability = theory.gaussian_bound(n, 50, 10, t)
     assert bound == pytest.approx(500 * (3 * d) ** 2 / (1 - 3 * d))
     assert probability == pytest.approx((1 - 2 * math.exp(-8)) ** 50)
-    assert sampling.largest_sampling_divergence(covariances(n, 7), TRUE, n_starts=1, rng=0)[0] < bound
+    assert theory.largest_sampling_divergence(covariances(n, 7), TRUE, n_init=1, rng=0)[0] < bound
     # The rate of Remark 3, 1 / S.
     far = [theory.gaussian_bound(10**e, 50, 10, t)[0] * 10**e for e in (9, 10)]
     assert far[1] == pytest.approx(far[0], rel=0.01)
@@ -117,7 +118,7 @@ def test_divergence_tends_to_the_limit_of_remark_4(n_realizations):
     if n_realizations >= 10:
         assert limit == pytest.approx(1 / n_realizations, rel=0.05)
         Q = [
-            sampling.sampling_divergence(MODEL.transform, covariances(n_realizations, seed), TRUE)
+            theory.sampling_divergence(MODEL.transform, covariances(n_realizations, seed), TRUE)
             for seed in range(6)
         ]
         assert np.mean(Q) / 500 == pytest.approx(limit, rel=0.1)

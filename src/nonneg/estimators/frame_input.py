@@ -1,4 +1,4 @@
-"""Frames of signals as users pass them, and the variances of their coefficients."""
+"""Frames of signals as users pass them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from sklearn.utils.validation import validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy
 from nonneg._typing import Array
-from nonneg.data import as_data_matrix
 from nonneg.estimators._base import FactorizingEstimator
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
-    InvalidParameterError,
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.losses.penalties import Penalties
-from nonneg.solvers.beta_encoding import encode_beta
-
-NO_PENALTIES = Penalties()
 
 
 def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
@@ -104,35 +98,3 @@ def _check_finite(X: Array, who: str) -> None:
         f"Input X contains NaN or infinity: {who} found one in realization {wrong[0]}, frame {wrong[1]}, "
         f"sample {wrong[2]}. Replace it, or cut that part of the signal out."
     )
-
-
-def averaged_frames(Y: Array, width: int, kind: str) -> Array:
-    """Make realizations of a frame from its neighbours, for variances that change slowly."""
-    if width == 1:
-        return Y
-    n_frames = int(Y.shape[1])
-    if width > n_frames:
-        raise InvalidParameterError(
-            f"average_frames={width} is more than the number of frames {n_frames}. Use fewer."
-        )
-    if kind == "moving":
-        first = np.clip(np.arange(n_frames) - (width - 1) // 2, 0, n_frames - width)
-    else:
-        first = np.minimum(np.arange(0, n_frames, width), n_frames - width)
-    return array_namespace(Y).concat([Y[:, first + shift, :] for shift in range(width)], axis=0)
-
-
-def variances(Y: Array, transform: Array) -> Array:
-    """Return the mean square of every coefficient over the realizations."""
-    xp = array_namespace(Y)
-    total = None
-    # One realization at a time: no array with all coefficients.
-    for at in range(int(Y.shape[0])):
-        squares = xp.square(Y[at] @ transform.T)
-        total = squares if total is None else total + squares
-    return total / Y.shape[0]
-
-
-def encoded(V: Array, components: Array, eps0: float) -> Array:
-    """Return the activations of variances, each frame on its own."""
-    return encode_beta(as_data_matrix(V), components.T, beta=0.0, penalties=NO_PENALTIES, offset=eps0)

@@ -1,4 +1,4 @@
-"""TransformNMF: an orthogonal transform learnt together with a factorization of its spectrogram."""
+"""TransformNMF: an orthogonal transform learned together with a factorization of its spectrogram."""
 
 from __future__ import annotations
 
@@ -9,37 +9,40 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import is_non_numpy, to_device, to_numpy
+from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.estimators.frame_input import averaged_frames, encoded, input_frames, number_of_axes, variances
-from nonneg.estimators.scoring import FrameScore
+from nonneg.data.checks import checked_data
+from nonneg.estimators._base import FactorizingEstimator
+from nonneg.estimators.frame_input import input_frames, number_of_axes
 from nonneg.estimators.stored_fields import Fields, StoredArray, Value
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.iteration import Progress
-from nonneg.transforms import FrameCovariances, frame_covariances, joint_diagonalize, learn_transform
+from nonneg.transforms import frame_covariances, learn_transform
+from nonneg.transforms.encoding import (
+    activations_per_frame,
+    automatic_eps0,
+    averaged_frames,
+    coefficient_variances,
+    encode,
+    mean_objectives,
+)
+from nonneg.transforms.options import METHODS
 
-METHODS = ("tl", "jd", "dct")
 COUNT = [Interval(Integral, 1, None, closed="left")]
-# Of the mean variance of a coefficient. Sounds lie in few atoms, each far above the mean; with a smaller
-# share faint atoms count as much as loud ones, and more starts end in worse minima.
-AUTOMATIC_EPS0 = 0.1
-# Enough for a start: the iterations that follow go on from there.
-JD_ITERATIONS = 60
 
 
-class TransformNMF(FrameScore):
-    r"""NMF of a spectrogram whose transform is learnt: TL-NMF and JD+NMF of Zhang, Soubies and Fevotte.
+class TransformNMF(FactorizingEstimator):
+    r"""NMF of a spectrogram whose transform is learned: TL-NMF and JD+NMF of Zhang, Soubies and Fevotte.
 
     Frames y of a signal have coefficients :math:`\Phi y` in an orthogonal transform; their variances are
-    modelled as a product of activations and templates. TL-NMF finds the transform and both factors together,
-    by minimising the negative log-likelihood of a Gaussian composite model; JD+NMF first finds the transform
+    modeled as a product of activations and templates. TL-NMF finds the transform and both factors together,
+    by minimizing the negative log-likelihood of a Gaussian composite model; JD+NMF first finds the transform
     that makes the frame covariances as diagonal as possible, and then factorizes.
 
     Parameters
@@ -52,32 +55,33 @@ class TransformNMF(FrameScore):
     eps0 : float or "auto"
         Added to variances and model: what is below it does not count. "auto" takes a tenth of the mean
         square of the frames.
-    n_starts : int
-        So many starts; the best is kept.
+    n_init : int
+        The number of restarts; the best is kept.
     init : tuple, {"random", "dct", "jd"} or None
-        A start (transform, components, activations); random ones; the discrete cosine transform, or a joint
-        diagonalizer of the frames' covariances, with random factors. None is "random".
+        An initialization (transform, components, activations); random ones; the discrete cosine transform, or
+        a joint diagonalizer of the frames' covariances, with random factors. None is "random".
     max_iter : int
-        At most so many iterations; for "jd" of each stage.
+        Maximum number of iterations; for "jd" of each stage.
     tol : float
-        Stop when the objective falls by less than this an entry in ten iterations; 0 never.
-    n_nmf_updates, n_rotation_updates : int
-        Updates of the factors and of the transform in an iteration.
+        Stop when the objective decreases by less than this per entry in ten iterations; 0 never stops.
     average_frames : int
-        Estimate variances over so many neighbouring frames, where they change slowly: for a single
+        Estimate variances over this number of neighboring frames, where they change slowly: for a single
         realization. 1 takes every frame alone.
     averaging : {"moving", "block"}
         Around every frame, or over blocks of frames, which then share their activations.
+    method_params : dict or None
+        Further parameters of the method, as in `learn_transform`: ``n_nmf_updates``, ``n_rotation_updates``,
+        ``line_search``, ``retraction``, ``max_trials``, ``objective`` and ``l1``.
     random_state : int, RandomState, Generator or None
-        For the starts.
+        For the initializations.
     verbose : int
-        1 shows a line with rate and time left.
+        1 shows a progress line.
     n_jobs : int or None
-        Threads; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable or None
-        Called with a `Progress` after each iteration; True stops.
+        Called with a `Progress` after each iteration; returns True to stop.
     checkpoint : str, path or None
-        A folder in which the run is saved, and from which it is taken up again.
+        A folder in which the run is saved, and from which it is resumed.
 
     Attributes
     ----------
@@ -94,13 +98,13 @@ class TransformNMF(FrameScore):
     reconstruction_err_ : float
         The root of twice the Itakura-Saito divergence of the variances from the model.
     n_iter_ : int
-        Iterations of the best start.
+        Iterations of the best restart.
     history_ : History
         Objective and its parts after each iteration.
     certificate_ : Certificate
-        What is known about the answer.
+        What is known about the solution.
     result_ : TransformResult
-        All of it.
+        The result of `learn_transform`.
     n_features_in_ : int
         The frame length.
     feature_names_in_ : array of str
@@ -114,9 +118,10 @@ class TransformNMF(FrameScore):
     Notes
     -----
     Realizations of the same frames, (n_realizations, n_frames, frame_length), enter by the frames'
-    covariances only. `transform` finds the activations of frames for the learnt transform and templates,
-    each frame on its own (with `average_frames` each frame with its neighbours); the divergence is not
-    convex, so that `activations_` may differ from it where there are several minima.
+    covariances only. `transform` finds the activations of frames for the learned transform and templates,
+    each frame on its own (with `average_frames` each frame with its neighbors); the divergence is not
+    convex, so that `activations_` may differ from it where there are several minima. `fit` takes no
+    `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -135,7 +140,7 @@ class TransformNMF(FrameScore):
     missing = "error"
 
     _stored: ClassVar[Fields] = {
-        **FrameScore._stored,
+        **FactorizingEstimator._stored,
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
         "activations_": StoredArray("n_frames", "n_components_", nonnegative=True),
         "eps0_": Value(float),
@@ -144,14 +149,13 @@ class TransformNMF(FrameScore):
         "n_components": COUNT,
         "method": [StrOptions(set(METHODS))],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_starts": COUNT,
+        "n_init": COUNT,
         "init": [StrOptions({"random", "dct", "jd"}), tuple, list, None],
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_nmf_updates": COUNT,
-        "n_rotation_updates": COUNT,
         "average_frames": COUNT,
         "averaging": [StrOptions({"moving", "block"})],
+        "method_params": [dict, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
@@ -165,14 +169,13 @@ class TransformNMF(FrameScore):
         *,
         method: str = "tl",
         eps0: float | str = "auto",
-        n_starts: int = 1,
+        n_init: int = 1,
         init: Any = None,
         max_iter: int = 200,
         tol: float = 1e-7,
-        n_nmf_updates: int = 10,
-        n_rotation_updates: int = 1,
         average_frames: int = 1,
         averaging: str = "moving",
+        method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -182,14 +185,13 @@ class TransformNMF(FrameScore):
         self.n_components = n_components
         self.method = method
         self.eps0 = eps0
-        self.n_starts = n_starts
+        self.n_init = n_init
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
-        self.n_nmf_updates = n_nmf_updates
-        self.n_rotation_updates = n_rotation_updates
         self.average_frames = average_frames
         self.averaging = averaging
+        self.method_params = method_params
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
@@ -243,54 +245,36 @@ class TransformNMF(FrameScore):
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         data = frame_covariances(averaged_frames(Y, self.average_frames, self.averaging))
-        eps0 = self.eps0
-        if isinstance(eps0, str):
-            xp = array_namespace(Y)
-            eps0 = AUTOMATIC_EPS0 * float(xp.mean(xp.square(Y)))
-        fixed = self.method == "dct"
+        eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
         with threads(self.n_jobs):
             result = learn_transform(
                 data,
                 self.n_components,
-                method="tl" if fixed else self.method,
+                method=self.method,
                 eps0=eps0,
-                n_starts=self.n_starts,
-                init=self._start(data, eps0),
+                n_init=self.n_init,
+                init=tuple(self.init) if isinstance(self.init, list) else self.init,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                n_nmf_updates=self.n_nmf_updates,
-                n_rotation_updates=0 if fixed else self.n_rotation_updates,
-                random_state=self.random_state,
+                rng=self.random_state,
                 callback=self.callback,
                 verbose=self.verbose,
                 checkpoint=None if self.checkpoint is None else str(self.checkpoint),
+                method_params=self.method_params,
             )
         self.transform_, self.components_ = result.transform, result.H
-        self.activations_ = self._each_frame(result.W, int(Y.shape[1]))
+        self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
         self.n_components_, self.eps0_ = self.n_components, eps0
         self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
         self.n_iter_, self.history_ = result.n_iter, result.history
         self.certificate_, self.result_ = result.certificate, result
         return Y
 
-    def _start(self, data: FrameCovariances, eps0: float) -> Any:
-        if isinstance(self.init, tuple | list):
-            return tuple(self.init)
-        if self.method == "dct":
-            return "dct"
-        if self.init != "jd" or self.method == "jd":
-            return None if self.init == "jd" else self.init
-        found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, random_state=self.random_state)
-        return np.repeat(to_numpy(found.transform)[None], self.n_starts, axis=0)
-
-    def _each_frame(self, rows: Array, n_frames: int) -> Array:
-        """Give the activations of a block to its frames."""
-        if self.average_frames == 1 or self.averaging == "moving":
-            return rows
-        return rows[np.arange(n_frames) // self.average_frames, :]
+    def _per_frame(self, activations: Array, n_frames: int) -> Array:
+        return activations_per_frame(activations, n_frames, self.average_frames, self.averaging)
 
     def transform(self, X: Any) -> Any:
-        """Return the activations of frames, for the transform and templates that were learnt.
+        """Return the activations of frames, for the transform and templates that were learned.
 
         Parameters
         ----------
@@ -307,11 +291,39 @@ class TransformNMF(FrameScore):
 
     def _encoded(self, Y: Array) -> Array:
         with threads(self.n_jobs):
-            V = variances(
-                averaged_frames(Y, self.average_frames, self.averaging), self._beside(self.transform_, Y)
-            )
-            rows = encoded(V, self._beside(self.components_, Y), self.eps0_)
-        return self._each_frame(rows, int(Y.shape[1]))
+            averaged = averaged_frames(Y, self.average_frames, self.averaging)
+            V = coefficient_variances(averaged, self._like(self.transform_, Y))
+            rows = encode(V, self._like(self.components_, Y), self.eps0_)
+        return self._per_frame(rows, int(Y.shape[1]))
+
+    def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+        """Return how likely frames are under the model: minus the mean of C over the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
+            The frames, of any sign; never changed.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_frames,), optional
+            Weights of the frames in the mean.
+
+        Returns
+        -------
+        float
+            Twice the mean log-likelihood of a coefficient, up to a constant: larger is better, and models
+            with different transforms can be compared, those with different `eps0_` cannot. Activations are
+            those that `transform` finds.
+        """
+        check_is_fitted(self)
+        Y = input_frames(self, X, reset=False)
+        W = self._encoded(Y)
+        with threads(self.n_jobs):
+            # The frames' own variances, whatever neighbors the activations were averaged over.
+            V = coefficient_variances(Y, self._like(self.transform_, Y))
+            rows = to_float64(mean_objectives(V, W, self._like(self.components_, Y), self.eps0_))
+        who = type(self).__name__
+        return -checked_data(rows[:, None], sample_weight=sample_weight, signed=True, who=who).mean()
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the variances that activations stand for.
@@ -324,7 +336,7 @@ class TransformNMF(FrameScore):
         Returns
         -------
         array of shape (n_frames, frame_length)
-            Modelled variances of the coefficients that `analyze` returns: the product of X and
+            Modeled variances of the coefficients that `analyze` returns: the product of X and
             `components_`. A signal cannot be had from variances alone; `synthesize` takes coefficients.
         """
         return super().inverse_transform(X)
@@ -344,7 +356,7 @@ class TransformNMF(FrameScore):
         """
         check_is_fitted(self)
         Y = input_frames(self, X, reset=False)
-        coefficients = Y @ self._beside(self.transform_, Y).T
+        coefficients = Y @ self._like(self.transform_, Y).T
         return coefficients[0] if number_of_axes(X) == 2 else coefficients
 
     def synthesize(self, coefficients: Any) -> Any:
@@ -368,9 +380,9 @@ class TransformNMF(FrameScore):
                 f"Expected coefficients of shape (..., {self.n_features_in_}), one for each atom, got "
                 f"{tuple(coefficients.shape)}."
             )
-        return coefficients @ self._beside(self.transform_, coefficients)
+        return coefficients @ self._like(self.transform_, coefficients)
 
-    def _beside(self, array: Array, X: Array) -> Array:
+    def _like(self, array: Array, X: Array) -> Array:
         return to_device(array, X, X.dtype) if is_non_numpy(X) else to_numpy(array)
 
     def _complete_loaded(self) -> None:

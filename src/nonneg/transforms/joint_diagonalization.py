@@ -9,11 +9,12 @@ from typing import Any
 from nonneg._arguments import checked_count, checked_size
 from nonneg._random import Seed
 from nonneg._threads import threads
+from nonneg.exceptions import UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, covariances_of
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.loop import LoopOptions
-from nonneg.transforms.options import ROTATION_PARAMS, checked_method_params, method_options
+from nonneg.transforms.options import checked_method_params, method_options
 from nonneg.transforms.reduction import reduced_frames, reduced_state
 from nonneg.transforms.restarts import best_jd
 from nonneg.transforms.result import TransformResult
@@ -96,7 +97,10 @@ def joint_diagonalize(
     True
     """
     data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
-    options = method_options("jd", eps0=eps0, **checked_method_params("jd", method_params, ROTATION_PARAMS))
+    given = checked_method_params("jd", method_params)
+    if "n_nmf_updates" in given:
+        raise UnsupportedError("joint_diagonalize has no factors: it does not accept n_nmf_updates.")
+    options = method_options("jd", eps0=eps0, **given)
     check_eps0(data, options.eps0)
     loop = LoopOptions(
         max_iter=checked_count("max_iter", max_iter, 0),

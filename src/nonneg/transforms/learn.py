@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nonneg._arguments import checked_count, checked_size
+from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg.exceptions import UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
 from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.joint_diagonalization import joint_diagonalize
 from nonneg.transforms.loop import LoopOptions
 from nonneg.transforms.options import METHODS, checked_method_params, method_options
 from nonneg.transforms.reduction import reduced_frames, reduced_state
 from nonneg.transforms.restarts import best_jd, best_tl, cross_init
 from nonneg.transforms.result import TransformResult
+
+# Of the joint diagonalization for init="jd": enough for an initialization, which the iterations improve.
+JD_ITERATIONS = 60
 
 
 def learn_transform(
@@ -48,18 +55,18 @@ def learn_transform(
         accepted too.
     n_components : int
         The number of components.
-    method : {"tl", "jd"}
+    method : {"tl", "jd", "dct"}
         "tl" learns transform and factors together (TL-NMF). "jd" first diagonalizes the covariances of the
         frames and then factors the variances (JD+NMF): as good when there are many realizations, not when
-        there are few.
+        there are few. "dct" keeps the discrete cosine transform, for comparison.
     eps0 : float
         Added to variances and model, in units of power: part of the objective, above 0 unless every frame has
         at least as many realizations as samples. The paper has 5e-7 for its sounds, 1e-8 for its other data.
     n_init : int
         The number of restarts; the best is kept.
-    init : None, "random", "dct", array or tuple
-        A random initialization, the DCT with random factors, a transform, or
-        ``(transform, components, activations)``; arrays may have a leading axis of restarts. Restarts that
+    init : None, {"random", "dct", "jd"}, array or tuple
+        A random initialization; the DCT, or for "tl" a joint diagonalizer, with random factors; a transform;
+        or ``(transform, components, activations)``; arrays may have a leading axis of restarts. Restarts that
         are not given are random.
     cross_initialize : bool
         Whether both methods are run, each also from the solutions of the other (Appendix G).
@@ -84,11 +91,11 @@ def learn_transform(
         A folder in which the run is saved, and from which it is resumed.
     method_params : dict, optional
         Parameters of the method: ``n_nmf_updates`` (10) and ``n_rotation_updates`` (1), updates of the
-        factors and of the transform per iteration; ``line_search``, "wolfe" (strong Wolfe conditions, the default of
-        "tl") or "backtracking" (of "jd"); ``retraction``, "exponential" (of "tl") or "polar" (of "jd");
-        ``max_trials``, the maximum number of steps of a line search. For "tl" also ``objective``, "C" (the
-        default) or "I", which the original TL-NMF minimized, and ``l1``, the weight of the sum of the
-        activations with objective "I".
+        factors and of the transform per iteration; ``line_search``, "wolfe" (strong Wolfe conditions, the
+        default of "tl") or "backtracking" (of "jd"); ``retraction``, "exponential" (of "tl") or "polar"
+        (of "jd"); ``max_trials``, the maximum number of steps of a line search. For "tl" also
+        ``objective``, "C" (the default) or "I", which the original TL-NMF minimized, and ``l1``, the
+        weight of the sum of the activations with objective "I".
 
     Returns
     -------
@@ -99,7 +106,7 @@ def learn_transform(
     -----
     The objective is ``C = sum (V + eps0) / (W H + eps0) + log(W H + eps0)`` with V the mean squares of the
     transformed frames. An iteration costs the same for any number of realizations once their covariances are
-    factored. Frames have no `sample_weight`: scaling a frame scales its activations alone.
+    factored. There is no `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -114,8 +121,7 @@ def learn_transform(
     >>> result.certificate["decomposition"].holds
     True
     """
-    if method not in METHODS:
-        raise UnknownNameError.of("method", method, METHODS)
+    method = METHODS.name_of(method)
     data = Y if isinstance(Y, FrameCovariances) else frame_covariances(Y)
     n_components = checked_count("n_components", n_components, 1)
     n_init = checked_count("n_init", n_init, 1)
@@ -133,7 +139,11 @@ def learn_transform(
         checkpoint=checkpoint,
     )
     with threads(n_jobs):
-        if cross_initialize:
+        if method == "dct" and not isinstance(init, tuple | list):
+            init = "dct"
+        elif isinstance(init, str) and init == "jd":
+            init = _diagonalizers(data, options.eps0, n_init, rng) if method == "tl" else None
+        if cross_initialize and method != "dct":
             shared = ("n_nmf_updates", "n_rotation_updates")
             common = {name: given[name] for name in shared if name in given}
             other = method_options("jd" if method == "tl" else "tl", eps0=eps0, **common)
@@ -150,7 +160,13 @@ def learn_transform(
             return both.tl if method == "tl" else both.jd
         work = reduced_frames(data)
         inits = reduced_state(initial_state(data, n_components, init=init, n_init=n_init, rng=rng), work)
-        batch = loop.run(method, inits, work, options, method)
-        if method == "tl":
-            return best_tl([batch], work, options)
-        return best_jd([batch], inits, work, options, loop)
+        if method == "jd":
+            return best_jd([loop.run("jd", inits, work, options)], inits, work, options, loop)
+        batch = loop.run("tl", inits, work, options, method)
+        return replace(best_tl([batch], work, options), method=method)
+
+
+def _diagonalizers(data: FrameCovariances, eps0: float, n_init: int, rng: Seed) -> Any:
+    """Return a joint diagonalizer as the initial transform of every restart."""
+    found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
+    return np.repeat(to_numpy(found.transform)[None], n_init, axis=0)

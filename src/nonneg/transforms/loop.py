@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
-from array_api_compat import device as device_of
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
-from nonneg._arrays import to_float64
+from nonneg._arrays import to_device, to_float64
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason, iterate
 from nonneg.iteration.loop import Stalled
@@ -139,10 +135,8 @@ class LoopOptions:
             max_iter=self.max_iter,
             may_stall=method == "jd",
         )
-        saved = None
-        if self.checkpoint is not None:
-            folder = Path(self.checkpoint) / (name or method)
-            saved = _checkpoint(folder, method, state, data, options, prune_every, self.max_iter)
+        folder = None if self.checkpoint is None else Path(self.checkpoint) / (name or method)
+        saved = _checkpoint(folder, method, state, data, options, prune_every, self.max_iter)
         run = iterate(
             step,
             state,
@@ -246,30 +240,21 @@ def last_values(history: History, name: str, n_restarts: int) -> tuple[FloatArra
 
 
 def _checkpoint(
-    folder: Path,
+    folder: str | Path | None,
     method: str,
     state: Any,
     data: Any,
     options: TransformOptions,
     prune_every: int | None,
     max_iter: int,
-) -> Checkpoint:
+) -> Checkpoint | None:
+    """Return where a part of a run is saved and resumed."""
     held = data if method == "nmf" else data.virtual
-    xp, place = array_namespace(held), device_of(held)
+    inits = [getattr(state, name, None) for name in ("transform", "activations", "components")]
 
-    def to_host(name: str, array: Any) -> Any:
-        if isinstance(array, np.ndarray):
-            return array
-        return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+    def from_numpy(name: str, array: Any) -> Any:
+        return array if name in ("restarts", "pruning_losses") else to_device(array, held)
 
-    def to_data_device(name: str, array: Any) -> Any:
-        return array if name in ("restarts", "pruning_losses") else xp.asarray(array, device=place)
-
-    digest = hashlib.sha256()
-    arrays = [held, *(getattr(state, name, None) for name in ("transform", "activations", "components"))]
-    for array in arrays:
-        if array is not None:
-            digest.update(np.ascontiguousarray(to_host("", array)).tobytes())
-    facts = [method, options.as_dict(), prune_every, max_iter if prune_every else None, digest.hexdigest()]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    return Checkpoint(folder, key, to_numpy=to_host, from_numpy=to_data_device)
+    # Where restarts are pruned depends on the last iteration.
+    pruning = prune_every, max_iter if prune_every else None
+    return Checkpoint.of(folder, method, options.as_dict(), pruning, held, inits, from_numpy=from_numpy)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from nonneg._arguments import checked_count, checked_size
+from nonneg._registry import Entry, Registry
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.transforms.rotations.line_search import LINE_SEARCHES
 from nonneg.transforms.rotations.retractions import RETRACTIONS
 
-METHODS = ("tl", "jd")
 OBJECTIVES = ("C", "I")
 
 
@@ -85,37 +85,42 @@ class TransformOptions:
 DEFAULTS: dict[str, dict[str, Any]] = {
     "tl": {"line_search": "wolfe", "retraction": "exponential", "max_trials": 20},
     "jd": {"line_search": "backtracking", "retraction": "polar", "max_trials": 30},
+    "dct": {"n_rotation_updates": 0},
 }
-# What `method_params` may hold, for each method and for the function `joint_diagonalize`.
-ROTATION_PARAMS = ("n_rotation_updates", "line_search", "retraction", "max_trials")
-METHOD_PARAMS: dict[str, tuple[str, ...]] = {
-    "tl": ("n_nmf_updates", *ROTATION_PARAMS, "objective", "l1"),
-    "jd": ("n_nmf_updates", *ROTATION_PARAMS),
-}
+ROTATION_PARAMS = frozenset({"n_rotation_updates", "line_search", "retraction", "max_trials"})
+METHODS = Registry(
+    "method",
+    {
+        "tl": Entry(
+            "nonneg.transforms.steps:tl_step",
+            "transform and factors together (TL-NMF)",
+            options=ROTATION_PARAMS | {"n_nmf_updates", "objective", "l1"},
+        ),
+        "jd": Entry(
+            "nonneg.transforms.steps:jd_step",
+            "first a joint diagonalizer, then the factors (JD+NMF)",
+            options=ROTATION_PARAMS | {"n_nmf_updates"},
+        ),
+        "dct": Entry(
+            "nonneg.transforms.steps:nmf_step",
+            "the discrete cosine transform, fixed (Itakura-Saito NMF)",
+            options=frozenset({"n_nmf_updates"}),
+        ),
+    },
+)
+"""The methods of `learn_transform`; their options are those of `method_params`."""
 
 
 def method_options(method: str, **given: Any) -> TransformOptions:
     """Return the options of a method, with those of the paper where none are given."""
-    if method not in METHODS:
-        raise UnknownNameError.of("method", method, METHODS)
-    return TransformOptions(**(DEFAULTS[method] | given))
+    return TransformOptions(**(DEFAULTS[METHODS.name_of(method)] | given))
 
 
-def checked_method_params(
-    method: str, given: Mapping[str, Any] | None, accepted: tuple[str, ...] | None = None
-) -> dict[str, Any]:
+def checked_method_params(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a copy of `method_params`; refuse names that the method does not accept."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidParameterError(f"method_params must be None or a dict, got {given!r}.")
-    accepted = METHOD_PARAMS[method] if accepted is None else accepted
-    for name in given:
-        if name not in accepted:
-            known = ", ".join(accepted)
-            others = [other for other in METHODS if name in METHOD_PARAMS[other] and other != method]
-            hint = f" (method={others[0]!r} does)" if others else ""
-            raise InvalidParameterError(
-                f"method_params: method={method!r} does not accept {name!r}{hint}; it accepts {known}."
-            )
+    METHODS.check_options(method, given)
     return dict(given)

@@ -15,6 +15,7 @@ from array_api_compat import is_numpy_array
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.transforms import LONGEST
 from nonneg.transforms.covariances import FrameCovariances
+from nonneg.transforms.rotations.group import closest_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
 # Directions with singular values below this share of the largest are rounding: some 5000 units in the last
@@ -104,4 +105,6 @@ def completed_transform(P: Array, data: Frames) -> Array:
     if p == data.frame_length:
         return P @ data.basis.T
     missing = np.linalg.svd(P)[0][:, p:]
-    return P @ data.basis.T + missing @ data.complement.T
+    # Any orthogonal matrix could stand between these bases, of which nothing fixes the vectors.
+    between = closest_orthogonal(missing.T @ data.complement)
+    return P @ data.basis.T + missing @ between @ data.complement.T

@@ -71,7 +71,7 @@ class TransformResult:
     stop_reason : StopReason
         Why it ended.
     method : str
-        "tl" or "jd".
+        "tl", "jd" or "dct".
     parameters : mapping
         What was chosen: eps0, objective, l1, line_search, retraction and numbers of updates.
     restarts : RestartSummary or None

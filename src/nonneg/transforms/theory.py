@@ -214,7 +214,9 @@ def largest_sampling_divergence(
     m = covariances.shape[-1]
     best, where = -np.inf, np.eye(m)
     for _ in range(n_init):
-        transform = np.linalg.qr(rng.normal(size=(m, m)))[0]
+        transform, triangle = np.linalg.qr(rng.normal(size=(m, m)))
+        # Nothing else fixes the signs of the atoms.
+        transform *= np.sign(np.diagonal(triangle))
         value = float(sampling_divergence(transform, covariances, true_covariances, eps0=eps0))
         for _ in range(max_sweeps):
             transform = _rotated(transform, covariances, true_covariances, eps0)

@@ -14,7 +14,7 @@ from nonneg.transforms.rotations import (
     random_orthogonal,
     skew_part,
 )
-from nonneg.transforms.rotations.group import polar_velocity, polished
+from nonneg.transforms.rotations.group import newton_schulz_step, polar_velocity
 
 
 def skew(m: int, size: float, seed: int = 0) -> np.ndarray:
@@ -29,20 +29,20 @@ def test_the_skew_part_and_the_rest_add_up() -> None:
     assert np.allclose(A - S, np.swapaxes(A - S, 1, 2))
 
 
-@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("synchronize", [True, False])
 @pytest.mark.parametrize("size", [1e-9, 0.1, 1.0, 7.0, 30.0])
-def test_the_exponential_is_that_of_scipy(size: float, reads: bool) -> None:
+def test_the_exponential_is_that_of_scipy(size: float, synchronize: bool) -> None:
     E = skew(12, size)
-    R = exponential(E, reads=reads)
+    R = exponential(E, synchronize=synchronize)
     assert max(np.abs(R[i] - expm(E[i])).max() for i in range(3)) < 1e-13 * max(1.0, size)
     assert orthogonality_error(R).max() < 1e-13 * max(1.0, size)
 
 
-@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("synchronize", [True, False])
 @pytest.mark.parametrize("size", [1e-9, 0.05, 0.5, 3.0, 150.0])
-def test_the_polar_rotation_is_the_closest_to_i_plus_e(size: float, reads: bool) -> None:
+def test_the_polar_rotation_is_the_closest_to_i_plus_e(size: float, synchronize: bool) -> None:
     E = skew(11, size)
-    R = polar(E, reads=reads)
+    R = polar(E, synchronize=synchronize)
     assert np.abs(R - closest_orthogonal(np.eye(11) + E)).max() < 1e-11
     assert orthogonality_error(R).max() < 1e-13
 
@@ -58,8 +58,8 @@ def test_polishing_squares_the_error() -> None:
     Q = random_orthogonal(20, 0)
     spoiled = Q + 1e-6 * np.random.default_rng(1).standard_normal((20, 20))
     assert orthogonality_error(spoiled) > 1e-7
-    assert orthogonality_error(polished(spoiled)) < 1e-10
-    assert orthogonality_error(polished(Q[:, :7]).T) < 1e-15
+    assert orthogonality_error(newton_schulz_step(spoiled)) < 1e-10
+    assert orthogonality_error(newton_schulz_step(Q[:, :7]).T) < 1e-15
 
 
 def test_random_matrices_are_orthogonal_and_repeat() -> None:

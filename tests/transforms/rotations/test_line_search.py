@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import line_search
 
-from nonneg.transforms.rotations.line_search import halving, strong_wolfe
+from nonneg.transforms.rotations.line_search import backtracking, strong_wolfe
 
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "parabola": (lambda t: (t - 0.3) ** 2, lambda t: 2 * (t - 0.3)),
@@ -59,11 +59,11 @@ def test_strong_wolfe_makes_the_trials_of_scipy(name: str) -> None:
     assert found.point[0][0] == found.step[0]
 
 
-@pytest.mark.parametrize("method", [strong_wolfe, halving])
+@pytest.mark.parametrize("method", [strong_wolfe, backtracking])
 def test_a_batch_is_as_many_single_searches(method: Any) -> None:
     names = sorted(FUNCTIONS)
     together = search(method, names)
-    unread = search(method, names, reads=False, max_trials=together.n_trials + 3)
+    unread = search(method, names, synchronize=False, max_trials=together.n_trials + 3)
     assert unread.n_trials == together.n_trials + 3
     for i, name in enumerate(names):
         alone = search(method, [name])
@@ -81,8 +81,8 @@ def test_wolfe_conditions_hold() -> None:
         assert abs(d(t)) <= 0.9 * abs(d(0.0))
 
 
-def test_halving_stops_at_the_first_decrease() -> None:
-    found = search(halving, ["parabola", "steep", "far"])
+def test_backtracking_stops_at_the_first_decrease() -> None:
+    found = search(backtracking, ["parabola", "steep", "far"])
     assert found.step.tolist() == [0.5, 0.25, 1.0]
     assert found.n_trials == 3
     assert found.succeeded.all()
@@ -102,7 +102,7 @@ class Rising(Lines):
 
 
 @pytest.mark.parametrize("value", [1.0, np.nan, np.inf])
-@pytest.mark.parametrize("method", [strong_wolfe, halving])
+@pytest.mark.parametrize("method", [strong_wolfe, backtracking])
 def test_a_search_that_fails_says_so_and_stays(method: Any, value: float) -> None:
     line, zero = Rising(value), np.zeros(1)
     found = method(line, (zero,), zero, np.full(1, -1.0))

@@ -170,7 +170,7 @@ class SourceSeparation(SavableEstimator):
             n_components,
             method=self.method,
             eps0=self.eps0,
-            n_starts=self.n_starts,
+            n_init=self.n_starts,
             init=self.init,
             max_iter=self.max_iter,
             tol=self.tol,

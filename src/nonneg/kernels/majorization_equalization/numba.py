@@ -24,8 +24,8 @@ LEAST_EPS0 = 1e-75
 # Smaller problems have compiled iterations of their own (`kernels.transforms`), or are done in less time than
 # numba takes to load.
 LEAST_ENTRIES = 1 << 12
-# With more components the products of BLAS are faster: on an ARM core ten updates of 311 x 512 variances take 38
-# against 42 ms with 12 components, and 58 against 51 ms with 20.
+# With more components the products of BLAS are faster: on an ARM core ten updates of 311 x 512 variances take
+# 38 against 42 ms with 12 components, and 58 against 51 ms with 20.
 MOST_COMPONENTS = 12
 
 

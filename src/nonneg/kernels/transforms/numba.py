@@ -166,8 +166,8 @@ def rotate_range(
     """Rotate the transforms of some of the starts, in place; see `kernels.transforms`."""
     # `frames` are the transformed ones before and after, and `moments` their power before and after and their
     # cross power before and after, which without learning is not brought up to date. `inverse` is that of the
-    # model; without learning it is workspace. More of it, whose allocation numba would take seconds to compile, is
-    # in `workspace`.
+    # model; without learning it is workspace. More of it is in `workspace`: numba would take seconds to
+    # compile its allocation.
     before, after = frames
     V, new_V, cross, new_cross = moments
     phis, work, xs, powers, crosses = workspace

@@ -40,6 +40,8 @@ TRIDIAGONAL_PRODUCTS = 4
 SMALLEST_TRIDIAGONAL = 24
 # Where eigenvalues differ more, the nodes of the inverse root lose digits that matter.
 LARGEST_RATIO = 1e8
+# Columns that LAPACK works on at once: what its `ilaenv` says.
+LAPACK_BLOCK = 32
 # Products E^j P that there is room for at first; more are rarely needed.
 ROOM = 8
 
@@ -234,7 +236,11 @@ class _Tridiagonal:
         from scipy.linalg.lapack import dsytrd
 
         self.E = E
-        form, self.diagonal, self.beside, self.scales, _ = dsytrd(E.T @ E, lower=1)
+        # Transposed, the symmetric matrix has LAPACK's order and is not copied.
+        square = (E.T @ E).T
+        form, self.diagonal, self.beside, self.scales, _ = dsytrd(
+            square, lower=1, lwork=LAPACK_BLOCK * len(E), overwrite_a=1
+        )
         # Q leaves the first coordinate alone; what it does with the others is a product of reflections.
         self.reflections = np.asfortranarray(form[1:, :-1])
         self.coordinates = self.reflected(P, "T")
@@ -253,7 +259,7 @@ class _Tridiagonal:
         from scipy.linalg.lapack import dormqr
 
         found = np.array(A, order="C")
-        work = 64 * A.shape[1]  # LAPACK's own block size
+        work = LAPACK_BLOCK * A.shape[1]
         found[1:] = dormqr("L", transpose, self.reflections, self.scales, A[1:], work)[0]
         return found
 

@@ -10,30 +10,28 @@ from nonneg._threads import threads
 from nonneg.datasets import gaussian_composite
 from nonneg.kernels import transforms as kernels
 from nonneg.kernels.rotations.numba import exponential
-from nonneg.transforms.advance import PORTABLE, advancer
-from nonneg.transforms.compiled_advance import compiled_advance
 from nonneg.transforms.covariances import frame_covariances
-from nonneg.transforms.initialization import first_state
+from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step, compiled_step
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.state import joined
-from nonneg.transforms.two_stage import FactorState
+from nonneg.transforms.state import FactorState, concatenated
 
-N_STARTS = 3
+N_INIT = 3
 
 
 def problem(n_realizations, m=6, n=13, k=3, seed=0):
     data = frame_covariances(gaussian_composite(n_realizations, n, m, k, rng=seed).Y)
-    return data, first_state(data, k, init=None, n_starts=N_STARTS, random_state=seed)
+    return data, initial_state(data, k, init=None, n_init=N_INIT, rng=seed)
 
 
 def advanced_both_ways(method, data, state, options, n_iter):
     """Compare after every iteration, the next one beginning at the same point."""
-    fast = compiled_advance(method, data, options)
+    fast = compiled_step(method, data, options)
     steps = set()
     for _ in range(n_iter):
         new, measures = fast(state)
-        parts = [PORTABLE[method](state.part(slice(i, i + 1)), data, options) for i in range(state.batch)]
-        expected = joined([part for part, _ in parts])
+        parts = [ARRAY_STEPS[method](state.part(slice(i, i + 1)), data, options) for i in range(state.batch)]
+        expected = concatenated([part for part, _ in parts])
         for name in ("transform", "frames", "activations", "components"):
             if getattr(expected, name, None) is not None:
                 np.testing.assert_allclose(
@@ -83,8 +81,8 @@ def test_factors_alone_of_one_and_of_own_variances():
     data, start = problem(5)
     options = method_options("jd", eps0=1e-8)
     V = data.variances(start.transform[0])[None]
-    state = FactorState(start.activations, start.components, start.lanes)
-    fast, slow = compiled_advance("factors", V, options), PORTABLE["factors"]
+    state = FactorState(start.activations, start.components, start.restarts)
+    fast, slow = compiled_step("nmf", V, options), ARRAY_STEPS["nmf"]
     new, measures = fast(state)
     expected, values = slow(state, V, options)
     np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
@@ -93,7 +91,7 @@ def test_factors_alone_of_one_and_of_own_variances():
     for name in ("loss", "C", "L", "I"):
         np.testing.assert_allclose(measures[name], values[name], rtol=1e-10)
     own = np.stack([data.variances(transform) for transform in start.transform])
-    new, _ = compiled_advance("factors", own, options)(state)
+    new, _ = compiled_step("nmf", own, options)(state)
     expected, _ = slow(state, own, options)
     np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
 
@@ -103,14 +101,14 @@ def test_nothing_given_is_changed():
     arrays = state.transform, state.frames, state.activations, state.components
     before = [array.copy() for array in arrays]
     for method in ("tl", "jd"):
-        compiled_advance(method, data, method_options(method, eps0=1e-8))(state)
+        compiled_step(method, data, method_options(method, eps0=1e-8))(state)
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
 def test_starts_that_are_done_are_left_alone_and_say_so():
     data, state = problem(200)
-    advance = compiled_advance("jd", data, method_options("jd", eps0=1e-8))
+    advance = compiled_step("jd", data, method_options("jd", eps0=1e-8))
     for _ in range(60):
         state, measures = advance(state)
         if not measures["step"].any():
@@ -124,11 +122,11 @@ def test_starts_that_are_done_are_left_alone_and_say_so():
 def test_a_run_taken_up_again_goes_on_with_the_same_bits():
     data, state = problem(6)
     options = method_options("tl", eps0=1e-8)
-    advance = advancer("tl", data, options)
+    advance = batch_step("tl", data, options)
     for _ in range(3):
         state, _ = advance(state)
     # Another advance knows nothing of the last iteration and makes the moments of the frames anew.
-    again, measures = advancer("tl", data, options)(state)
+    again, measures = batch_step("tl", data, options)(state)
     new, expected = advance(state)
     for name in ("transform", "frames", "activations", "components"):
         np.testing.assert_array_equal(getattr(again, name), getattr(new, name), err_msg=name)
@@ -148,7 +146,7 @@ def test_rotations_of_any_size(norm):
 def test_threads_and_batches_do_not_change_a_bit():
     data, state = problem(6)
     options = method_options("tl", eps0=1e-8)
-    advance = advancer("tl", data, options)
+    advance = batch_step("tl", data, options)
     with threads(1):
         one, _ = advance(state)
     with threads(2):
@@ -160,15 +158,15 @@ def test_threads_and_batches_do_not_change_a_bit():
 
 def test_what_the_kernels_do_not_serve():
     data, _ = problem(2)
-    assert compiled_advance("tl", data, method_options("tl", eps0=1e-8)) is not None
+    assert compiled_step("tl", data, method_options("tl", eps0=1e-8)) is not None
     for options in (
-        method_options("tl", eps0=1e-8, search="halving"),
+        method_options("tl", eps0=1e-8, line_search="backtracking"),
         method_options("tl", eps0=1e-8, retraction="polar"),
         method_options("tl", eps0=1e-8, objective="I", l1=0.1),
         method_options("tl", eps0=1e-200),
     ):
-        assert compiled_advance("tl", data, options) is None
-    assert not kernels.serves(data.virtual.astype(np.float32), 1e-8)
-    assert not kernels.serves(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
-    assert not kernels.serves(np.zeros((1, kernels.LARGEST, 2)), 1e-8)
-    assert not kernels.serves(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)
+        assert compiled_step("tl", data, options) is None
+    assert not kernels.is_supported(data.virtual.astype(np.float32), 1e-8)
+    assert not kernels.is_supported(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
+    assert not kernels.is_supported(np.zeros((1, kernels.LARGEST, 2)), 1e-8)
+    assert not kernels.is_supported(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)

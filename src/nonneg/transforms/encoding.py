@@ -1,0 +1,68 @@
+"""Frames and a learned model: averages over neighbors, variances of coefficients, activations, likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._typing import Array
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidParameterError
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.beta_encoding import encode_beta
+
+# eps0="auto", in units of the mean variance of a coefficient. Sounds lie in few atoms, each far above the
+# mean; with a smaller share faint atoms count as much as loud ones, and more restarts end in worse minima.
+AUTOMATIC_EPS0 = 0.1
+
+
+def automatic_eps0(Y: Array) -> float:
+    """Return the offset that "auto" stands for: a tenth of the mean square of the frames."""
+    xp = array_namespace(Y)
+    return AUTOMATIC_EPS0 * float(xp.mean(xp.square(Y)))
+
+
+def averaged_frames(Y: Array, width: int, averaging: str) -> Array:
+    """Make realizations of a frame from its neighbors, for variances that change slowly."""
+    if width == 1:
+        return Y
+    n_frames = int(Y.shape[1])
+    if width > n_frames:
+        raise InvalidParameterError(
+            f"average_frames={width} is more than the number of frames {n_frames}. Use fewer."
+        )
+    if averaging == "moving":
+        first = np.clip(np.arange(n_frames) - (width - 1) // 2, 0, n_frames - width)
+    else:
+        first = np.minimum(np.arange(0, n_frames, width), n_frames - width)
+    return array_namespace(Y).concat([Y[:, first + shift, :] for shift in range(width)], axis=0)
+
+
+def activations_per_frame(activations: Array, n_frames: int, width: int, averaging: str) -> Array:
+    """Give the activations of a block of frames to each of them."""
+    if width == 1 or averaging == "moving":
+        return activations
+    return activations[np.arange(n_frames) // width, :]
+
+
+def coefficient_variances(Y: Array, transform: Array) -> Array:
+    """Return the mean square of every coefficient over the realizations."""
+    xp = array_namespace(Y)
+    total = None
+    # One realization at a time: no array with all coefficients.
+    for at in range(int(Y.shape[0])):
+        squares = xp.square(Y[at] @ transform.T)
+        total = squares if total is None else total + squares
+    return total / Y.shape[0]
+
+
+def encode(V: Array, components: Array, eps0: float) -> Array:
+    """Return the activations of variances, each frame on its own."""
+    return encode_beta(as_data_matrix(V), components.T, beta=0.0, penalties=Penalties(), offset=eps0)
+
+
+def mean_objectives(V: Array, activations: Array, components: Array, eps0: float) -> Array:
+    """Return the mean of C over the coefficients of every frame."""
+    model = activations @ components + eps0
+    xp = array_namespace(model)
+    return xp.mean((V + eps0) / model + xp.log(model), axis=1)

@@ -1,0 +1,51 @@
+"""Updates of the factors: compiled, in Triton, and in array code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.kernels.majorization_equalization import array_api, triton, update_factors
+from nonneg.kernels.majorization_equalization import numba as compiled
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_compiled_is_the_array_code(k, rng):
+    V = rng.standard_normal((2, 91, 50)) ** 2
+    A, B = rng.random((2, 91, k)) + 1.0, rng.random((2, k, 50))
+    B /= B.sum(axis=2, keepdims=True)
+    before = A.copy(), B.copy()
+    assert compiled.is_supported(V, k, 1e-3)
+    found = update_factors(V, 1e-3, A, B, 4)
+    assert np.array_equal(A, before[0])
+    assert np.array_equal(B, before[1])
+    known = array_api.update_factors(V, 1e-3, A, B, 4)
+    assert np.allclose(found[0], known[0], rtol=1e-11)
+    assert np.allclose(found[1], known[1], rtol=1e-11)
+    assert np.allclose(found[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-10)
+    assert np.allclose(known[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-14)
+
+
+def test_what_is_supported(rng):
+    V = rng.random((1, 91, 50))
+    assert compiled.is_supported(V, 2, 1e-3)
+    assert not compiled.is_supported(V.astype(np.float32), 2, 1e-3)
+    assert not compiled.is_supported(V[:, :10], 2, 1e-3)
+    assert not compiled.is_supported(V, compiled.MOST_COMPONENTS + 1, 1e-3)
+    assert not compiled.is_supported(V, 2, 1e-200)
+    assert not triton.is_supported(V, 2)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("n_frames", "m", "k"), [(50, 10, 5), (2, 2, 1), (33, 7, 3), (64, 16, 8)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_triton_is_the_array_code(n_frames, m, k, shared, rng, torch, device):
+    V = torch.tensor(rng.random((1 if shared else 6, n_frames, m)), device=device)
+    V = torch.broadcast_to(V, (6, n_frames, m))
+    activations = torch.tensor(rng.random((6, n_frames, k)), device=device)
+    components = torch.tensor(rng.random((6, k, m)), device=device)
+    assert triton.is_supported(V, k)
+    found = triton.update_factors(V, 1e-8, activations, components, 7)
+    expected = array_api.update_factors(V, 1e-8, activations, components, 7)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.cpu(), b.cpu(), rtol=1e-11)
