@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib.util
+import pkgutil
 import re
 from pathlib import Path
 
@@ -58,6 +59,20 @@ def test_links_between_pages_lead_somewhere():
         for link in re.findall(r"\]\((?!https?:|#)([^)\s#]+)[^)]*\)", page.read_text("utf-8"))
     ]
     assert [(page.name, link) for page, link in targets if not (page.parent / link).exists()] == []
+
+
+def test_the_api_page_documents_names_that_exist():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    missing, module = [], "nonneg"
+    for directive, name in re.findall(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)", text, re.MULTILINE):
+        if directive == "currentmodule":
+            module = name
+            continue
+        try:
+            pkgutil.resolve_name(name if name.startswith("nonneg.") else f"{module}.{name}")
+        except (ImportError, AttributeError):
+            missing.append(name)
+    assert missing == []
 
 
 @pytest.fixture
