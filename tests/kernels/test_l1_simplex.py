@@ -1,4 +1,4 @@
-"""Left inverses of least infinity norm: both versions against HiGHS, from cold and from warm supports."""
+"""Left inverses of minimum infinity norm: both implementations against HiGHS, from cold and warm bases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.references.purification import smallest_infinity_norm
 
-from nonneg.kernels.l1_simplex import MOVED, first_supports, least_l1_rows
+from nonneg.kernels.l1_simplex import PERTURBATION, initial_bases, minimum_l1_rows
 from nonneg.kernels.l1_simplex.array_api import l1_rows
 
 
@@ -24,8 +24,8 @@ def normal(rng, m, n):
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 5), (30, 6), (60, 12)])
 def test_equals_highs_and_proves_it(make, m, n):
     A = make(np.random.default_rng(m), m, n)
-    found = least_l1_rows(A)
-    assert found.n_steps.min() >= 0
+    found = minimum_l1_rows(A)
+    assert found.n_pivots.min() >= 0
     norms = np.abs(found.rows).sum(axis=1)
     np.testing.assert_allclose(norms, np.abs(smallest_infinity_norm(A)).sum(axis=1), rtol=1e-7)
     np.testing.assert_allclose(found.rows @ A, np.eye(n), atol=1e-10)
@@ -34,31 +34,31 @@ def test_equals_highs_and_proves_it(make, m, n):
     np.testing.assert_allclose(np.diagonal(found.dual), norms, rtol=1e-7)
 
 
-def test_twins_agree():
+def test_implementations_agree():
     A = normal(np.random.default_rng(3), 40, 8)
-    compiled = least_l1_rows(A)
-    supports = first_supports(A)
+    compiled = minimum_l1_rows(A)
+    bases = initial_bases(A)
     rows, dual, steps = np.zeros((8, 40)), np.zeros((8, 8)), np.zeros(8, dtype=int)
-    targets = np.eye(8) + MOVED * np.random.default_rng(0).uniform(0.5, 1.0, (8, 8))
-    l1_rows(A, targets, supports, rows, dual, steps, 1e-9, 1000, 0, 8)
+    targets = np.eye(8) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (8, 8))
+    l1_rows(A, targets, bases, rows, dual, steps, 1e-9, 1000, 0, 8)
     np.testing.assert_allclose(compiled.rows, rows, atol=1e-12)
     np.testing.assert_allclose(compiled.dual, dual, atol=1e-10)
-    np.testing.assert_array_equal(compiled.n_steps, steps)
+    np.testing.assert_array_equal(compiled.n_pivots, steps)
 
 
-def test_a_warm_start_needs_few_exchanges_and_changes_no_answer():
+def test_a_warm_start_needs_few_pivots_and_gives_the_same_solution():
     rng = np.random.default_rng(0)
     A = normal(rng, 200, 20)
-    cold = least_l1_rows(A)
+    cold = minimum_l1_rows(A)
     near = A + 0.001 * rng.normal(size=A.shape)
-    before = cold.supports.copy()
-    warm = least_l1_rows(near, cold.supports)
-    np.testing.assert_array_equal(cold.supports, before)
-    np.testing.assert_allclose(warm.rows, least_l1_rows(near).rows, atol=1e-10)
-    assert warm.n_steps.sum() < 0.05 * cold.n_steps.sum()
-    assert least_l1_rows(A, cold.supports).n_steps.sum() == 0
+    before = cold.bases.copy()
+    warm = minimum_l1_rows(near, cold.bases)
+    np.testing.assert_array_equal(cold.bases, before)
+    np.testing.assert_allclose(warm.rows, minimum_l1_rows(near).rows, atol=1e-10)
+    assert warm.n_pivots.sum() < 0.05 * cold.n_pivots.sum()
+    assert minimum_l1_rows(A, cold.bases).n_pivots.sum() == 0
 
 
 def test_it_gives_up_where_it_is_told_to():
     A = normal(np.random.default_rng(0), 60, 12)
-    assert least_l1_rows(A, max_steps=2).n_steps.min() == -1
+    assert minimum_l1_rows(A, max_pivots=2).n_pivots.min() == -1

@@ -1,4 +1,4 @@
-"""Sums over decoded weights: the compiled kernel, its twin and plain NumPy agree."""
+"""Sums over decoded weights: all implementations and plain NumPy agree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from nonneg import _threads
 from nonneg.kernels import threshold_decode as kernel
+from nonneg.kernels.threshold_decode import array_api, numba
 from nonneg.kernels.threshold_decode.array_api import decode_block, decoded
 
 
@@ -19,9 +20,9 @@ def inputs():
 
 @pytest.mark.parametrize("rule", ["unshifted", "shifted", "linear"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_twins_and_plain_sums_agree(inputs, rule, weighted, monkeypatch):
+def test_implementations_and_plain_sums_agree(inputs, rule, weighted, monkeypatch):
     X, inverse, threshold, reference = inputs
-    monkeypatch.setattr(kernel, "BLOCK_ENTRIES", 30 * 100)
+    monkeypatch.setattr(numba, "BLOCK_ENTRIES", 30 * 100)
     weights = np.random.default_rng(1).random(999) if weighted else None
     sums = kernel.decoded_sums(X, inverse, threshold, reference, rule, weights)
     values = X @ inverse.T
@@ -30,15 +31,18 @@ def test_twins_and_plain_sums_agree(inputs, rule, weighted, monkeypatch):
         "shifted": np.maximum(values - threshold, 0),
         "linear": values,
     }[rule]
-    np.testing.assert_array_equal(decoded(values, threshold, rule, np), W)
+    np.testing.assert_array_equal(decoded(values, threshold, rule), W)
     left = np.hstack([W - reference, np.ones((999, 1))])
-    twin, facts = decode_block(values, weights, threshold, reference, rule, np)
+    twin, facts = decode_block(values, threshold, reference, rule, weights)
     np.testing.assert_array_equal(twin, left)
     scale = np.ones(999) if weights is None else weights
     np.testing.assert_allclose(sums.gram, (left * scale[:, None]).T @ left, atol=1e-10)
     np.testing.assert_allclose(sums.cross, (left * scale[:, None]).T @ X, atol=1e-10)
     kept = values > threshold if rule != "linear" else np.ones_like(values)
     expected = (scale @ (values < 0), scale @ np.minimum(values, 0) ** 2, scale @ kept)
+    plainly = array_api.decoded_sums(X, inverse, threshold, reference, rule, weights)
+    for one, other in zip(sums, plainly, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
     for one, other, plain in zip(sums[2:], facts, expected, strict=True):
         np.testing.assert_allclose(one, plain)
         np.testing.assert_allclose(other, plain)

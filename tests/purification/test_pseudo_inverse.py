@@ -7,7 +7,7 @@ import pytest
 from tests.references.purification import smallest_infinity_norm
 
 from nonneg.exceptions import UnknownNameError
-from nonneg.kernels.l1_simplex import least_l1_rows
+from nonneg.kernels.l1_simplex import minimum_l1_rows
 from nonneg.purification import pseudo_inverse as module
 from nonneg.purification.pseudo_inverse import chosen_method, dependent_feature, program_price, pseudo_inverse
 
@@ -22,7 +22,7 @@ def features():
 def test_moore_penrose(features):
     found = pseudo_inverse(features)
     np.testing.assert_allclose(found.inverse, np.linalg.pinv(features.T), rtol=1e-9)
-    assert found.supports is None
+    assert found.bases is None
 
 
 @pytest.mark.parametrize("method", ["min-infinity", "min-infinity-highs"])
@@ -33,13 +33,13 @@ def test_least_infinity_norm(features, method):
     norms = np.abs(found.inverse).sum(axis=1)
     np.testing.assert_allclose(norms, np.abs(plain).sum(axis=1), rtol=1e-5)
     assert found.infinity_norm < pseudo_inverse(features).infinity_norm
-    warm = pseudo_inverse(1.001 * features, method, found.supports)
+    warm = pseudo_inverse(1.001 * features, method, found.bases)
     np.testing.assert_allclose(1.001 * warm.inverse, found.inverse, rtol=1e-6, atol=1e-8)
-    assert warm.n_steps == 0
+    assert warm.n_pivots == 0
 
 
 def test_highs_takes_over_where_the_simplex_method_gives_up(features, monkeypatch):
-    monkeypatch.setattr(module, "least_l1_rows", lambda A, supports: least_l1_rows(A, supports, max_steps=1))
+    monkeypatch.setattr(module, "minimum_l1_rows", lambda A, bases: minimum_l1_rows(A, bases, max_pivots=1))
     found = pseudo_inverse(features, "min-infinity")
     expected = np.abs(smallest_infinity_norm(features.T)).sum(axis=1)
     np.testing.assert_allclose(np.abs(found.inverse).sum(axis=1), expected, rtol=1e-5)

@@ -49,7 +49,7 @@ _STATE = Part(
             "reference": _PER_COMPONENT,
             "step_size": Value(float),
             "change": Value(float),
-            "supports": StoredArray(
+            "bases": StoredArray(
                 "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
             ),
             "iteration": Value(int),

@@ -60,4 +60,4 @@ def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:
 
 def _block_weights(block: LocalMatrix, *, decoder: Decoder) -> tuple[tuple[Array], tuple[()]]:
     values = block.times(block.to_device(decoder.inverse.T))
-    return (decoded(values, block.to_device(decoder.threshold), decoder.rule, block.xp),), ()
+    return (decoded(values, block.to_device(decoder.threshold), decoder.rule),), ()

@@ -44,7 +44,7 @@ class PurificationState:
     reference: FloatArray  # mean of the last decoded weights
     step_size: float
     change: float = float("inf")  # largest relative l1 change of a feature in the last iteration
-    supports: IntArray | None = None  # where the next linear programs begin
+    bases: IntArray | None = None  # where the next linear programs begin
     iteration: int = 0  # iterations done
     balancing: FloatArray | None = None  # the diagonal D by which H is scaled, where it is
 
@@ -85,7 +85,7 @@ def initial_state(
     noise = np.sqrt((below**2).sum(axis=0) / np.maximum((below < 0).sum(axis=0), 1))
     reference = np.where(values > threshold, values, 0.0).mean(axis=0)
     return PurificationState(
-        H, threshold, noise, weight_scales(values), reference, options.step_size, supports=inverse.supports
+        H, threshold, noise, weight_scales(values), reference, options.step_size, bases=inverse.bases
     )
 
 
@@ -98,7 +98,7 @@ def balancing_scales(weights: FloatArray) -> FloatArray:
 
 def final_decoder(state: PurificationState, options: Options, method: str) -> Decoder:
     """Return how samples are decoded once the features are found."""
-    inverse = pseudo_inverse(state.H, method, state.supports).inverse
+    inverse = pseudo_inverse(state.H, method, state.bases).inverse
     threshold = noise_level(state) if options.decode == "unshifted" else state.threshold
     return Decoder(inverse, threshold, options.decode)
 
@@ -143,7 +143,7 @@ class Iteration:
         rule = self.options.decode
         threshold = effective_threshold(state, rule)
         try:
-            found = pseudo_inverse(state.H, self.method, state.supports)
+            found = pseudo_inverse(state.H, self.method, state.bases)
             decoder = Decoder(found.inverse, threshold, rule)
             moments = self.samples.moments(decoder, state.reference, state.iteration)
         except SamplesExhausted:
@@ -166,7 +166,7 @@ class Iteration:
             reference=moments.mean_weights,
             step_size=step_size,
             change=change,
-            supports=found.supports,
+            bases=found.bases,
             iteration=state.iteration + 1,
         )
         return new, {

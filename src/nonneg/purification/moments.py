@@ -83,24 +83,18 @@ def _block_moments(
     weights = block.weights
     for share in shares:
         weights = share[:, 0] if weights is None else weights * share[:, 0]
-    if block.container == "dense":
-        sums = decoded_sums(
-            block.array,  # type: ignore[attr-defined]
-            decoder.inverse,
-            decoder.threshold,
-            reference,
-            decoder.rule,
-            weights,
-        )
+    if block.container != "sparse":
+        rows: Any = block
+        sums = decoded_sums(rows.array, decoder.inverse, decoder.threshold, reference, decoder.rule, weights)
         return (), (_centered(reference, *sums),)
+    # Sparse blocks have products of their own.
     values = block.times(block.to_device(decoder.inverse.T))
     threshold, shift = (block.to_device(given) for given in (decoder.threshold, reference))
-    left, facts = decode_block(values, weights, threshold, shift, decoder.rule, block.xp)
-    weighted = left if weights is None else left * weights[:, None]
-    gram = left.T @ weighted
-    # The product weighs with the block's own weights, which are in `weighted` already.
+    extended, counts = decode_block(values, threshold, shift, decoder.rule, weights)
+    weighted = extended if weights is None else extended * weights[:, None]
+    # The product multiplies by the block's own weights, which are in `weighted` already.
     cross = block.transposed_times(_unweighted(block, weighted)).T
-    arrays = [to_float64(array) for array in (gram, cross, *facts)]
+    arrays = [to_float64(array) for array in (extended.T @ weighted, cross, *counts)]
     return (), (_centered(reference, *arrays),)
 
 

@@ -53,11 +53,11 @@ def take_in(
 ) -> OnlineState:
     """Decode a batch and add its moments; update the features when `batch_size` samples are pending."""
     state = online.state
-    found = pseudo_inverse(state.H, method, state.supports)
+    found = pseudo_inverse(state.H, method, state.bases)
     decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
     batch = moments_of(data, decoder, state.reference)
     pending = batch if online.pending is None else online.pending + batch
-    online = OnlineState(replace(state, supports=found.supports), online.past, pending)
+    online = OnlineState(replace(state, bases=found.bases), online.past, pending)
     return online if pending.total < batch_size else _updated(online, found.inverse, options, forget_factor)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
-from nonneg.kernels.l1_simplex import least_l1_rows
+from nonneg.kernels.l1_simplex import minimum_l1_rows
 
 METHODS = ("auto", "moore-penrose", "min-infinity", "min-infinity-highs")
 # A matrix whose smallest singular value is below this share of the largest has dependent features.
@@ -23,8 +23,8 @@ class PseudoInverse:
 
     inverse: FloatArray  # the paper's A^+ for A = H'
     # Where the rows of a linear program's solution may be nonzero: the initial basis of the next one.
-    supports: IntArray | None = None
-    n_steps: int = 0  # pivots of the simplex method, over all rows
+    bases: IntArray | None = None
+    n_pivots: int = 0  # pivots of the simplex method, over all rows
 
     @property
     def infinity_norm(self) -> float:
@@ -50,7 +50,7 @@ def chosen_method(name: str, n: int, m: int, n_samples: float, update: str) -> s
 
 
 def pseudo_inverse(
-    H: FloatArray, method: str = "moore-penrose", supports: IntArray | None = None
+    H: FloatArray, method: str = "moore-penrose", bases: IntArray | None = None
 ) -> PseudoInverse:
     """Return a left inverse of the transposed features."""
     # Moore-Penrose costs one QR factorization. Row i of the other is the linear program ``min ||b||_1 s.t. b
@@ -65,13 +65,13 @@ def pseudo_inverse(
         return PseudoInverse(np.stack([_by_highs(A, i) for i in range(A.shape[1])]))
     # Rows of the inverse scale with one over the features: with equal norms the tolerances mean the same.
     sizes = np.abs(A).sum(axis=0)
-    found = least_l1_rows(A / sizes, supports)
+    found = minimum_l1_rows(A / sizes, bases)
     rows = found.rows
     norms = np.abs(rows).sum(axis=1)
-    unproved = (found.n_steps < 0) | (norms > (1 + 1e-6) * np.diagonal(found.dual) + 1e-12)
+    unproved = (found.n_pivots < 0) | (norms > (1 + 1e-6) * np.diagonal(found.dual) + 1e-12)
     for i in np.flatnonzero(unproved):
         rows[i] = _by_highs(A / sizes, int(i))
-    return PseudoInverse(rows / sizes[:, None], found.supports, int(np.maximum(found.n_steps, 0).sum()))
+    return PseudoInverse(rows / sizes[:, None], found.bases, int(np.maximum(found.n_pivots, 0).sum()))
 
 
 def _by_highs(A: FloatArray, row: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Left inverses with rows of least l1 norm by the simplex method, from the supports of an earlier answer."""
+"""Left inverses with rows of minimum l1 norm by the simplex method, warm-started from given bases."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ import scipy.linalg
 
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
+from nonneg.kernels.l1_simplex import array_api
 
-# The inverse of the basis is made anew after so many exchanges, before rounding adds up.
-RENEW = 40
-# By how much the right-hand sides are moved. Rows of sparse matrices have zeros by accident on a support, at
-# which the method would go in circles; the norm of the answer is off by about this share at most.
-MOVED = 1e-9
+# Perturbation of the right-hand sides against cycling: rows of sparse matrices vanish by accident on a basis,
+# which is degenerate. The norm of the solution changes by about this share at most.
+PERTURBATION = 1e-9
 
 
 class L1Rows(NamedTuple):
-    """Rows of least l1 norm, and what proves it."""
+    """Rows of minimum l1 norm, and their proof of optimality."""
 
     rows: FloatArray  # row i solves min ||b||_1 with b A = e_i
-    # Row i is y with ``|A y| <= 1`` and ``y_i = ||b||_1``, up to rounding, where `n_steps` is not negative.
+    # Row i is y with ``|A y| <= 1`` and ``y_i = ||b||_1``, up to rounding, where `n_pivots` is not negative.
     dual: FloatArray
-    supports: IntArray  # where each row may be nonzero
-    n_steps: IntArray  # exchanges that were needed; -1 where the method gave up
+    bases: IntArray  # where each row may be nonzero
+    n_pivots: IntArray  # -1 where the method gave up
 
 
-def least_l1_rows(
-    A: FloatArray, supports: IntArray | None = None, *, tol: float = 1e-9, max_steps: int | None = None
+def minimum_l1_rows(
+    A: FloatArray, bases: IntArray | None = None, *, tol: float = 1e-9, max_pivots: int | None = None
 ) -> L1Rows:
-    """Return the left inverse of A whose rows have the least l1 norms.
+    """Return the left inverse of A whose rows have minimum l1 norms.
 
     Parameters
     ----------
     A : array of shape (m, n)
         Of full column rank, float64.
-    supports : array of int of shape (n, n), optional
-        Where to begin: those of the answer for a similar A.
+    bases : array of int of shape (n, n), optional
+        The initial bases: those of the solution for a similar A.
     tol : float
         By what the dual solution may violate its bounds.
-    max_steps : int, optional
-        At most so many exchanges a row; 50 n by default.
+    max_pivots : int, optional
+        Maximum number of pivots per row; 50 n by default.
 
     Returns
     -------
@@ -50,31 +49,33 @@ def least_l1_rows(
 
     Notes
     -----
-    Row i on a support S of n indices is row i of the inverse of ``A[S]``, which satisfies its constraints
-    whatever S is. An index whose dual constraint is violated enters; the norm falls along that direction
-    until enough entries have changed sign, and the last of these leaves. One exchange costs 2 m n + 3 n^2
-    operations; from the answer of a similar A few are needed, often none. Rows are independent and run on the
-    pool's threads.
+    Row i on a basis S of n indices is row i of the inverse of ``A[S]``, which is feasible whatever S is. An
+    index whose dual constraint is violated enters; the norm falls along that direction until enough entries
+    have changed sign, and the last of these leaves. A pivot costs 2 m n + 3 n^2 operations; from the solution
+    of a similar A few are needed, often none. Rows are independent and run on the threads of the pool.
     """
-    from nonneg.kernels.l1_simplex.numba import l1_rows
+    from nonneg.kernels.l1_simplex import numba  # loaded with the first run, not with the package
 
     A = np.ascontiguousarray(A, dtype=np.float64)
     m, n = A.shape
-    supports = first_supports(A) if supports is None else np.array(supports, dtype=np.int64)
-    answer = L1Rows(np.zeros((n, m)), np.zeros((n, n)), supports, np.zeros(n, dtype=np.int64))
-    # The same numbers in every call, so that an earlier answer is one of the same problem.
-    targets = np.eye(n) + MOVED * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
-    most = 50 * n if max_steps is None else max_steps
+    bases = initial_bases(A) if bases is None else np.array(bases, dtype=np.int64)
+    found = L1Rows(np.zeros((n, m)), np.zeros((n, n)), bases, np.zeros(n, dtype=np.int64))
+    # The same perturbation in every call, so that an earlier basis is one of the same problem.
+    targets = np.eye(n) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
+    limit = 50 * n if max_pivots is None else max_pivots
+    implementation = numba if numba.is_supported(A) else array_api
 
     def work(start: int, stop: int) -> None:
-        l1_rows(A, targets, supports, answer.rows, answer.dual, answer.n_steps, tol, most, RENEW, start, stop)
+        implementation.l1_rows(
+            A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, start, stop
+        )
 
     parallel_for(work, n, chunk_size=1, operations=4.0 * n * n * (m + n))
-    return answer
+    return found
 
 
-def first_supports(A: FloatArray) -> IntArray:
-    """Return n rows of A that are well independent, as the support of every row of the inverse."""
+def initial_bases(A: FloatArray) -> IntArray:
+    """Return n well-conditioned rows of A (pivoted QR) as the basis of every row of the inverse."""
     n = A.shape[1]
     _, order = scipy.linalg.qr(A.T, mode="r", pivoting=True)
     return np.tile(np.asarray(order[:n], dtype=np.int64), (n, 1))

@@ -1,4 +1,4 @@
-"""Rows b of least l1 norm with b A = e_i by the simplex method: the twin of the compiled kernel in NumPy."""
+"""The simplex method for rows of minimum l1 norm, in NumPy."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from nonneg._typing import FloatArray, IntArray
 def l1_rows(
     A: FloatArray,
     targets: FloatArray,
-    supports: IntArray,
+    bases: IntArray,
     out: FloatArray,
     dual: FloatArray,
-    steps: IntArray,
+    n_pivots: IntArray,
     tol: float,
-    max_steps: int,
+    max_pivots: int,
     start: int,
     stop: int,
 ) -> None:
-    """Solve the problems `start` to `stop`, in place; see `kernels.l1_simplex`."""
+    """Solve problems `start` to `stop`, in place; see `kernels.l1_simplex.minimum_l1_rows`."""
     for i in range(start, stop):
-        support = supports[i]
-        inverse = np.linalg.inv(A[support])
+        basis = bases[i]
+        inverse = np.linalg.inv(A[basis])
         signs = np.where(targets[i] @ inverse >= 0, 1.0, -1.0)
-        steps[i] = -1
-        for step in range(max_steps):
+        n_pivots[i] = -1
+        for pivot in range(max_pivots):
             sizes = np.abs(A @ (inverse @ signs))
-            sizes[support] = 0.0
+            sizes[basis] = 0.0
             entering = int(np.argmax(sizes))
             if sizes[entering] <= 1.0 + tol:
-                steps[i] = step
+                n_pivots[i] = pivot
                 break
             side = 1.0 if A[entering] @ (inverse @ signs) > 0 else -1.0
             rates = side * (A[entering] @ inverse)
@@ -38,15 +38,15 @@ def l1_rows(
             if place < 0:
                 break
             signs[place] = side
-            support[place] = entering
-            inverse = np.linalg.inv(A[support])
+            basis[place] = entering
+            inverse = np.linalg.inv(A[basis])
         out[i] = 0.0
-        out[i, support] = inverse[i]
+        out[i, basis] = inverse[i]
         dual[i] = inverse @ signs
 
 
 def _leaving(values: FloatArray, rates: FloatArray, signs: FloatArray, slope: float) -> int:
-    # The entries that fall towards zero, in the order in which they reach it; equal ones by falling rate.
+    # The entries that shrink to zero, in the order in which they reach it; ties by decreasing rate.
     falling = np.flatnonzero(signs * rates > 1e-11)
     lengths = np.maximum(values[falling] / rates[falling], 0.0)
     for place in falling[np.lexsort((-np.abs(rates[falling]), lengths))]:

@@ -1,20 +1,29 @@
-"""Rows b of least l1 norm with b A = e_i by the simplex method, from a given support (compiled).
+"""The simplex method for rows of minimum l1 norm, compiled.
 
 Inverses and products are written out: NumPy's would take ten times as long to compile as the rest.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nonneg.kernels.jit import jit
 
 MATH = {"contract", "nsz", "reassoc"}
+# Pivots between refactorizations of the basis, before rounding adds up; simplex codes use 20 to 100.
+REFACTORIZE = 40
+
+
+def is_supported(A: Any) -> bool:
+    """Tell whether the matrix is a NumPy array."""
+    return isinstance(A, np.ndarray)
 
 
 @jit(error_model="numpy")
 def _invert(work, out):
-    # Gauss-Jordan with row exchanges; `work` is spoiled.
+    # Gauss-Jordan with row pivoting; `work` is overwritten.
     n = work.shape[0]
     for i in range(n):
         for j in range(n):
@@ -41,11 +50,11 @@ def _invert(work, out):
 
 
 @jit(error_model="numpy")
-def _invert_rows(A, support, work, out):
+def _invert_rows(A, basis, work, out):
     n = A.shape[1]
     for i in range(n):
         for j in range(n):
-            work[i, j] = A[support[i], j]
+            work[i, j] = A[basis[i], j]
     _invert(work, out)
 
 
@@ -102,26 +111,26 @@ def _leaving(values, coefficients, side, signs, slope):
 
 
 @jit(error_model="numpy")
-def l1_rows(A, targets, supports, out, dual, steps, tol, max_steps, renew, start, stop):
-    """Solve the problems `start` to `stop`, in place; see `kernels.l1_simplex`."""
+def l1_rows(A, targets, bases, out, dual, n_pivots, tol, max_pivots, start, stop):
+    """Solve problems `start` to `stop`, in place; see `kernels.l1_simplex.minimum_l1_rows`."""
     m, n = A.shape
     inside = np.zeros(m, dtype=np.bool_)
     signs, values, y, coefficients = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     z = np.empty(m)
     work, inverse = np.empty((n, n)), np.empty((n, n))
     for i in range(start, stop):
-        support = supports[i]
+        basis = bases[i]
         inside[:] = False
         for j in range(n):
-            inside[support[j]] = True
-        _invert_rows(A, support, work, inverse)
+            inside[basis[j]] = True
+        _invert_rows(A, basis, work, inverse)
         _vector_times(targets[i], inverse, values)
         for j in range(n):
             signs[j] = 1.0 if values[j] >= 0 else -1.0
-        steps[i] = -1
-        for step in range(max_steps):
-            if step > 0 and step % renew == 0:
-                _invert_rows(A, support, work, inverse)
+        n_pivots[i] = -1
+        for pivot in range(max_pivots):
+            if pivot > 0 and pivot % REFACTORIZE == 0:
+                _invert_rows(A, basis, work, inverse)
                 _vector_times(targets[i], inverse, values)
             _matrix_times(inverse, signs, y)
             _matrix_times(A, y, z)
@@ -130,7 +139,7 @@ def l1_rows(A, targets, supports, out, dual, steps, tol, max_steps, renew, start
                 if abs(z[k]) > best and not inside[k]:
                     best, entering = abs(z[k]), k
             if entering < 0:
-                steps[i] = step
+                n_pivots[i] = pivot
                 break
             side = 1.0 if z[entering] > 0 else -1.0
             _vector_times(A[entering], inverse, coefficients)
@@ -141,13 +150,13 @@ def l1_rows(A, targets, supports, out, dual, steps, tol, max_steps, renew, start
                 values[j] -= side * length * coefficients[j]
             values[place] = side * length
             signs[place] = side
-            inside[support[place]] = False
+            inside[basis[place]] = False
             inside[entering] = True
-            support[place] = entering
+            basis[place] = entering
             _exchange(inverse, coefficients, place)
-        _invert_rows(A, support, work, inverse)
+        _invert_rows(A, basis, work, inverse)
         for k in range(m):
             out[i, k] = 0.0
         for j in range(n):
-            out[i, support[j]] = inverse[i, j]
+            out[i, basis[j]] = inverse[i, j]
         _matrix_times(inverse, signs, dual[i])

@@ -1,69 +1,53 @@
-"""Decoded weights and their sums: the twin of the compiled kernel."""
+"""Threshold decoding for arrays of any namespace."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, Namespace
+from array_api_compat import array_namespace
+
+from nonneg._arrays import to_device, to_float64
+from nonneg._typing import Array, FloatArray
+from nonneg.kernels.threshold_decode.sums import DecodedSums
 
 
-def decoded(values: Array, threshold: Array, rule: str, xp: Namespace) -> Array:
-    """Return the weights that the values are decoded to.
-
-    Parameters
-    ----------
-    values : array of shape (n_rows, n)
-        Products with the pseudo-inverse.
-    threshold : array of shape (n,)
-        What a value must exceed.
-    rule : {"unshifted", "shifted", "linear"}
-        Whether the values above are kept as they are, less the threshold, or all values are.
-    xp : namespace
-        Of the values.
-
-    Returns
-    -------
-    array of shape (n_rows, n)
-        Not negative, but for "linear".
-    """
+def decoded(values: Array, threshold: Array, rule: str) -> Array:
+    """Return the weights that values A^+ y are decoded to."""
     if rule == "linear":
         return values
+    xp = array_namespace(values)
     kept = values if rule == "unshifted" else values - threshold
     return xp.where(values > threshold, kept, xp.zeros_like(values))
 
 
 def decode_block(
-    values: Array, shares: Array | None, threshold: Array, reference: Array, rule: str, xp: Namespace
+    values: Array, threshold: Array, reference: Array, rule: str, sample_weight: Array | None
 ) -> tuple[Array, tuple[Any, Any, Any]]:
-    """Return weights less a reference beside a column of ones, and sums over the rows.
-
-    Parameters
-    ----------
-    values : array of shape (n_rows, n)
-        Products with the pseudo-inverse.
-    shares : array of shape (n_rows,) or None
-        How often a row counts in the sums.
-    threshold, reference : array of shape (n,)
-        What a value must exceed, and what is taken off the weights.
-    rule : {"unshifted", "shifted", "linear"}
-        See `decoded`.
-    xp : namespace
-        Of the values.
-
-    Returns
-    -------
-    left : array of shape (n_rows, n + 1)
-        The weights and the ones.
-    sums : tuple of three arrays of shape (n,)
-        How many values are negative, their squares, and how many are kept.
-    """
-    weights = decoded(values, threshold, rule, xp) - reference
-    left = xp.concat([weights, xp.ones_like(values[:, :1])], axis=1)
+    """Return weights minus a reference with a column of ones, and the last three of `DecodedSums`."""
+    xp = array_namespace(values)
+    weights = decoded(values, threshold, rule) - reference
+    extended = xp.concat([weights, xp.ones_like(values[:, :1])], axis=1)
     below = values < 0
     kept = values > threshold if rule != "linear" else xp.isfinite(values)
     squares = xp.where(below, values * values, xp.zeros_like(values))
     terms = (xp.astype(below, values.dtype), squares, xp.astype(kept, values.dtype))
-    if shares is not None:
-        terms = tuple(term * xp.astype(shares, values.dtype)[:, None] for term in terms)
-    below_sum, squares_sum, kept_sum = (xp.sum(term, axis=0) for term in terms)
-    return left, (below_sum, squares_sum, kept_sum)
+    if sample_weight is not None:
+        terms = tuple(term * xp.astype(sample_weight, values.dtype)[:, None] for term in terms)
+    counts, squares, active = (xp.sum(term, axis=0) for term in terms)
+    return extended, (counts, squares, active)
+
+
+def decoded_sums(
+    X: Array,
+    inverse: FloatArray,
+    threshold: FloatArray,
+    reference: FloatArray,
+    rule: str,
+    sample_weight: Array | None,
+) -> DecodedSums:
+    """Return the sums; see `kernels.threshold_decode.decoded_sums`."""
+    right, cut, shift = (to_device(given, X, X.dtype) for given in (inverse.T, threshold, reference))
+    extended, counts = decode_block(X @ right, cut, shift, rule, sample_weight)
+    weighted = extended if sample_weight is None else extended * sample_weight[:, None]
+    sums = (extended.T @ weighted, weighted.T @ X, *counts)
+    return DecodedSums(*(to_float64(array) for array in sums))
