@@ -1,4 +1,4 @@
-"""Numbers, folders and the like that a user passed, checked: every family says the same words about them."""
+"""Parameters of users: each kind is checked in one place, with one message for all families."""
 
 from __future__ import annotations
 
@@ -19,43 +19,50 @@ def is_number(value: Any) -> bool:
 
 
 def is_count(value: Any, lowest: int = 1) -> bool:
-    """Tell whether a value is a whole number that is at least so large."""
+    """Tell whether a value is an integer of at least `lowest`."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= lowest
 
 
 def checked_count(name: str, value: Any, lowest: int = 1) -> int:
-    """Return a whole number that is at least so large."""
+    """Return an integer of at least `lowest`."""
     if not is_count(value, lowest):
         raise InvalidParameterError(f"{name} must be an integer of at least {lowest}, got {value!r}.")
     return int(value)
 
 
-def checked_size(name: str, value: Any) -> float:
-    """Return a finite number that is not negative."""
+def checked_nonnegative(name: str, value: Any) -> float:
+    """Return a finite nonnegative number."""
     if not is_number(value) or not 0 <= value < math.inf:
         raise InvalidParameterError(f"{name} must be a finite number of at least 0, got {value!r}.")
     return float(value)
 
 
+def checked_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def is_verbose(value: Any) -> bool:
-    """Tell whether a value says how much is shown."""
+    """Tell whether a value is a level of verbosity."""
     return isinstance(value, bool | np.bool_) or is_count(value, 0)
 
 
 def checked_verbose(value: Any) -> int:
-    """Return how much is shown."""
+    """Return the level of verbosity."""
     if not is_verbose(value):
-        raise InvalidParameterError(f"verbose must be True, False or an integer not below 0, got {value!r}.")
+        raise InvalidParameterError(f"verbose must be True, False or a nonnegative integer, got {value!r}.")
     return int(value)
 
 
 def is_folder(value: Any) -> bool:
-    """Tell whether a value may name a folder, or none."""
+    """Tell whether a value is None or the path of a folder."""
     return value is None or isinstance(value, str | PathLike)
 
 
 def checked_checkpoint(value: Any) -> Path | None:
-    """Return the folder in which a run is saved."""
+    """Return the folder of the checkpoints."""
     if not is_folder(value):
         raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
     return None if value is None else Path(value)

@@ -101,7 +101,7 @@ def test_complex_tensors_are_refused(xp):
 
 def test_a_mask_of_another_shape_is_refused():
     with pytest.raises(
-        ShapeError, match=r"mask of the shape of X, \(10, 3\), got \(3, 10\).*True means observed"
+        ShapeError, match=r"mask of the same shape as X, \(10, 3\), got \(3, 10\).*True means observed"
     ):
         checked_data(GOOD, mask=np.ones((3, 10), dtype=bool))
 
@@ -115,7 +115,7 @@ def test_an_unknown_word_for_missing_is_refused():
     ("weights", "kind", "words"),
     [
         (np.ones(9), ShapeError, r"sample_weight.shape == \(9,\), expected \(10,\)"),
-        (np.ones((10, 1)), ShapeError, "one weight for every sample"),
+        (np.ones((10, 1)), ShapeError, "one weight per sample"),
         (np.where(np.arange(10) == 3, -1.0, 1.0), InvalidParameterError, r"sample_weight\[3\] is -1.0"),
         (np.where(np.arange(10) == 3, np.nan, 1.0), InvalidParameterError, r"sample_weight\[3\] is nan"),
         (np.zeros(10), InvalidParameterError, "at least one must be positive"),
@@ -165,7 +165,7 @@ def test_what_is_no_table_is_named(X):
 
 
 def test_rows_of_unequal_length():
-    with pytest.raises(ShapeError, match="rows that do not have the same length"):
+    with pytest.raises(ShapeError, match="rows of different lengths"):
         checked_data([[1, 2], [3]])
 
 

@@ -122,7 +122,7 @@ def test_parameters_that_are_refused(parameters, said, low_rank):
         ({"sample_weight": np.ones(59)}, r"sample_weight.shape == \(59,\), expected \(60,\)"),
         ({"sample_weight": -np.ones(60)}, r"sample_weight\[0\] is -1.0"),
         ({"sample_weight": np.zeros(60)}, "All entries of sample_weight are zero"),
-        ({"mask": np.ones((60, 39), bool)}, r"Expected a mask of the shape of X, \(60, 40\)"),
+        ({"mask": np.ones((60, 39), bool)}, r"Expected a mask of the same shape as X, \(60, 40\)"),
     ],
 )
 def test_given_arrays_that_do_not_fit(given, said, low_rank):

@@ -218,7 +218,7 @@ def test_weights_in_a_stream(noisy, update):
 
 
 def test_weights_that_are_none_are_refused(data):
-    for wrong, message in ((np.ones(3), "one weight for every sample"), (-np.ones(1500), "not negative")):
+    for wrong, message in ((np.ones(3), "one weight per sample"), (-np.ones(1500), "not negative")):
         with pytest.raises((ShapeError, InvalidParameterError), match=message):
             PurificationNMF(8).fit(data.X, sample_weight=wrong)
         with pytest.raises((ShapeError, InvalidParameterError), match=message):

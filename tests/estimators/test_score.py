@@ -54,7 +54,7 @@ def test_weights_count_like_repetitions(name):
     weights = np.random.default_rng(2).integers(0, 3, size=len(X))
     repeated = model.score(np.repeat(X, weights, axis=0))
     assert model.score(X, sample_weight=weights) == pytest.approx(repeated, rel=1e-9)
-    with pytest.raises(ShapeError, match="one weight for every sample"):
+    with pytest.raises(ShapeError, match="one weight per sample"):
         model.score(X, sample_weight=np.ones(3))
 
 

@@ -112,8 +112,8 @@ BAD = {
     "alpha_H": (X, {"alpha_H": "equal"}, InvalidParameterError, "alpha_H must be a number.*'equal'"),
     "l1_ratio": (X, {"l1_ratio": 1.5}, InvalidParameterError, "l1_ratio must be a number between 0 and 1"),
     "missing": (X, {"missing": "drop"}, UnknownNameError, "missing='drop' is not known"),
-    "mask": (X, {"mask": np.ones((2, 2))}, ShapeError, "mask of the shape of X"),
-    "weights": (X, {"sample_weight": np.ones(3)}, ShapeError, "one weight for every sample"),
+    "mask": (X, {"mask": np.ones((2, 2))}, ShapeError, "mask of the same shape as X"),
+    "weights": (X, {"sample_weight": np.ones(3)}, ShapeError, "one weight per sample"),
     "missing and anls": (
         X,
         {"mask": X > 0, "solver": "anls"},

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
-import numpy as np
-
+from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
@@ -189,7 +187,9 @@ def cone_rank_one(
     """
     data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one", masks=False)
     _check_counts(n_components, n_starts, first, seeding, data.shape[0])
-    _check_effort(tol, max_passes, bounds)
+    checked_nonnegative("tol", tol)
+    checked_count("max_passes", max_passes)
+    checked_flag("bounds", bounds)
     with threads(n_jobs):
         best: tuple[ConeClusters, ClusterDirections] | None = None
         for source in _sources(rng, n_starts):
@@ -250,9 +250,8 @@ def _sources(rng: Seed, n_starts: int) -> Iterator[Seed]:
 
 
 def _check_counts(n_components: Any, n_starts: Any, first: int | None, seeding: str, n_rows: int) -> None:
-    for name, value in (("n_components", n_components), ("n_starts", n_starts)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
+    checked_count("n_components", n_components)
+    checked_count("n_starts", n_starts)
     if n_components > n_rows:
         raise InvalidParameterError(
             f"n_components={n_components} clusters cannot be made of {n_rows} samples. "
@@ -263,15 +262,6 @@ def _check_counts(n_components: Any, n_starts: Any, first: int | None, seeding: 
             f"first={first} fixes the clusters, so that n_starts={n_starts} starts would all be equal. "
             "Leave one of the two out, or use seeding='plus-plus'."
         )
-
-
-def _check_effort(tol: Any, max_passes: Any, bounds: Any) -> None:
-    if not isinstance(tol, Real) or isinstance(tol, bool) or not float(tol) >= 0:
-        raise InvalidParameterError(f"tol must be a number not below 0, got {tol!r}.")
-    if not isinstance(max_passes, int | np.integer) or isinstance(max_passes, bool) or max_passes < 1:
-        raise InvalidParameterError(f"max_passes must be an integer of at least 1, got {max_passes!r}.")
-    if not isinstance(bounds, bool | np.bool_):
-        raise InvalidParameterError(f"bounds must be True or False, got {bounds!r}.")
 
 
 def _check_found(n_found: int, n_components: int) -> None:

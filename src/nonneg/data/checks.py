@@ -1,4 +1,4 @@
-"""Check the data once, at the boundary: what was expected, what came, what to do."""
+"""The door of the library: X is classified, checked and wrapped once; errors say what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import dense_tensor, is_dask, numpy_dtype
+from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, numpy_dtype
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.matrix import LocalMatrix
@@ -37,11 +37,39 @@ def checked_data(
     signed: bool = False,
     who: str = "factorize",
     masks: bool = True,
+    convert: Callable[[Any], Any] | None = None,
+    check_shape: Callable[[Any], None] | None = None,
 ) -> DataMatrix:
-    """Wrap the data after checking type, shape and entries."""
+    """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, tensor, Dask array or DataMatrix
+        The data.
+    sample_weight, mask : array, optional
+        Row weights, and which entries were observed.
+    missing : {"error", "mask"}
+        What NaN means.
+    positive, signed : bool
+        Whether zeros are refused, and whether negative entries are accepted.
+    who : str
+        The function or class that messages name.
+    masks : bool
+        Whether that one accepts ``missing="mask"``, which messages then recommend.
+    convert : callable, optional
+        How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
+        `validate_data` in an estimator.
+    check_shape : callable, optional
+        Called with arrays that `convert` does not see: tensors and Dask arrays.
+
+    Returns
+    -------
+    DataMatrix
+        The data operator; its `extremes` are known.
+    """
     if isinstance(X, DataMatrix):
         return X
-    X = _checked_form(X, who)
+    X = _checked_array(X, who, convert, check_shape)
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     if mask is not None:
@@ -50,12 +78,12 @@ def checked_data(
         mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
-    _check_entries(data, positive=positive, signed=signed, who=who, masks=masks)
+    check_entries(data, positive=positive, signed=signed, who=who, masks=masks)
     return data
 
 
 def refuse_unsupported_types(X: Any, who: str) -> None:
-    """Refuse what other libraries' conversion would take for something else, or fail on without a word."""
+    """Refuse types that conversion to an array would misread or reject with an obscure message."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
             f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
@@ -63,7 +91,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
     if hasattr(X, "to_dask_array"):
         raise DataTypeError(
-            f"{who} takes Dask arrays, and X is a data frame of Dask. Pass X.to_dask_array(lengths=True)."
+            f"{who} takes Dask arrays, and X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
         )
     no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
     # Sparse matrices by keys are mappings too.
@@ -76,19 +104,19 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
 
 
-def _checked_form(X: Any, who: str) -> Any:
+def _checked_array(
+    X: Any, who: str, convert: Callable[[Any], Any] | None, check_shape: Callable[[Any], None] | None
+) -> Any:
     refuse_unsupported_types(X, who)
-    if isinstance(X, np.ndarray) or not (sp.issparse(X) or is_dask(X) or is_array_api_obj(X)):
-        try:
-            X = np.asarray(X)
-        except ValueError as error:
-            raise ShapeError(
-                "Expected X as a table of numbers, got rows that do not have the same length."
-            ) from error
-    X = dense_tensor(X)
-    if is_dask(X) and any(np.isnan(side) for side in X.shape):
-        # On a copy: dask writes the sizes into the array it is asked of.
-        X = X.copy().compute_chunk_sizes()
+    if is_non_numpy(X):
+        X = dense_tensor(X)
+        if is_dask(X) and any(np.isnan(side) for side in X.shape):
+            # On a copy: Dask writes the sizes into the array it is asked for.
+            X = X.copy().compute_chunk_sizes()
+        if check_shape is not None:
+            check_shape(X)
+    else:
+        X = (convert or _host_array)(X)
     if len(X.shape) != 2:
         raise ShapeError(
             f"Expected 2D array X (samples in rows, features in columns), got {len(X.shape)}D array instead"
@@ -114,12 +142,21 @@ def _checked_form(X: Any, who: str) -> Any:
     return X
 
 
+def _host_array(X: Any) -> Any:
+    if sp.issparse(X):
+        return X
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ShapeError("Expected X as a table of numbers, got rows of different lengths.") from error
+
+
 def _checked_mask(mask: Any, shape: Any) -> Any:
     if not (sp.issparse(mask) or is_dask(mask) or is_array_api_obj(mask)):
         mask = np.asarray(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
-            f"Expected a mask of the shape of X, {tuple(shape)}, got {tuple(mask.shape)}. "
+            f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "
             "True means observed."
         )
     return mask
@@ -171,11 +208,11 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
         weights = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"Expected sample_weight as {n_rows} numbers, one for every sample, got {str(given)[:60]!r}."
+            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(given)[:60]!r}."
         ) from error
     if weights.ndim != 1 or len(weights) != n_rows:
         raise ShapeError(
-            f"sample_weight.shape == {weights.shape}, expected ({n_rows},): one weight for every sample."
+            f"sample_weight.shape == {weights.shape}, expected ({n_rows},): one weight per sample."
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
@@ -188,7 +225,15 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
     return weights
 
 
-def _check_entries(data: DataMatrix, *, positive: bool, signed: bool, who: str, masks: bool) -> None:
+def check_entries(
+    data: DataMatrix,
+    *,
+    positive: bool = False,
+    signed: bool = False,
+    who: str = "factorize",
+    masks: bool = True,
+) -> None:
+    """Refuse NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
     low, high = data.extremes()
     if not (np.isfinite(low) and np.isfinite(high)):
         i, j, value = locate(data, lambda xp, block: ~xp.isfinite(block))
@@ -240,7 +285,7 @@ def _observed_zero(data: DataMatrix) -> bool:
 
 
 def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
-    """Return the place and value of the first observed entry that meets a condition."""
+    """Return row, column and value of the first observed entry that meets a condition."""
     offset = 0
     for block in _local_blocks(data):
         for start, stop in block.row_blocks(1 << 20):
@@ -262,5 +307,5 @@ def _local_blocks(data: DataMatrix) -> Any:
     if isinstance(data, LocalMatrix):
         yield data
     else:
-        # Chunk by chunk, so that an error message does not bring the whole data home.
+        # Chunk by chunk, so that an error message does not need all data in memory.
         yield from data.local_blocks()  # type: ignore[attr-defined]

@@ -105,8 +105,7 @@ class DenseMatrix(LocalMatrix):
         blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
         return sum(int(self.xp.count_nonzero(block)) for block in blocks)
 
-    def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry."""
+    def _compute_extremes(self) -> tuple[float, float]:
         return float(self.xp.min(self.array)), float(self.xp.max(self.array))
 
     def to_device(self, array: Any) -> Array:

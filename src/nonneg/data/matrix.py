@@ -52,6 +52,7 @@ class DataMatrix(ABC):
     weights: Array | None = None
     observed: Observed | None = None
     has_mask: bool = False
+    _extremes: tuple[float, float] | None = None
 
     @property
     def has_missing(self) -> bool:
@@ -82,9 +83,17 @@ class DataMatrix(ABC):
     def count_nonzero(self) -> int:
         """Return the number of nonzero entries."""
 
-    @abstractmethod
     def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry; NaN if there is one."""
+        """Return the smallest and the largest entry, NaN if there is one; computed once."""
+        # Not a cached_property: in Python 3.11 all instances share its lock, which would stop the workers of
+        # chunked data that compute the extremes of their blocks.
+        if self._extremes is None:
+            self._extremes = self._compute_extremes()
+        return self._extremes
+
+    @abstractmethod
+    def _compute_extremes(self) -> tuple[float, float]:
+        """Compute what `extremes` returns."""
 
     @abstractmethod
     def map_reduce_rows(

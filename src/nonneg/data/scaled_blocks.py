@@ -54,8 +54,7 @@ class ScaledBlocks(DataMatrix):
         """Return the number of entries of X that are not zero."""
         return self.base.count_nonzero()
 
-    def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry."""
+    def _compute_extremes(self) -> tuple[float, float]:
         found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 

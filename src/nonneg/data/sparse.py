@@ -65,8 +65,7 @@ class SparseMatrix(LocalMatrix):
         """Return the number of entries that are not zero."""
         return int(np.count_nonzero(self.csr.data))
 
-    def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry, zeros that are not stored included."""
+    def _compute_extremes(self) -> tuple[float, float]:
         data = self.csr.data
         if data.size == 0:
             return 0.0, 0.0

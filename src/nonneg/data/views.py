@@ -103,8 +103,7 @@ class ScaledMatrix(LocalMatrix):
         """Return the number of entries of X that are not zero."""
         return self.base.count_nonzero()
 
-    def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest entry; NaN if there is one."""
+    def _compute_extremes(self) -> tuple[float, float]:
         if isinstance(self.base, SparseMatrix):
             values = self._stored_values(self.base)
             low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)

@@ -11,12 +11,12 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, to_device, to_numpy
+from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import relative_error_from_square
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.checks import checked_data, refuse_unsupported_types
+from nonneg.data.checks import checked_data
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
@@ -123,22 +123,6 @@ def input_data(
     signed: bool = False,
 ) -> DataMatrix:
     """Check the input as scikit-learn does, and wrap it."""
-    name = type(estimator).__name__
-    refuse_unsupported_types(X, name)
-    if is_non_numpy(X):
-        X = dense_tensor(X)
-        if len(X.shape) == 2:
-            _check_n_features(estimator, int(X.shape[1]), reset=reset)
-    else:
-        # The entries are looked at once, below, where a wrong one is named by its place.
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
     return checked_data(
         X,
         sample_weight=sample_weight,
@@ -146,12 +130,25 @@ def input_data(
         missing=estimator.missing,
         positive=positive,
         signed=signed,
-        who=name,
+        who=type(estimator).__name__,
         masks="missing" in estimator.get_params(deep=False),
+        # The entries are checked after it, where a wrong one is named by its index.
+        convert=lambda array: validate_data(
+            estimator,
+            array,
+            reset=reset,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        ),
+        check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
     )
 
 
-def _check_n_features(estimator: Any, n_features: int, *, reset: bool) -> None:
+def _check_n_features(estimator: Any, X: Any, *, reset: bool) -> None:
+    if len(X.shape) != 2:
+        return
+    n_features = int(X.shape[1])
     if reset:
         estimator.n_features_in_ = n_features
         vars(estimator).pop("feature_names_in_", None)

@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj
 from nonneg._arrays import is_dask, to_float64
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.checks import check_entries, checked_data
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments, moments_of
@@ -201,10 +201,7 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
 
 
 def _check_entries(batch: DataMatrix) -> None:
-    held: Any = batch
-    checked_data(
-        held.csr if batch.container == "sparse" else held.array, signed=True, who="purify", masks=False
-    )
+    check_entries(batch, signed=True, who="purify", masks=False)
 
 
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:

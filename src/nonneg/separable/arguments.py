@@ -42,7 +42,7 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: value is None or (is_number(value) and value >= 0),
     ),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
-    "verbose": ("True, False or an integer not below 0", is_verbose),
+    "verbose": ("True, False or a nonnegative integer", is_verbose),
     "checkpoint": ("None or the path of a folder", is_folder),
     "energy": (
         "above 0 and at most 1, for example 0.99",

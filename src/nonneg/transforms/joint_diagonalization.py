@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import checked_count, checked_size
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.exceptions import UnsupportedError
@@ -104,7 +104,7 @@ def joint_diagonalize(
     check_eps0(data, options.eps0)
     loop = LoopOptions(
         max_iter=checked_count("max_iter", max_iter, 0),
-        gradient_tol=checked_size("tol", tol),
+        gradient_tol=checked_nonnegative("tol", tol),
         prune_every=None if prune_every is None else checked_count("prune_every", prune_every, 1),
         callback=callback,
         verbose=verbose,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_size
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -128,7 +128,7 @@ def learn_transform(
     given = checked_method_params(method, method_params)
     options = method_options(method, eps0=eps0, **given)
     check_eps0(data, options.eps0)
-    tol = checked_size("tol", tol)
+    tol = checked_nonnegative("tol", tol)
     loop = LoopOptions(
         max_iter=checked_count("max_iter", max_iter, 0),
         tol=tol,

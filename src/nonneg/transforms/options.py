@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nonneg._arguments import checked_count, checked_size
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._registry import Entry, Registry
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.transforms.rotations.line_search import LINE_SEARCHES
@@ -51,8 +51,8 @@ class TransformOptions:
     synchronize: bool = True
 
     def __post_init__(self) -> None:
-        checked_size("eps0", self.eps0)
-        checked_size("l1", self.l1)
+        checked_nonnegative("eps0", self.eps0)
+        checked_nonnegative("l1", self.l1)
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
         for name, known in (

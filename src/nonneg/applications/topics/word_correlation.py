@@ -83,7 +83,7 @@ class WordCorrelation(LocalMatrix):
         """Return the number of pairs of words that meet."""
         return int(sum(np.count_nonzero(rows) for rows in self._blocks()))
 
-    def extremes(self) -> tuple[float, float]:
+    def _compute_extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry."""
         found = [(float(rows.min()), float(rows.max())) for rows in self._blocks()]
         return min(low for low, _ in found), max(high for _, high in found)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nonneg._arguments import checked_count, checked_size
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.synthetic.planted import PlantedData
@@ -170,7 +170,7 @@ def circular_cones(
         np.arange(1, n_cones + 1) if mean_squared_lengths is None else mean_squared_lengths,
         n_cones,
     )
-    noise = checked_size("noise", noise)
+    noise = checked_nonnegative("noise", noise)
     rng = generator(rng)
     if between_angle is None:
         between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE

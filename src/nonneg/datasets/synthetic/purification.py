@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nonneg._arguments import checked_count, checked_size
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
@@ -186,13 +186,13 @@ def purification_model(
         raise UnknownNameError.of("noise", noise, NOISES)
     n_features = checked_count("n_features", n_features)
     n_components = checked_count("n_components", n_components)
-    noise_level = checked_size("noise_level", noise_level)
+    noise_level = checked_nonnegative("noise_level", noise_level)
     if noise == "none" and noise_level > 0:
         raise InvalidParameterError(
             f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
             f"{', '.join(NOISES[1:])}."
         )
-    if not 0 < checked_size("sparsity", sparsity) <= n_components:
+    if not 0 < checked_nonnegative("sparsity", sparsity) <= n_components:
         raise InvalidParameterError(
             f"sparsity must be above 0 and at most n_components={n_components}, got {sparsity}."
         )
