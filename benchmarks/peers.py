@@ -25,7 +25,7 @@ def _scikit_learn(solver: str) -> Peer:
             task.n_components, init="custom", solver=solver, beta_loss=task.loss, tol=0, max_iter=passes
         )
         if solver == "cd" and task.loss != "frobenius":
-            raise CannotRunError(f"its solver 'cd' cannot minimise {task.loss}")
+            raise CannotRunError(f"its solver 'cd' cannot minimize {task.loss}")
         W, H = task.W.copy(), task.H.copy()
         with quiet(), stopwatch() as seconds:
             W = model.fit_transform(task.X, W=W, H=H)
@@ -39,7 +39,7 @@ def _pyplanc(algorithm: str) -> Peer:
     def run(task: Task, passes: int) -> Outcome:
         pyplanc = _imported("pyplanc")
         if task.loss != "frobenius":
-            raise CannotRunError(f"it cannot minimise {task.loss}")
+            raise CannotRunError(f"it cannot minimize {task.loss}")
         if task.X.dtype != np.float64:
             raise CannotRunError("it computes in float64 only")
         if scipy.sparse.issparse(task.X):
@@ -61,7 +61,7 @@ def _nmf_rs(method: str, loss: str) -> Peer:
     def run(task: Task, passes: int) -> Outcome:
         nmf_rs = _imported("nmf_rs")
         if task.loss != loss:
-            raise CannotRunError(f"its method {method!r} cannot minimise {task.loss}")
+            raise CannotRunError(f"its method {method!r} cannot minimize {task.loss}")
         if scipy.sparse.issparse(task.X):
             raise CannotRunError("it takes dense data only")
         if task.X.dtype != np.float64:

@@ -1,8 +1,7 @@
-"""Communities: how much every character of Les Miserables belongs to each of five circles.
+"""Communities: the memberships of the characters of Les Miserables in five communities.
 
-`MixedMembership` finds a character who belongs to one circle alone, for each circle, and places all others
-between them. Then a graph is drawn whose memberships are known, and methods are compared on it. Draws
-``communities.png``.
+`MixedMembership` finds one pure character per community and expresses all others as mixtures. Then methods are
+compared on a random graph with known memberships. Draws ``communities.png``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ print(model.certificate_["spectral-gap"])
 # %%
 # A graph with known memberships
 # ------------------------------
-# Spearman's rank correlation with the truth, against the number of edges a node has.
+# Spearman's rank correlation with the truth, against the mean degree.
 
 degrees = (20, 40, 80)
 methods = ("merit", "spa", "spoc", "geonmf")
@@ -36,7 +35,7 @@ scores: dict[str, list[float]] = {name: [] for name in methods}
 for degree in degrees:
     planted = mixed_membership_graph(400, 3, mean_degree=degree, n_pure=10, rng=degree)
     for name in methods:
-        # With many nearly pure nodes, MERIT is told not to take two near twins.
+        # With many nearly pure nodes, MERIT should not select two near-duplicates.
         choice = "spread" if name == "merit" else "row-maxima"
         found = MixedMembership(3, name, choice=choice, random_state=0).fit_transform(planted.adjacency)
         scores[name].append(averaged_rank_correlation(planted.memberships, found, nan="omit"))
@@ -44,21 +43,19 @@ for name, values in scores.items():
     print(f"{name:8} " + " ".join(f"{value:.3f}" for value in values))
 
 # %%
-# Pictures
-# --------
+# Figures
+# -------
 # Left: the memberships of the characters with the most ties. Right: the comparison.
 
 figure = Figure(figsize=(11, 6), layout="constrained")
 FigureCanvasAgg(figure)
 left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
 busiest = np.argsort(-model.graph_.degrees)[:25][::-1]
-start = np.zeros(len(busiest))
+base = np.zeros(len(busiest))
 for at, pure in enumerate(model.pure_nodes_):
     shares = model.memberships_[busiest, at]
-    left.barh(
-        [model.node_names_[node] for node in busiest], shares, left=start, label=model.node_names_[pure]
-    )
-    start += shares
+    left.barh([model.node_names_[node] for node in busiest], shares, left=base, label=model.node_names_[pure])
+    base += shares
 left.set_xlim(0, 1)
 left.set_xlabel("membership")
 left.legend(loc="upper center", bbox_to_anchor=(0.5, 1.08), ncols=5, fontsize=8, frameon=False)

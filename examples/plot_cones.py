@@ -1,7 +1,7 @@
-"""Cones: clusters of directions, their components, and what is known about the error.
+"""Cones: clusters of directions, their components, and error bounds.
 
 Points in three dimensions lie in three cones. `ConeNMF` finds them, `partial_fit` finds those of a shuffled
-stream in more dimensions, and the certificates say how large the error can be. Draws ``cones.png``.
+stream in more dimensions, and the certificates bound the error. Draws ``cones.png``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nonneg.datasets import circular_cones
 # %%
 # Fit
 # ---
-# The points of `circular_cones` satisfy the geometric assumption of the paper, so that clusters are exact.
+# The points of `circular_cones` satisfy the geometric assumption of the paper, so the clusters are exact.
 
 planted = circular_cones(600, 3, 3, size_angle=0.15, rng=0)
 model = ConeNMF(n_components=3).fit(planted.X)
@@ -27,7 +27,7 @@ for name in ("cluster-bound", "geometric-assumption"):
 # %%
 # A stream
 # --------
-# Points of six cones in 200 dimensions come in batches, in random order, and none is kept.
+# Points of six cones in 200 dimensions arrive in batches, in random order; none is stored.
 
 wide = circular_cones(3000, 200, 6, size_angle=0.2, rng=0)
 order = np.random.default_rng(0).permutation(len(wide.X))
@@ -44,10 +44,10 @@ print(f"accuracy after the stream: {accuracy:.3f}")
 print(stream.certificate_["streamed-error"])
 
 # %%
-# Pictures
-# --------
+# Figures
+# -------
 # Left: directions of the points in the plane where their entries sum to 1, with the axes of the cones.
-# Right: the error of the stream so far beneath the bound that it states.
+# Right: the error of the stream so far, below its certified bound.
 
 figure = Figure(figsize=(10, 4.5), layout="constrained")
 FigureCanvasAgg(figure)
@@ -61,14 +61,14 @@ def in_plane(points: np.ndarray) -> np.ndarray:
 
 left.scatter(*in_plane(planted.X).T, c=model.labels_, s=6, cmap="tab10", vmax=9)
 left.scatter(*in_plane(model.basis_).T, marker="x", c="black", label="axes of the smallest cones")
-left.plot(*corners[[0, 1, 2, 0]].T, color="grey", linewidth=0.8)
+left.plot(*corners[[0, 1, 2, 0]].T, color="gray", linewidth=0.8)
 left.set_aspect("equal")
 left.set_axis_off()
-left.set_title("Directions, coloured by cluster")
+left.set_title("Directions, colored by cluster")
 left.legend(loc="upper left", fontsize=8)
 
 batches = np.arange(1, len(errors) + 1)
-right.plot(batches, bounds, label="stated bound", color="tab:red")
+right.plot(batches, bounds, label="certified bound", color="tab:red")
 right.plot(batches, errors, label="error", color="tab:blue")
 right.set_ylim(0, 1.15 * max(bounds))
 right.set_xlabel("batches of 250 points")

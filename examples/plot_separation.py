@@ -1,4 +1,4 @@
-"""Two notes a semitone apart, separated in a learnt transform and in the cosine transform.
+"""Two notes a semitone apart, separated in a learned transform and in the cosine transform.
 
 A4 and A#4 sound one after the other and then together. A cosine transform of 40 ms has lines 12.5 Hz apart;
 `TransformNMF` puts its atoms where the notes are. Draws ``separation.png``.
@@ -22,7 +22,7 @@ from nonneg.metrics import fit_sinusoids, separation_scores
 notes = music_notes(rng=0)
 mixture, true, rate = notes.signals[0], notes.notes[0], notes.sample_rate
 found, models = {}, {}
-for method, name in (("tl", "learnt transform"), ("dct", "cosine transform")):
+for method, name in (("tl", "learned transform"), ("dct", "cosine transform")):
     model = SourceSeparation(
         2, frame_length=200, method=method, init="dct", n_starts=2, max_iter=15, random_state=0
     )
@@ -34,18 +34,18 @@ for method, name in (("tl", "learnt transform"), ("dct", "cosine transform")):
     )
 
 # %%
-# What was learnt
-# ---------------
+# What was learned
+# ----------------
 # Two atoms at each of the four partials: one partial in two phases.
 
-learnt = models["learnt transform"]
-atoms = learnt.model_.transform_[learnt.strongest_atoms(8)]
+learned = models["learned transform"]
+atoms = learned.model_.transform_[learned.strongest_atoms(8)]
 frequencies = fit_sinusoids(atoms, sample_rate=rate).frequency
 print("frequencies of the strongest atoms (Hz):", np.round(np.sort(frequencies), 1))
 
 # %%
-# Draw
-# ----
+# Figure
+# ------
 
 figure = Figure(figsize=(9, 6), layout="constrained")
 panels = figure.subplots(3, 2, sharex=True)

@@ -2,8 +2,8 @@
 Topics of the standard library
 ==============================
 
-The docstrings of Python's own library, sorted by what they are about. The left panel of ``topics.png`` shows
-how much of each topic there is and its first words, the right one which modules speak of which topic.
+Topics of the docstrings of Python's standard library. The left panel of ``topics.png`` shows the proportion
+and the top words of each topic, the right panel the topics of each module.
 """
 
 import matplotlib.pyplot as plt
@@ -13,19 +13,18 @@ from nonneg.applications import TopicModel
 from nonneg.datasets import load_standard_library
 
 # %%
-# A public object a document, its docstring the text, its module the label. Modules with few of them are left
-# out.
+# Each public object is a document: its docstring is the text, its module the label. Small modules are skipped.
 library = load_standard_library(min_documents=40)
 texts = list(library.extras["texts"])
 
 # %%
-# Words of every third document or more say little about what it is about.
+# Words that occur in a third of the documents or more carry little information.
 model = TopicModel(8, stop_words="english", max_share=0.3, random_state=0)
 memberships = model.fit_transform(texts)
 words = [", ".join(topic) for topic in model.top_words(4)]
 
 # %%
-# The documents that show the largest topic best, and what a new text is about.
+# Representative documents of the largest topic, and the topics of a new text.
 largest = int(np.argmax(model.topic_shares_))
 examples = [library.extras["objects"][row] for row in model.example_documents(texts, 3)[largest]]
 new = model.transform(["Open the file at this path and read its bytes."])

@@ -1,6 +1,6 @@
-"""Unmixing: the pure spectra of a scene, and a map of each.
+"""Unmixing: the endmembers of a hyperspectral image and their abundance maps.
 
-A scene is generated from four spectra, and `Unmixing` finds them again in its purest pixels. Draws
+A synthetic image is mixed from four spectra, and `Unmixing` recovers them from its purest pixels. Draws
 ``unmixing.png``.
 """
 
@@ -17,9 +17,9 @@ from nonneg.datasets import scene_like
 ROWS, COLUMNS, BANDS, MATERIALS = 60, 80, 100, 4
 
 # %%
-# A scene
-# -------
-# Every pixel is a mixture of four smooth spectra; hills and shade make it brighter or darker.
+# An image
+# --------
+# Every pixel is a mixture of four smooth spectra; illumination makes it brighter or darker.
 
 made = scene_like(ROWS, COLUMNS, BANDS, MATERIALS, noise=0.01, rng=3)
 cube = made.X.reshape(ROWS, COLUMNS, BANDS)
@@ -28,7 +28,7 @@ wavelengths = np.linspace(400, 2400, BANDS)
 # %%
 # Fit
 # ---
-# The default abundances are shares, which leave brightness out of account.
+# The default abundances are proportions, which ignore brightness.
 
 model = Unmixing(MATERIALS).fit(cube, wavelengths=wavelengths)
 names = tuple(f"material {at}" for at in range(MATERIALS))
@@ -40,16 +40,16 @@ print(f"error of the maps: {np.sqrt(np.mean((model.abundances_ - truth) ** 2)):.
 print(model.certificate_)
 
 # %%
-# Pictures
-# --------
-# The scene with its pure pixels, the spectra beside the true ones (dashed), and the maps.
+# Figures
+# -------
+# The image with its pure pixels, the spectra with the true ones (dashed), and the abundance maps.
 
 figure = Figure(figsize=(11, 6), layout="constrained")
 FigureCanvasAgg(figure)
 upper, lower = figure.subfigures(2, 1)
 photo, spectra = upper.subplots(1, 2, width_ratios=[1, 2])
 photo.imshow(rgb_preview(cube))
-photo.set_title("the scene and its pure pixels")
+photo.set_title("the image and its pure pixels")
 photo.set_axis_off()
 for at, (row, column) in enumerate(model.pure_pixels_):
     photo.plot(column, row, "o", markerfacecolor="none", markeredgecolor=f"C{at}", markeredgewidth=2)
