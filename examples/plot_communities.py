@@ -1,6 +1,6 @@
 """Communities: the memberships of the characters of Les Miserables in five communities.
 
-`MixedMembership` finds one pure character per community and expresses all others as mixtures. Then methods are
+`MixedMembership` finds one pure character per community and expresses the others as mixtures. Methods are then
 compared on a random graph with known memberships. Draws ``communities.png``.
 """
 

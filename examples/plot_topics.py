@@ -13,7 +13,7 @@ from nonneg.applications import TopicModel
 from nonneg.datasets import load_standard_library
 
 # %%
-# Each public object is a document: its docstring is the text, its module the label. Small modules are skipped.
+# A document is a public object: its docstring is the text, its module the label. Small modules are dropped.
 library = load_standard_library(min_documents=40)
 texts = list(library.extras["texts"])
 
