@@ -1,7 +1,7 @@
 """Communities: the memberships of the characters of Les Miserables in five communities.
 
-`MixedMembership` finds one pure character per community and expresses the others as mixtures. Methods are then
-compared on a random graph with known memberships. Draws ``communities.png``.
+`MixedMembership` finds one pure character per community and expresses the others as mixtures. Then methods
+are compared on a random graph with known memberships. Draws ``communities.png``.
 """
 
 from __future__ import annotations
