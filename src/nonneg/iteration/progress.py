@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import threading
 import time
@@ -63,7 +64,7 @@ class LineReporter:
         self.name = name
         self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
         self._started = time.monotonic()
-        self._shown = 0.0
+        self._shown = -math.inf  # the clock may have started with the machine
         self._line = ""
 
     def update(self, progress: Progress, max_iter: int) -> None:
@@ -108,7 +109,7 @@ class StepCounter:
         self.n_done = 0
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._shown = 0.0
+        self._shown = -math.inf  # the clock may have started with the machine
 
     def done(self, what: str, count: int = 1) -> None:
         """Count one more part, or several."""
