@@ -14,8 +14,8 @@ def all_patterns(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return every pattern of weights 0 and 1 with its probability: the distribution itself."""
     n = len(probabilities)
     W = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
-    shares = np.prod(np.where(W > 0, probabilities, 1.0 - probabilities), axis=1)
-    return W, shares * 2**n
+    sample_weight = np.prod(np.where(W > 0, probabilities, 1.0 - probabilities), axis=1)
+    return W, sample_weight * 2**n
 
 
 def orthogonal_array(n: int, sparsity: float, blocks: int = 1, weights: str = "binary") -> FloatArray:

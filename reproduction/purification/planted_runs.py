@@ -50,7 +50,7 @@ class Planted(NamedTuple):
 
     X: FloatArray  # the samples
     W: FloatArray  # their true weights
-    shares: FloatArray | None  # how much each sample counts
+    sample_weight: FloatArray | None  # how much each sample counts
     model: PurificationModel  # what they were drawn from
 
 
@@ -82,7 +82,7 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         proportions=None if setting.get("uneven") != "frequency" else _proportions(n, setting["ratio"]),
         rng=np.random.default_rng(seeds[0]),
     )
-    W, shares, noise = _weights_and_noise(setting, model, np.random.default_rng(seeds[1]))
+    W, sample_weight, noise = _weights_and_noise(setting, model, np.random.default_rng(seeds[1]))
     init = perturbed_features(
         model.H,
         setting["level"],
@@ -92,16 +92,16 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
     )
     if "symmetry" in setting:
         init = _of_symmetry(init, model.H, setting["symmetry"])
-    return Planted(W @ model.H + noise, W, shares, model), init
+    return Planted(W @ model.H + noise, W, sample_weight, model), init
 
 
 def _weights_and_noise(
     setting: Setting, model: PurificationModel, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-    samples, shares = setting["samples"], None
+    samples, sample_weight = setting["samples"], None
     n, m = model.H.shape
     if samples == "population":
-        W, shares = all_patterns(model.probabilities)
+        W, sample_weight = all_patterns(model.probabilities)
     elif samples == "array":
         W = orthogonal_array(n, setting["s"], setting.get("blocks", 1), setting["weights"])
     data = model.draw(samples if isinstance(samples, int) else len(W), rng)
@@ -114,7 +114,7 @@ def _weights_and_noise(
             W[:, at::3] *= full.draw(len(W), rng).W[:, at::3]
     if setting.get("uneven") == "size":
         W = W * np.sqrt(_proportions(n, setting["ratio"]))
-    return W, shares, noise
+    return W, sample_weight, noise
 
 
 def _proportions(n: int, ratio: float) -> FloatArray:
@@ -149,7 +149,7 @@ def _run_one(setting: Setting, draw: int) -> dict[str, Any]:
         planted.X,
         init,
         callback=recorder,
-        sample_weight=planted.shares,
+        sample_weight=planted.sample_weight,
         max_iter=setting["max_iter"],
         tol=setting.get("tol", 0.0),
         check_init="report",

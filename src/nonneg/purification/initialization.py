@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,11 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_non_numpy, to_float64, to_numpy
 from nonneg._random import Seed
+from nonneg._registry import Entry, Registry
 from nonneg._typing import FloatArray, IntArray
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.purification.decode import Decoder, initial_threshold, weight_scales
 from nonneg.purification.moments import Moments, moments_of_rows
 from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
@@ -27,8 +28,6 @@ from nonneg.solvers import factorize
 PROVED = 0.1
 # Estimates of l above it were not seen for any init with l up to 0.8.
 HOPELESS = 1.5
-INITS = ("anchors", "cone", "nmf")
-ALIASES = {"cr1": "cone"}
 # The warm start needs directions, not an optimum: as many iterations as take about as long as purification.
 NMF_ITERATIONS = 50
 # Anchors are sought among this many entries of the data: their SVD takes well below a second.
@@ -40,6 +39,8 @@ LOWEST_HEIGHT = 0.2
 CENTERED = 1e-5
 # Singular values below this share of the largest are rounding.
 NEGLIGIBLE = 1e-10
+# Returns which n of some points are anchors; the methods are another family's.
+Select: TypeAlias = Callable[[FloatArray, int], IntArray]
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,7 @@ def _described(value: Any) -> str:
     return f"{type(value).__name__} of {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
 
 
-def initial_features(
-    data: DataMatrix, n: int, init: Any, rng: Seed, select: Callable[[FloatArray, int], IntArray]
-) -> FloatArray:
+def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Select) -> FloatArray:
     """Return the initial features by name, or those given; `select(points, n)` finds anchors among points."""
     if not isinstance(init, str):
         given = checked_init(init, data.shape[1])
@@ -181,24 +180,18 @@ def initial_features(
                 "n_components='auto'."
             )
         return given
-    init = ALIASES.get(init, init)
-    if init not in INITS:
-        raise UnknownNameError.of("init", init, INITS)
+    init = INITS.name_of(init)
     if n > min(data.shape):
         raise InvalidParameterError(
             f"n_components={n} is larger than the rank of data with n_samples={data.shape[0]} and "
             f"n_features={data.shape[1]} can be. Use fewer."
         )
-    if init == "anchors":
-        H = _anchors(spread_rows(data, ANCHOR_ENTRIES // data.shape[1]), n, select)
-    elif init == "cone":
-        H = to_float64(cone_rank_one(_positive_part(data), n).H)
-    else:
-        H = to_float64(factorize(_positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+    H = INITS[init].run(data, n, rng, select)
     return _to_unit_weights(spread_rows(data), np.array(H, dtype=np.float64), init)
 
 
-def _anchors(samples: FloatArray, n: int, select: Callable[[FloatArray, int], IntArray]) -> FloatArray:
+def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
+    samples = spread_rows(data, ANCHOR_ENTRIES // data.shape[1])
     # In coordinates of the n leading directions, divided by their singular values. There y' S^+ E[y], with
     # S = E[y y'], is positive for every nonnegative combination with independent weights, whatever the signs
     # of the features: dividing by it puts samples on a simplex whose vertices show one feature alone.
@@ -221,6 +214,24 @@ def _anchors(samples: FloatArray, n: int, select: Callable[[FloatArray, int], In
             kept, vertices = large, points[large] / heights[large, None]
     chosen = kept[select(vertices, n)]
     return (points[chosen] * sizes[:n]) @ right[:n]
+
+
+def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
+    return to_float64(cone_rank_one(_positive_part(data), n).H)
+
+
+def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
+    return to_float64(factorize(_positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+
+
+INITS: Registry[Entry] = Registry(
+    "init",
+    {
+        "anchors": Entry(_anchors, "samples that show one feature alone, by successive projections"),
+        "cone": Entry(_cones, "directions of circular cones", aliases=("cr1",)),
+        "nmf": Entry(_nmf, "the components of an NMF"),
+    },
+)
 
 
 def _positive_part(data: DataMatrix) -> DataMatrix:

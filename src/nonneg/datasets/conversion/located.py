@@ -48,7 +48,7 @@ def located_sparse(variables: Variables, known: Mapping[str, Known], what: str) 
 
 
 def _views(array: Any, shape: tuple[int, ...]) -> Iterator[Any]:
-    """Yield the ways in which an array may be the one that is meant."""
+    """Yield the variants of an array that may be the stored one."""
     candidates = [array, array.T]
     if array.size == np.prod(shape):
         # Labels are columns in MATLAB; pixels of an image may lie in one row.

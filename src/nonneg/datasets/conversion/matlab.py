@@ -28,14 +28,14 @@ def variables_of(path: Path) -> dict[str, Any]:
         return _hdf5_variables(path, matlab=not head.startswith(b"\x89HDF"))
     try:
         return _flattened(read_matrices(io.loadmat, path))
-    except Exception as error:  # the reader raises whatever it stumbles over; all mean a damaged file
+    except Exception as error:  # the reader raises many types of errors; all mean a damaged file
         raise FileFormatError(
             f"{path.name} could not be read as a MATLAB file: {error}. Fetch it again."
         ) from error
 
 
 def dense_arrays(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Take every stored array from whichever variable has its entries."""
+    """Return every stored array from the variable that has its entries."""
     variables = _all_variables(paths)
     return {
         file: {name: located(variables, known, f"{name} of {file}") for name, known in arrays.items()}
@@ -44,7 +44,7 @@ def dense_arrays(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def mixtures(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the mixtures of one simulation."""
+    """Convert the mixtures of one simulation."""
     ((file, known),) = wanted.items()
     if known:
         return dense_arrays(paths, wanted)
@@ -58,21 +58,22 @@ def mixtures(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def documents(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make counts of words and classes from a .mat file."""
+    """Convert counts of words and classes from a .mat file."""
     variables = _all_variables(paths)
     labels = {name: located(variables, known, name) for name, known in wanted["labels.npz"].items()}
     return {"X.npz": located_sparse(variables, wanted["X.npz"], "counts of words"), "labels.npz": labels}
 
 
 def olivetti(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Olivetti faces: ten consecutive images per person, whom the source does not name."""
+    """Convert the Olivetti faces: ten consecutive images per person, whom the source does not name."""
     known = wanted["data.npz"]
     images = located(_all_variables(paths), known["X"], "X of data.npz")
     return {"data.npz": {"X": images, "y": narrowed(np.arange(len(images)) // 10)}}
 
 
 def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the Samson scene with its truth; the names of the endmembers are text in a cell of the source."""
+    """Convert the Samson scene with its truth; the names of the endmembers are text in a cell of the "
+    "source."""
     from scipy import io
 
     known, variables = wanted["data.npz"], _all_variables(paths)
@@ -91,7 +92,7 @@ def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def class_subsets(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Make the draws of classes: each file of the source lists all documents of the drawn classes."""
+    """Convert the draws of classes: each file of the source lists all documents of the drawn classes."""
     classes = np.load(paths["labels.npz"], allow_pickle=False)["y"]
     drawn: dict[str, Any] = {}
     for name, known in wanted["class_subsets.npz"].items():
@@ -145,7 +146,7 @@ def _hdf5_variables(path: Path, *, matlab: bool) -> dict[str, Any]:
 
     def visit(name: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset) and node.dtype.kind in "buif":
-            # MATLAB stores columns first, so that arrays come in turned over.
+            # MATLAB stores columns first, so arrays are transposed.
             found[name] = node[()].T if matlab else node[()]
         elif isinstance(node, h5py.Group) and "MATLAB_sparse" in node.attrs and "data" in node:
             shape = int(node.attrs["MATLAB_sparse"]), node["jc"].shape[0] - 1

@@ -148,7 +148,7 @@ class _Reader:
         raise ValueError(f"it holds an item of kind {kind}, which is no data that is read here")
 
     def compact(self) -> Any:
-        """Read a vector that R had not written out: a sequence, or one that stands for another."""
+        """Read a compact vector: a sequence, or a reference to another vector."""
         (_, name), *_ = self.item()
         state, attributes = self.item(), self.item() or ()
         value: Any

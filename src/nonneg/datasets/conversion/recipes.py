@@ -1,4 +1,4 @@
-"""For every stored file: which files of its source it is made of, and how."""
+"""How every stored file is converted from the files of its source."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Converter = Callable[[Mapping[str, Path], Any], Any]
 class Origin:
     """One file of a source."""
 
-    key: str  # its short name, by which a converter asks for it
+    key: str  # its short name for the converter
     host: str  # "github" or "pypi"
     repository: str  # such as "owner/name"; a project of PyPI
     revision: str  # the commit; a version of PyPI
     path: str  # its path in the repository; "" for the whole wheel of a version
-    # The first digits of the name that git gives its contents, where they are known.
+    # The first digits of its git blob, where they are known.
     git_blob: str | None = None
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How stored files are made."""
+    """How stored files are converted."""
 
-    files: tuple[str, ...]  # what is made, by the names in the folder of the set
-    origins: tuple[Origin, ...]  # of which files of the source
+    files: tuple[str, ...]  # the stored files, by name in the folder of the data set
+    origins: tuple[Origin, ...]  # the files of the source
     # ``convert(paths, wanted)`` returns the arrays of every stored file; None keeps the file as it is.
     convert: Converter | None
-    needs: tuple[str, ...] = field(default=())  # stored files of the same set that are made first
+    needs: tuple[str, ...] = field(default=())  # stored files of the same data set that are converted first
 
 
 _CONVERTERS = {
@@ -63,11 +63,11 @@ _CONVERTERS = {
     "yaleB_32x32": "matlab:dense_arrays",
 }
 _DRAWS = ((2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25), 50)
-"""The numbers of classes and how often each was drawn, as the files of the source are named."""
+"""The numbers of classes and the number of draws of each, as in the file names of the source."""
 
 
 def recipe_of(file: str) -> Recipe:
-    """Return how a stored file is made."""
+    """Return how a stored file is converted."""
     name, stored = file.split("/")
     origins, files = _origins(name), tuple(SOURCES[name]["files"])
     convert = _converter(name)
@@ -100,7 +100,7 @@ def _function(place: str) -> Converter:
     module, function = place.split(":")
 
     def convert(paths: Mapping[str, Path], wanted: Any) -> Any:
-        # SciPy's readers are loaded when a set is made, not when it is named.
+        # SciPy's readers are loaded for a conversion only.
         return getattr(import_module(f"nonneg.datasets.conversion.{module}"), function)(paths, wanted)
 
     return convert
