@@ -66,7 +66,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Verdict(
             "cr1-nmf is the fastest initialization on every data set",
             None if records[0]["set"] == QUICK else not slower,
-            ("not slower than cr1-nmf: " + ", ".join(slower)) if slower else f"{len(rows)} sets",
+            ("not slower than cr1-nmf: " + ", ".join(slower)) if slower else f"{len(rows)} data sets",
         ),
     ]
 

@@ -78,7 +78,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Verdict(
             "no initialization has a smaller shift than cr1-nmf, as in the paper",
             None if QUICK in sets else not larger,
-            "smaller: " + ", ".join(larger) if larger else f"{len(sets)} sets",
+            "smaller: " + ", ".join(larger) if larger else f"{len(sets)} data sets",
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Table VI: how well pictures are clustered by factorizations from different initializations."""
+"""Table VI: how well images are clustered by factorizations from different initializations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NAME = "cr1/table-6"
 RUNS = {"orl_32x32": 10, FILMS: 5, "coil20": 2}
 """Set -> number of runs; the paper has ten."""
 NAMES = {
-    "orl_32x32": "ORL faces (400 pictures of 32 x 32 pixels, 40 people)",
-    "coil20": "COIL-20 (1440 pictures of 32 x 32 pixels, 20 things)",
+    "orl_32x32": "ORL faces (400 images of 32 x 32 pixels, 40 people)",
+    "coil20": "COIL-20 (1440 images of 32 x 32 pixels, 20 objects)",
     FILMS: "Films of the ORL faces (800 frames of 32 x 32 pixels, 40 people)",
     QUICK: "points in four cones (90 of 64 dimensions)",
 }

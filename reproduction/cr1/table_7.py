@@ -115,7 +115,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     sets = {name: group for (name,), group in grouped(panels.get("table", []), "set").items()}
     artifacts: list[Artifact] = []
     if PAPER_SET in sets:
-        caption = "tr11: mean ± standard deviation over runs, beside the published ones."
+        caption = "tr11: mean ± standard deviation over runs, with the published values."
         artifacts.append(scores_table(caption, sets[PAPER_SET], published))
         artifacts += agreement(sets[PAPER_SET], published)
     if "first points" in panels:
@@ -183,7 +183,7 @@ def _preparations(records: Sequence[Record], published: Any) -> list[Artifact]:
             row |= {f"{method} {measure}": members[0][measure] for measure in MEASURES}
         rows.append(row)
     methods = list(by_method(records))
-    columns = {"weighting": "preparation"}
+    columns = {"weighting": "weighting"}
     columns |= {f"{method} {measure}": f"{method}: {measure}" for method in methods for measure in MEASURES}
     if name == PAPER_SET:
         top: dict[str, Any] = {"weighting": "published"}
@@ -192,9 +192,9 @@ def _preparations(records: Sequence[Record], published: Any) -> list[Artifact]:
         }
         rows.insert(0, top)
     caption = (
-        f"{name}: the deterministic rows under several preparations of the counts. log: 1 + log c for a "
-        "count c; idf: log(n / documents with the word), smoothed where it says so; documents of unit "
-        "length except where lengths are kept and for the counts themselves."
+        f"{name}: the deterministic rows under several weightings of the counts. log: 1 + log c for a "
+        "count c; idf: log(n / documents with the word), smoothed if marked so; documents are scaled "
+        "to unit length except where marked and for the raw counts."
     )
     artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
     if name == PAPER_SET:
@@ -205,7 +205,7 @@ def _preparations(records: Sequence[Record], published: Any) -> list[Artifact]:
 def _nearest(published: Any, rows: Sequence[Any], keys: Sequence[str]) -> Verdict:
     distances = {row["weighting"]: max(abs(row[key] - published[key]) for key in keys) for row in rows}
     nearest = min(distances, key=lambda weighting: distances[weighting])
-    claim = "of these preparations log tf-idf with unit length is nearest to the published rows"
+    claim = "of these weightings log tf-idf with unit length is closest to the published rows"
     order = sorted(distances, key=lambda weighting: distances[weighting])
     detail = ", ".join(f"{weighting} {distances[weighting]:.3f}" for weighting in order[:3])
     return Verdict(claim, nearest == "log tf-idf", f"largest difference of a score: {detail}")

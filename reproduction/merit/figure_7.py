@@ -120,7 +120,7 @@ def _verdicts(found: dict[tuple[Any, ...], dict[str, Any]]) -> list[Verdict]:
                 None if record is None else record["process"] < 300,
                 "not measured"
                 if record is None
-                else f"{record['process']:.0f} MB, of which the search {record['search']:.0f} MB",
+                else f"{record['process']:.0f} MB, of which selection {record['search']:.0f} MB",
             )
         )
     merit, fast = found.get(("merit", LARGEST)), found.get(("fast-gradient", LARGEST))

@@ -67,8 +67,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure("relu", "||E||_1 by iteration, with and without the ReLU, medians over draws.", panels),
         median_table(
-            "Medians over draws after 60 iterations. Beside the end of the linear runs: how far M lies "
-            "from the "
+            "Medians over draws after 60 iterations. For the linear runs also the distance of M from the "
             "polar factor of its initialization (largest entry), and how much that rotation mixes.",
             groups,
             {"update": "update", "rule": "decoding", "shape": "E of the initialization"},

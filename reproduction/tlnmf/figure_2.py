@@ -133,7 +133,7 @@ def _table(kind: str, title: str, chosen: Sequence[Record]) -> Table:
         "gap": "difference of I",
         "C": "difference of C",
     }
-    return Table(f"{title}: beside the numbers of the authors' notebook (other draws).", columns, rows, 5)
+    return Table(f"{title}: with the values of the authors' notebook (other draws).", columns, rows, 5)
 
 
 def _music_draws(records: Sequence[Record]) -> Table:
