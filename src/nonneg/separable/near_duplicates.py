@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._ties import rounded
 from nonneg._typing import IntArray
 
 _PAIR_ENTRIES = 1 << 22
@@ -19,7 +20,7 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
     points = np.asarray(points, dtype=np.float64)
     first, second = _close_pairs(points, radius)
     n = len(points)
-    norms = np.einsum("ij,ij->i", points, points)
+    norms = rounded(np.einsum("ij,ij->i", points, points))
     rank = np.empty(n, dtype=np.int64)
     rank[np.lexsort((np.arange(n), -norms))] = np.arange(n)  # 0 is the longest
     leader = np.full(n, -1, dtype=np.int64)
