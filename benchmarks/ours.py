@@ -36,20 +36,24 @@ def nonneg_factorize(
     task: Task, target: float, max_seconds: float, solver: str = "auto", init: str | None = None
 ) -> Outcome:
     """Run `nonneg.factorize` to the target, encoding included."""
-    from nonneg import factorize
+    from nonneg.data.checks import checked_data
+    from nonneg.losses.penalties import Penalties
+    from nonneg.solvers.factorize import run_factorization
+    from nonneg.solvers.registry import beta_of
 
     finish = Finish(target, max_seconds)
     given = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {"init": init}
     with quiet(), stopwatch() as seconds:
         finish.begin()
-        result = factorize(
-            task.X,
+        result = run_factorization(
+            checked_data(task.X, who="factorize", positive=beta_of(task.loss) <= 0),
             task.n_components,
-            loss=task.loss,
+            beta=beta_of(task.loss),
+            penalties=Penalties(),
             solver=solver,
             tol=0,
             max_iter=MAX_ITER,
-            polish=True,
+            final_encoding=True,
             n_jobs=task.threads,
             callback=finish,
             **given,

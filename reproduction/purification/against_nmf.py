@@ -57,7 +57,7 @@ def found_parts(
         fitted = factorize(
             positive,
             n,
-            loss=loss,
+            beta_loss=loss,
             W=weights,
             H=first,
             max_iter=NMF_ITERATIONS,

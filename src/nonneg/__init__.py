@@ -11,10 +11,17 @@ from nonneg._lazy import lazy_names
 from nonneg._version import __version__
 
 if TYPE_CHECKING:
-    from nonneg import datasets, exceptions, metrics
+    from nonneg import applications, datasets, exceptions, metrics, results
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
-    from nonneg.estimators import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF
+    from nonneg.estimators import (
+        NMF,
+        ConeNMF,
+        PurificationNMF,
+        SeparableNMF,
+        TransformNMF,
+        non_negative_factorization,
+    )
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
@@ -29,6 +36,7 @@ _HOME = {
     "PurificationNMF": "nonneg.estimators",
     "SeparableNMF": "nonneg.estimators",
     "TransformNMF": "nonneg.estimators",
+    "applications": "nonneg.applications",
     "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.cones.rank_one",
     "datasets": "nonneg.datasets",
@@ -39,7 +47,9 @@ _HOME = {
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
+    "non_negative_factorization": "nonneg.estimators",
     "purify": "nonneg.purification",
+    "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
 }
 
@@ -50,6 +60,7 @@ __all__ = [
     "SeparableNMF",
     "TransformNMF",
     "__version__",
+    "applications",
     "compare_ranks",
     "cone_rank_one",
     "datasets",
@@ -60,7 +71,9 @@ __all__ = [
     "learn_transform",
     "load",
     "metrics",
+    "non_negative_factorization",
     "purify",
+    "results",
     "select_anchors",
 ]
 

@@ -45,8 +45,8 @@ def test_every_solver_goes_on_from_it(name, cones):
     beta = next(beta for beta in (2.0, 1.0, 0.0) if solver.minimizes(beta))
     X = cones + 1e-3
     loss = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}[beta]
-    fitted = factorize(X, 6, init="cone", solver=name, loss=loss, max_iter=15, tol=0)
-    before = factorize(X, 6, init="cone", solver=name, loss=loss, max_iter=1, tol=0)
+    fitted = factorize(X, 6, init="cone", solver=name, beta_loss=loss, max_iter=15, tol=0)
+    before = factorize(X, 6, init="cone", solver=name, beta_loss=loss, max_iter=1, tol=0)
     assert fitted.loss < before.loss
 
 

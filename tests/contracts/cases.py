@@ -7,12 +7,20 @@ import pytest
 from tests.references.containers import container_of
 
 from nonneg import factorize
-from nonneg.solvers.registry import SOLVERS
+from nonneg.solvers.hals import accelerated_hals, plain_hals
+from nonneg.solvers.registry import SOLVERS, Solver
 
+VARIANTS = {
+    "hals-accelerated": Solver(accelerated_hals, "several inner passes", (2.0, 2.0), missing=(2.0, 2.0)),
+    "hals-plain": Solver(plain_hals, "one inner pass", (2.0, 2.0), missing=(2.0, 2.0)),
+}
+"""The algorithms that `hals` builds on, which users cannot choose."""
+
+ALL = {**SOLVERS, **VARIANTS}
 BETAS = (2.0, 1.0, 0.0, 1.5, 0.5, 3.0, -1.0)
 CASES = [
     pytest.param(name, beta, id=f"{name}, beta {beta:g}")
-    for name, solver in SOLVERS.items()
+    for name, solver in ALL.items()
     for beta in BETAS
     if solver.minimizes(beta)
 ]
@@ -21,7 +29,7 @@ CASES = [
 MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 """Every solver with the losses that have a name, for what costs more."""
 
-MISSING_CASES = [case for case in CASES if SOLVERS[case.values[0]].takes_missing(case.values[1])]
+MISSING_CASES = [case for case in CASES if ALL[case.values[0]].takes_missing(case.values[1])]
 PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
 K = 3
 SETTLED = 25
@@ -35,7 +43,7 @@ def with_forms(cases, forms):
         for case in cases
         for form in forms
         for word in getattr(form, "values", (form,))
-        if SOLVERS[case.values[0]].takes(container_of(word), case.values[1])
+        if ALL[case.values[0]].takes(container_of(word), case.values[1])
     ]
 
 
@@ -57,7 +65,8 @@ def start(shape=(24, 15), seed=1, k=K):
 
 def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, rng=0, **options):
     """Run a solver for so many iterations, from one start."""
-    return factorize(X, k, solver=name, loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)
+    with SOLVERS.registered(name, ALL[name]):
+        return factorize(X, k, solver=name, beta_loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)
 
 
 def run_until_settled(X, name, beta, *, max_iter, **options):

@@ -79,7 +79,7 @@ def test_a_cluster_agrees_with_dense(name, beta, dask_client):
 def test_the_automatic_choice_runs_for_every_form(form):
     X = entries(2.0)
     for loss in ("frobenius", "kullback-leibler"):
-        result = factorize(as_container(X, form), K, loss=loss, max_iter=3)
+        result = factorize(as_container(X, form), K, beta_loss=loss, max_iter=3)
         assert np.isfinite(result.loss)
     if container_of(form) != "sparse" and form != "dask-sparse":
         assert np.isfinite(

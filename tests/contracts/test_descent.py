@@ -90,7 +90,7 @@ def test_the_same_call_gives_the_same_bytes(name, beta):
 @pytest.mark.parametrize(("name", "beta"), CASES)
 def test_it_stops_at_the_tolerance_and_says_so(name, beta):
     X = entries(beta)
-    result = factorize(X, K, solver=name, loss=beta, max_iter=3000, tol=1e-3)
+    result = factorize(X, K, solver=name, beta_loss=beta, max_iter=3000, tol=1e-3)
     assert result.stop_reason.name in ("CONVERGED", "STALLED")
     assert result.n_iter == len(result.history) < 3000
     assert result.solver == name

@@ -9,7 +9,8 @@ from tests.references.least_squares import coordinate_passes, kkt_violation, non
 from nonneg.data.observed import ArrayObserved, ListedObserved
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, SharedGram
-from nonneg.leastsquares import CoordinatePasses, ExactRows, nonnegative, nonnegative_least_squares
+from nonneg.kernels.hals import hals_passes
+from nonneg.leastsquares import ExactRows, nonnegative, nonnegative_least_squares
 
 
 def design(k=5, n_rows=25, n_features=12, seed=0):
@@ -114,7 +115,7 @@ def test_coordinate_passes_are_those_of_the_kernel():
     A, X = design()
     factor = np.random.default_rng(2).random((25, 5))
     gram, cross = products(np, A, X)
-    found, violation = CoordinatePasses(3, 0.1, (1, 0, 4))(factor, gram, cross)
+    found, violation = hals_passes(factor, gram, cross, max_passes=3, shrink=0.1, order=(1, 0, 4))
     expected, slopes = coordinate_passes(factor, [A.T @ A] * 25, X @ A, (1, 0, 4), 3, 0.1)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     assert violation == pytest.approx(slopes)

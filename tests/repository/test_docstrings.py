@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -82,7 +83,7 @@ def names_for_users() -> dict[str, dict[str, str]]:
             continue
         full_name = f"{member.__module__}.{member.__qualname__}"
         names |= dict.fromkeys([full_name, *methods(full_name, member)], FOR_USERS)
-        if dataclasses.is_dataclass(member):
+        if dataclasses.is_dataclass(member) or (inspect.isclass(member) and issubclass(member, enum.Enum)):
             names[full_name] = FOR_RESULTS
     return names
 

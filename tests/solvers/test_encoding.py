@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import MAIN_CASES, PENALTIES, close, entries, run, start
+from tests.contracts.cases import ALL, MAIN_CASES, PENALTIES, K, close, entries, run, start
 from tests.references.containers import FORMS, as_container, plain
 from tests.references.least_squares import kkt_violation, nonnegative_rows
 from tests.references.objectives import objective
@@ -13,7 +13,8 @@ from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import scaled_penalties
+from nonneg.solvers.factorize import run_factorization, scaled_penalties
+from nonneg.solvers.registry import SOLVERS
 
 NONE = Penalties()
 LOSSES = [2.0, 1.0, 1.5, 0.0]
@@ -139,13 +140,15 @@ def test_data_in_the_cone_of_h_are_encoded_exactly(beta):
 
 
 @pytest.mark.parametrize(("name", "beta"), MAIN_CASES)
-def test_a_polished_fit_is_the_encoding_by_its_own_h(name, beta):
+def test_a_fit_with_a_final_encoding_is_the_encoding_by_its_own_h(name, beta):
     X = entries(beta)
     data = as_data_matrix(X)
-    result = run(X, name, beta, polish=True, **PENALTIES)
-    W, _ = encode(
-        data, np.ascontiguousarray(result.H.T), beta=beta, penalties=scaled_penalties(data, **PENALTIES)
-    )
+    options = {"beta": beta, "penalties": scaled_penalties(data, **PENALTIES)}
+    with SOLVERS.registered(name, ALL[name]):
+        result = run_factorization(
+            data, K, solver=name, max_iter=20, tol=0.0, rng=0, final_encoding=True, **options
+        )
+    W, _ = encode(data, np.ascontiguousarray(result.H.T), **options)
     close(result.W, W, 1e-12)
     rough = run(X, name, beta, **PENALTIES)
     np.testing.assert_array_equal(result.H, rough.H)

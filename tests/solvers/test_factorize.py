@@ -9,6 +9,8 @@ from tests.contracts.cases import entries, start
 from tests.references.objectives import objective
 
 from nonneg import factorize
+from nonneg._random import spawn
+from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
     DataTypeError,
     InterruptedFitWarning,
@@ -16,6 +18,7 @@ from nonneg.exceptions import (
     InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
+    NonnegWarning,
     ShapeError,
     UnknownNameError,
     UnsupportedError,
@@ -23,6 +26,8 @@ from nonneg.exceptions import (
     ZeroDataError,
 )
 from nonneg.iteration import StopReason
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.registry import SOLVERS
 
 X = entries(2.0)
@@ -61,13 +66,18 @@ BAD = {
     "shape of H": (X, {"H": np.ones((15, 3))}, ShapeError, r"H of shape.*\(3, 15\), got \(15, 3\)"),
     "negative W": (X, {"W": GIVEN["W"] - 0.5}, NegativeDataError, r"nonnegative W, got W\[\d+, \d\]"),
     "nan in H": (X, {"H": GIVEN["H"] * np.nan}, NonFiniteDataError, r"finite H, got H\[0, 0\]"),
-    "unknown loss": (X, {"loss": "kulback"}, UnknownNameError, "Did you mean 'kullback-leibler'"),
+    "unknown loss": (X, {"beta_loss": "kulback"}, UnknownNameError, "Did you mean 'kullback-leibler'"),
     "unknown solver": (X, {"solver": "hal"}, UnknownNameError, "Did you mean 'hals'"),
     "unknown start": (X, {"init": "nnsvd"}, UnknownNameError, "Did you mean 'nndsvd"),
-    "solver and loss": (X, {"solver": "hals", "loss": 1}, UnsupportedLossError, "does not minimize.*'mu'"),
+    "solver and loss": (
+        X,
+        {"solver": "hals", "beta_loss": 1},
+        UnsupportedLossError,
+        "does not minimize.*'mu'",
+    ),
     "zeros and IS": (
         X,
-        {"loss": "itakura-saito"},
+        {"beta_loss": "itakura-saito"},
         ZeroDataError,
         r"entry \[\d+, \d+\] is 0.*add small values",
     ),
@@ -120,7 +130,19 @@ BAD = {
         UnsupportedError,
         "does not take missing.*hals",
     ),
-    "missing and beta": (X + 1, {"mask": X > 0, "loss": 0.5}, UnsupportedError, "missing entries"),
+    "missing and beta": (X + 1, {"mask": X > 0, "beta_loss": 0.5}, UnsupportedError, "missing entries"),
+    "no restarts": (
+        X,
+        {"n_init": 0},
+        InvalidParameterError,
+        "n_init must be an integer of at least 1",
+    ),
+    "equal restarts": (
+        X,
+        {"n_init": 2, "init": "cone"},
+        InvalidParameterError,
+        "restarts would be equal",
+    ),
     "seed": (X, {"rng": "seven", "init": "random"}, InvalidParameterError, "seed"),
 }
 
@@ -137,7 +159,7 @@ def test_bad_input_is_refused_by_name(what):
 
 def test_the_caller_is_named_in_messages():
     with pytest.raises(InvalidParameterError, match="parameter of NMF must"):
-        factorize(X, 0, who="NMF")
+        run_factorization(as_data_matrix(X), 0, beta=2.0, penalties=Penalties(), caller="NMF")
 
 
 def test_the_result_describes_itself():
@@ -234,3 +256,50 @@ def test_a_denormal_column_or_a_single_large_entry_is_harmless():
     result = factorize(odd, 3)
     assert np.isfinite(result.W).all()
     assert np.isfinite(result.H).all()
+
+
+def test_restarts_are_independent_and_the_best_is_returned():
+    options = {"init": "random", "max_iter": 5, "tol": 0}
+    streams = spawn(7, 4)
+    runs = [factorize(X, 3, rng=stream, **options) for stream in streams]
+    best = factorize(X, 3, rng=7, n_init=4, **options)
+    assert len({result.loss for result in runs}) == 4
+    assert best.loss == min(result.loss for result in runs)
+    chosen = min(runs, key=lambda result: result.loss)
+    assert best.W.tobytes() == chosen.W.tobytes()
+    assert best.H.tobytes() == chosen.H.tobytes()
+    assert best.history.loss == chosen.history.loss
+
+
+def test_restarts_without_a_named_initialization_are_random():
+    named = factorize(X, 3, rng=1, n_init=2, init="random", max_iter=3)
+    assert factorize(X, 3, rng=1, n_init=2, max_iter=3).W.tobytes() == named.W.tobytes()
+
+
+def test_restarts_end_with_the_callback():
+    seen = []
+    factorize(X, 3, rng=1, n_init=5, callback=lambda progress: seen.append(progress.n_iter) or len(seen) == 3)
+    assert seen == [1, 2, 3]
+
+
+def test_restarts_have_checkpoints_of_their_own(tmp_path):
+    options = {"rng": 1, "n_init": 3, "tol": 0, "checkpoint": tmp_path}
+    factorize(X, 3, max_iter=4, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["restart-0", "restart-1", "restart-2"]
+    resumed = factorize(X, 3, max_iter=9, **options)
+    assert resumed.W.tobytes() == factorize(X, 3, max_iter=9, rng=1, n_init=3, tol=0).W.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("alphas", "factor"),
+    [({"alpha_W": 0.1, "alpha_H": 0.0}, "W"), ({"alpha_W": 0.0, "alpha_H": 0.1}, "H")],
+)
+def test_an_l1_penalty_on_one_factor_only_is_warned_of(alphas, factor):
+    with pytest.warns(NonnegWarning, match=f"L1 penalty is on {factor} only"):
+        factorize(X, 3, max_iter=2, l1_ratio=0.5, **alphas)
+
+
+def test_penalties_that_bound_both_factors_are_not_warned_of():
+    for options in ({"alpha_W": 0.1, "l1_ratio": 1.0}, {"alpha_W": 0.1, "alpha_H": 0.0}):
+        factorize(X, 3, max_iter=2, **options)
+    factorize(X, 3, H=GIVEN["H"], frozen_components=[0, 1, 2], alpha_W=0.1, alpha_H=0, l1_ratio=1, max_iter=2)

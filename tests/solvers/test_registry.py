@@ -31,12 +31,12 @@ def test_other_losses_are_named_by_their_number():
 
 @pytest.mark.parametrize("loss", [None, [], float("nan"), float("inf"), object()])
 def test_a_loss_that_is_no_number_is_refused(loss):
-    with pytest.raises(InvalidParameterError, match=r"loss.*(name or a number|finite)"):
+    with pytest.raises(InvalidParameterError, match=r"beta_loss must be (a name or a number|finite)"):
         beta_of(loss)
 
 
 def test_an_unknown_loss_says_the_near_ones():
-    with pytest.raises(UnknownNameError, match=r"loss='frobenious' is not known.*Did you mean 'frobenius'"):
+    with pytest.raises(UnknownNameError, match=r"beta_loss='frobenious' is not known.*mean 'frobenius'"):
         beta_of("frobenious")
 
 
@@ -49,7 +49,9 @@ def test_an_unknown_solver_says_the_near_ones():
 def test_a_solver_refuses_losses_it_cannot_minimize_and_names_those_that_can(name):
     refused = [beta for beta in (2.0, 1.0, 0.0, 0.5, 3.0) if not SOLVERS[name].minimizes(beta)]
     for beta in refused:
-        with pytest.raises(UnsupportedLossError, match=r"does not minimize loss.*Solvers that do") as caught:
+        with pytest.raises(
+            UnsupportedLossError, match=r"does not minimize beta_loss.*Solvers that do"
+        ) as caught:
             choose_solver(name, **{**CALL, "beta": beta})
         assert "'mu'" in str(caught.value)
     assert refused or name == "mu"

@@ -8,12 +8,20 @@ from nonneg._lazy import lazy_names
 
 if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
+    from nonneg.estimators.functional import non_negative_factorization
     from nonneg.estimators.nmf import NMF
     from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.separable_nmf import SeparableNMF
     from nonneg.estimators.transform_nmf import TransformNMF
 
-__all__ = ["NMF", "ConeNMF", "PurificationNMF", "SeparableNMF", "TransformNMF"]
+__all__ = [
+    "NMF",
+    "ConeNMF",
+    "PurificationNMF",
+    "SeparableNMF",
+    "TransformNMF",
+    "non_negative_factorization",
+]
 
 __getattr__ = lazy_names(
     __name__,
@@ -23,5 +31,6 @@ __getattr__ = lazy_names(
         "PurificationNMF": "nonneg.estimators.purification_nmf",
         "SeparableNMF": "nonneg.estimators.separable_nmf",
         "TransformNMF": "nonneg.estimators.transform_nmf",
+        "non_negative_factorization": "nonneg.estimators.functional",
     },
 )

@@ -1,8 +1,7 @@
-"""What the factorizing estimators share: reading the input, scikit-learn's conventions, saving."""
+"""What the factorizing estimators share: input validation, scikit-learn's conventions, scoring, saving."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +11,18 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
-from nonneg._typing import Array, SampleArray
+from nonneg._threads import threads
+from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.svd_lower_bound import relative_error_from_square
-from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
-from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import RankResult
+from nonneg.solvers.reconstruction import mean_deviance
+from nonneg.solvers.registry import beta_of
 
 
 class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
@@ -30,6 +30,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     components_: Array
     missing: str
+    n_jobs: int | None
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
         "n_components_": Value(int),
@@ -57,24 +58,24 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         return tags
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the data that the coefficients stand for.
+        """Transform data back to its original space.
 
         Parameters
         ----------
-        X : array, sparse matrix or dask array of shape (n_samples, n_components)
-            Coefficients W, as `transform` returns them.
+        X : array, sparse matrix or Dask array of shape (n_samples, n_components)
+            Transformed data W.
 
         Returns
         -------
         array of shape (n_samples, n_features)
-            The product of X and `components_`, of the kind of X.
+            The product W H, of the same array type as `X`.
         """
         check_is_fitted(self)
         if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
             X = np.asarray(X)
         if len(X.shape) != 2 or X.shape[1] != self.components_.shape[0]:
             raise ShapeError(
-                f"Expected coefficients of shape (n_samples, {self.components_.shape[0]}), one column a "
+                f"Expected coefficients of shape (n_samples, {self.components_.shape[0]}), one column per "
                 f"component, got {tuple(X.shape)}. Pass what transform returns."
             )
         if is_non_numpy(X) and not is_dask(X):
@@ -82,34 +83,39 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         return X @ to_numpy(self.components_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
-        """Return how well the model explains data: minus the mean deviance of an entry from W H.
+        """Return the negative mean deviance of the entries of X from W H.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            The data, new ones or those of the fit; never changed.
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            The data. Never modified.
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------
         float
-            At most 0; larger is better, and sets of different sizes can be compared. For the squared error it
-            is minus the mean squared error; for Kullback-Leibler and Itakura-Saito minus the mean Poisson or
-            gamma deviance. W is what `transform` returns; penalties and missing entries do not count.
+            At most 0; larger is better. It is the negative mean squared error for the Frobenius loss, and the
+            negative mean Poisson or gamma deviance for Kullback-Leibler and Itakura-Saito. W is what
+            `transform` returns; penalties and missing entries do not count.
 
         Notes
         -----
-        `GridSearchCV` and `cross_val_score` of scikit-learn use it. Every sample gets weights of its own, so
-        that more components nearly always score higher on new samples too: `nonneg.estimate_rank` asks how
-        many there are.
+        `GridSearchCV` and `cross_val_score` use it. W is fitted to the samples that are scored, so that more
+        components nearly always score higher, on new samples too: use `nonneg.estimate_rank` to choose their
+        number.
         """
         check_is_fitted(self)
-        from nonneg.estimators.scoring import reconstruction_score
-
-        return reconstruction_score(self, X, sample_weight)
+        W = self.transform(X)
+        if hasattr(W, "iloc"):
+            W = W.to_numpy()  # the user asked for data frames (`set_output`)
+        # `transform` has checked the entries.
+        data = input_data(self, X, reset=False, sample_weight=sample_weight, signed=True)
+        with threads(self.n_jobs):
+            Ht = data.to_device(self.components_.T)
+            return -mean_deviance(data, W, Ht, beta_of(getattr(self, "beta_loss", "frobenius")))
 
 
 def input_data(
@@ -122,7 +128,7 @@ def input_data(
     positive: bool = False,
     signed: bool = False,
 ) -> DataMatrix:
-    """Check the input as scikit-learn does, and wrap it."""
+    """Validate the input as scikit-learn does, and wrap it."""
     return checked_data(
         X,
         sample_weight=sample_weight,
@@ -157,22 +163,3 @@ def _check_n_features(estimator: Any, X: Any, *, reset: bool) -> None:
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-
-
-def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tuple[tuple[()], tuple[float]]:
-    return (), (penalties.left(W, block.weights),)
-
-
-def reconstruction_error(
-    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, objective: float
-) -> float:
-    """Return the root of twice the loss of W and Ht, penalties left out."""
-    loss = objective
-    if penalties.any:
-        _, (left,) = data.map_reduce_rows(_penalty_rows, W, n_out=0, penalties=penalties)
-        loss -= left + penalties.right(Ht)
-    if beta == 2.0:
-        squared_norm = data.squared_norm()
-        if squared_norm > 0:
-            return relative_error_from_square(data, W, Ht, 2 * loss / squared_norm) * math.sqrt(squared_norm)
-    return math.sqrt(2 * max(loss, 0.0))

@@ -17,124 +17,134 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators._base import input_data, reconstruction_error
-from nonneg.estimators.online import OnlineEstimator, OnlineState
+from nonneg.estimators._base import input_data
+from nonneg.estimators.online import OnlineEstimator
 from nonneg.estimators.preparation import (
     beta_loss_of,
     given_factors,
     lower_bound_statement,
     penalties_of,
     rank_of,
-    start_of,
+    resolved_init,
     warn_unless_converged,
 )
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import factorize
+from nonneg.solvers.factorize import check_numbers, run_factorization
+from nonneg.solvers.online import OnlineState
+from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 class NMF(OnlineEstimator):
-    r"""Nonnegative matrix factorization, X ~ W H: a drop-in for ``sklearn.decomposition.NMF``.
+    r"""Nonnegative matrix factorization (NMF).
 
-    Minimises, over nonnegative W and H,
+    Find nonnegative matrices W and H whose product approximates the nonnegative matrix X, by minimizing
 
     .. math::
 
         D(X, W H) &+ \alpha_W m \, (\lambda \|W\|_1 + \tfrac{1 - \lambda}{2} \|W\|_F^2) \\
-                  &+ \alpha_H n \, (\lambda \|H\|_1 + \tfrac{1 - \lambda}{2} \|H\|_F^2)
+                  &+ \alpha_H n \, (\lambda \|H\|_1 + \tfrac{1 - \lambda}{2} \|H\|_F^2),
 
-    with D half the squared Frobenius norm of X - W H or a beta-divergence, X of n samples (or sample weights
-    that sum to n) and m features, and :math:`\lambda` = `l1_ratio`.
+    where D is half the squared Frobenius norm of X - W H or another beta-divergence, n the number of samples
+    (or the sum of their weights), m the number of features, and :math:`\lambda` is `l1_ratio`. The class is a
+    drop-in replacement for ``sklearn.decomposition.NMF``.
 
     Parameters
     ----------
-    n_components : int, "auto" or None
-        The number of components. "auto" takes that of given factors, or else estimates it by
-        `nonneg.estimate_rank`: the one difference from scikit-learn. None keeps the number of features.
+    n_components : int, "auto" or None, default "auto"
+        Number of components. "auto" takes it from `W` or `H` if given, and otherwise estimates it with
+        `nonneg.estimate_rank` (scikit-learn takes the number of features, as None does here).
     init : str, optional
-        The start, such as "random", "nndsvda", "cone" (`nonneg.initializers.INITS`), "anchors" (samples by
-        successive projections), or "custom" for the W and H given to `fit`. None stands for given factors,
-        else for "nndsvda" where `n_components` is at most the smaller side of X, else for "random".
-    solver : str
-        A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" or "mu", or "auto", which looks at loss,
-        shape and kind of the data.
-    beta_loss : str or float
-        "frobenius", "kullback-leibler", "itakura-saito", or beta.
-    tol : float
-        When to stop; its meaning is the solver's (`SOLVERS[name].tol`) and scikit-learn's for "cd" and "mu".
-    max_iter : int
-        At most so many iterations.
+        Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
+        ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H` passed to
+        `fit`. None stands for "custom" if factors are given, for "nndsvda" if
+        ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
+    n_init : int, default 1
+        Number of restarts with independent random initializations. The result with the lowest objective is
+        kept.
+    solver : str, default "auto"
+        A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
+        updates), or "auto", which chooses by loss, shape and container.
+    beta_loss : float or str, default "frobenius"
+        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    tol : float, default 1e-4
+        Tolerance of the stopping rule of the solver (`SOLVERS[name].tol`).
+    max_iter : int, default 200
+        Maximum number of iterations, per restart.
     random_state : int, RandomState, Generator or None
-        For starts that draw.
-    alpha_W : float
-        Strength of the penalty on W.
-    alpha_H : float or "same"
-        Strength of the penalty on H.
-    l1_ratio : float
-        Share of L1 in the penalties, from 0 to 1; the rest is L2.
-    verbose : int
-        1 shows a line with loss, rate and time left.
-    shuffle : bool
-        Permute the order of the components for coordinate descent.
-    batch_size : int
-        For `partial_fit`: a first batch of up to so many samples multiplies the past by `forget_factor`, a
+        Random numbers for the initialization and for `shuffle`.
+    alpha_W : float, default 0
+        Weight of the penalty on W.
+    alpha_H : float or "same", default "same"
+        Weight of the penalty on H; "same" takes `alpha_W`.
+    l1_ratio : float, default 0
+        Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
+    verbose : int, default 0
+        1 shows a progress line.
+    shuffle : bool, default False
+        Whether to visit the components in random order in coordinate descent.
+    batch_size : int, default 1024
+        Used by `partial_fit`: a batch of up to this many samples multiplies the past by `forget_factor`, a
         larger one by a root of it.
-    forget_factor : float
-        For `partial_fit`: what is left of the past with every batch, above 0 and at most 1.
-    fresh_restarts : bool
-        For `partial_fit`, losses other than Frobenius: at most `fresh_restarts_max_iter` sweeps of a batch.
-    fresh_restarts_max_iter : int
+    forget_factor : float, default 0.7
+        Used by `partial_fit`: the amount of rescaling of past information, in (0, 1].
+    fresh_restarts : bool, default False
+        Used by `partial_fit` for losses other than Frobenius: whether to limit the sweeps over a batch to
+        `fresh_restarts_max_iter`.
+    fresh_restarts_max_iter : int, default 30
         See `fresh_restarts`.
     max_no_improvement : int or None
-        Accepted for code written for MiniBatchNMF; `partial_fit` does not stop by itself.
+        Accepted for compatibility with MiniBatchNMF; `partial_fit` never stops early.
     transform_max_iter : int or None
-        At most so many sweeps over a row in `transform`, for losses other than Frobenius, whose rows are
+        Maximum number of sweeps over a row in `transform`, for losses other than Frobenius, whose rows are
         solved exactly. None solves to tolerance.
-    missing : {"error", "mask"}
-        What NaN means: an error, or an entry that was not observed.
+    missing : {"error", "mask"}, default "error"
+        Whether NaN is an error or a missing entry.
     n_jobs : int or None
-        Threads of the kernels; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable, optional
-        Called with a `Progress` (`n_iter`, `state`, `history`) after each iteration; True stops.
+        Called with a :class:`nonneg.results.Progress` after each iteration; returning True stops the fit.
     checkpoint : str or path, optional
-        A folder in which the run is saved every few seconds and from which it is taken up again, if it holds
-        a run of the same data and parameters.
+        Folder in which the run is saved every few seconds, and from which it is resumed if data, parameters
+        and initialization are the same.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The factor H.
+        Factorization matrix H, sometimes called "dictionary".
     n_components_ : int
-        The number of components.
+        Number of components.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     reconstruction_err_ : float
-        The Frobenius norm of X - W H, or the root of twice the divergence; weighted where samples are.
+        Frobenius norm of X - W H, or the square root of twice the beta-divergence, with the sample weights.
     history_ : History
         What was measured after each iteration.
     certificate_ : Certificate
-        How good the answer provably is; see `certify`.
+        How good the result provably is; see `certify`.
     result_ : FactorizationResult
-        W, H, loss, reason to stop, and the above.
+        W, H, objective, reason to stop, and all of the above.
     rank_estimate_ : RankResult
-        How "auto" chose the number of components; only where it did.
+        How ``n_components="auto"`` chose the number of components; only if it did.
     n_steps_ : int
-        Batches seen by `partial_fit`.
+        Number of batches seen by `partial_fit`.
     n_features_in_ : int
-        The number of features.
+        Number of features seen during `fit`.
     feature_names_in_ : array of str
-        Their names, where X had any.
+        Names of features seen during `fit`, if X has any.
 
     See Also
     --------
     nonneg.factorize : The function behind it.
+    nonneg.non_negative_factorization : The function with scikit-learn's signature.
 
     Notes
     -----
-    `fit_transform(X)` equals `fit(X).transform(X)`: W is the solution of each row's own problem given H.
+    `fit_transform(X)` equals `fit(X).transform(X)`: the returned W minimizes the objective for the final H,
+    each row on its own.
 
     Examples
     --------
@@ -151,6 +161,7 @@ class NMF(OnlineEstimator):
         "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
+        "n_init": COUNT,
         "solver": [str],
         "beta_loss": [str, Real],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -178,6 +189,7 @@ class NMF(OnlineEstimator):
         n_components: int | str | None = "auto",
         *,
         init: str | None = None,
+        n_init: int = 1,
         solver: str = "auto",
         beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
@@ -201,6 +213,7 @@ class NMF(OnlineEstimator):
     ) -> None:
         self.n_components = n_components
         self.init = init
+        self.n_init = n_init
         self.solver = solver
         self.beta_loss = beta_loss
         self.tol = tol
@@ -234,29 +247,29 @@ class NMF(OnlineEstimator):
         mask: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> NMF:
-        """Learn the components.
+        """Learn a NMF model for the data X.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data. Never modified.
         y : Any
             Ignored.
         W : array of shape (n_samples, n_components), optional
-            The start of W.
+            Initial W.
         H : array of shape (n_components, n_features), optional
-            The start of H.
+            Initial H.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
-        mask : bool array or sparse matrix of the shape of X, optional
+            Sample weights; an integer weight is equivalent to repeating the sample.
+        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
         frozen_components : sequence of int, optional
-            Rows of H that stay as given in `H`.
+            Rows of `H` that are kept fixed.
 
         Returns
         -------
-        NMF
-            Itself.
+        self : NMF
+            The fitted estimator.
         """
         self._fit(X, W, H, sample_weight, mask, frozen_components)
         return self
@@ -273,29 +286,29 @@ class NMF(OnlineEstimator):
         mask: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> Any:
-        """Learn the components and return the coefficients of the same data.
+        """Learn a NMF model for the data X and return the transformed data.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data. Never modified.
         y : Any
             Ignored.
         W : array of shape (n_samples, n_components), optional
-            The start of W.
+            Initial W.
         H : array of shape (n_components, n_features), optional
-            The start of H.
+            Initial H.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
-        mask : bool array or sparse matrix of the shape of X, optional
+            Sample weights; an integer weight is equivalent to repeating the sample.
+        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
         frozen_components : sequence of int, optional
-            Rows of H that stay as given in `H`.
+            Rows of `H` that are kept fixed.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            Transformed data W, of the same array type as X.
         """
         return self._fit(X, W, H, sample_weight, mask, frozen_components).W
 
@@ -303,38 +316,23 @@ class NMF(OnlineEstimator):
         self, X: Any, W: Any, H: Any, sample_weight: Any, mask: Any, frozen: Sequence[int] | None
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
+        check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
         k = rank_of(self, data, W, H)
-        init, W, H = start_of(self, data, k, W, H)
-        result = factorize(
-            data,
-            k,
-            loss=beta,
-            solver=self.solver,
-            init=init,
-            W=W,
-            H=H,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=self.random_state,
-            alpha_W=self.alpha_W,
-            alpha_H=self.alpha_H,
-            l1_ratio=self.l1_ratio,
-            frozen_components=frozen,
-            shuffle=self.shuffle,
-            polish=True,
-            polish_max_iter=self.transform_max_iter,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callback=self.callback,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            who=type(self).__name__,
-        )
+        init, W, H = resolved_init(self, data, k, W, H)
+        penalties = penalties_of(self, data)
+        result = run_factorization(
+            data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
+            n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
+            frozen_components=frozen, shuffle=self.shuffle, n_jobs=self.n_jobs, verbose=self.verbose,
+            callback=self.callback, checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
+        )  # fmt: skip
         if isinstance(result.H, np.ndarray):
             result = replace(result, H=np.ascontiguousarray(result.H))
         self.reconstruction_err_ = reconstruction_error(
-            data, result.W, result.H.T, beta=beta, penalties=penalties_of(self, data), objective=result.loss
+            data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
         )
         self.result_ = result
         self.components_ = result.H
@@ -342,26 +340,26 @@ class NMF(OnlineEstimator):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.certificate_ = result.certificate
-        # For `partial_fit`, to which the samples seen here are the past.
+        # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
         self.__dict__.pop("n_steps_", None)
         warn_unless_converged(self, result)
         return result
 
     def transform(self, X: Any, mask: Any = None) -> Any:
-        """Return the coefficients of data: the best W for the learned H, each row on its own.
+        """Transform the data X: minimize the objective over W for the fitted H.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
-        mask : bool array or sparse matrix of the shape of X, optional
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data. Never modified.
+        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            Transformed data W, of the same array type as X.
         """
         check_is_fitted(self)
         beta = beta_loss_of(self)
@@ -377,19 +375,19 @@ class NMF(OnlineEstimator):
         return W
 
     def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
-        """Add to `certificate_` how far the error lies above the least that any rank-k matrix can have.
+        """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            The data of the fit.
+            The training data.
         sample_weight, mask : array, optional
-            Those of the fit.
+            Those passed to `fit`.
 
         Returns
         -------
         Certificate
-            With the statement "eckart-young-bound", which costs like a few iterations of a fit.
+            The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask)

@@ -1,4 +1,4 @@
-"""From the parameters of an estimator to the arguments of a solver, and from its end to what is said."""
+"""From the parameters of an estimator to the arguments of a solver, and warnings about the outcome."""
 
 from __future__ import annotations
 
@@ -11,39 +11,37 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
-from nonneg.initializers.from_anchors import start_from_anchors
+from nonneg.exceptions import InvalidParameterError
+from nonneg.initializers.from_anchors import init_from_anchors
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import scaled_penalties
-from nonneg.solvers.registry import LOSSES, SOLVERS, beta_of
+from nonneg.solvers.registry import SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
 
 ANCHORS = "anchors"
-"""The start that the registry of starts cannot hold, because it lies above them: successive projections."""
+"""Successive projections, an initialization that `INITS` cannot hold because `separable` lies above it."""
 
 FAR = 50.0
-"""A run that met `tol` has stopped too early where the normalized KKT residual is above so many times it."""
+"""A run that met `tol` stopped too early if the normalized KKT residual exceeds this multiple of it."""
 
 
 def beta_loss_of(model: Any) -> float:
-    """Return the beta of the model's loss."""
-    if isinstance(model.beta_loss, str) and model.beta_loss not in LOSSES:
-        raise UnknownNameError.of("beta_loss", model.beta_loss, LOSSES, other="a number")
+    """Return the beta of the loss of a model."""
     return beta_of(model.beta_loss)
 
 
 def penalties_of(model: Any, data: DataMatrix) -> Penalties:
-    """Return the model's penalties, scaled to the data."""
+    """Return the penalties of a model, scaled to the data."""
     return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio)
 
 
 def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:
-    """Return the given factors that the start will use, with scikit-learn's warnings."""
-    if model.solver not in SOLVERS and model.solver not in ("auto", "cd"):
-        raise UnknownNameError.of("solver", model.solver, [*SOLVERS, "auto", "cd"])
+    """Return the given factors that the initialization uses, with scikit-learn's warnings."""
+    if model.solver not in ("auto", "cd"):
+        SOLVERS.find(model.solver, also=("auto", "cd"))
     if model.init is None:
         return W, H
     takes_factors = model.init != ANCHORS and INITS.find(model.init, also=(ANCHORS,)).takes_factors
@@ -67,10 +65,15 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
     return None, H if frozen else None
 
 
-def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:
-    """Return the start that a solver is told of: "anchors" becomes given factors, other names stay."""
+def resolved_init(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str | None, Any, Any]:
+    """Return the initialization as the solvers know it: "anchors" becomes given factors."""
     if model.init != ANCHORS or H is not None:
         return (None if model.init == ANCHORS else model.init), W, H
+    if model.n_init > 1:
+        raise InvalidParameterError(
+            f"n_init={model.n_init} with init='anchors': all restarts would be equal, because successive "
+            "projections do not draw random numbers. Use init='random', or n_init=1."
+        )
     from nonneg.separable.spa import spa  # a family of its own, which most fits do not need
 
     found = spa(data, k)
@@ -79,7 +82,7 @@ def start_of(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple[str 
             f"init='anchors' found {found.n_components} samples that explain all others, fewer than "
             f"n_components={k}. Ask for fewer, or use another init."
         )
-    W, Ht = start_from_anchors(data, found.anchors)
+    W, Ht = init_from_anchors(data, found.anchors)
     return "custom", W, Ht.T
 
 
@@ -106,8 +109,8 @@ def _shape(factor: Any) -> tuple[int, ...]:
 
 def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
     """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum."""
-    # The rules measure progress against the start. One that is far away, such as that of "nndsvda" for data
-    # of large numbers, lets them stop after a few iterations.
+    # The rules measure progress relative to the first iteration. An initialization that is far away, such as
+    # "nndsvda" for data of large numbers, makes them stop after a few iterations.
     if model.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
         warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
@@ -116,15 +119,15 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
             stacklevel=5,
         )
     residual = result.certificate["stationarity"].number
-    # Zeros that cannot move, of which `given_factors` has warned, are no matter of the stopping rule.
+    # Zeros that cannot change, about which `given_factors` has warned, are no fault of the stopping rule.
     stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_init
     met = result.stop_reason is StopReason.CONVERGED and not stuck
     if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
         warnings.warn(
             f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
             f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
-            "progress against the start, which was far away. Divide X by its mean, lower tol (now "
-            f"{model.tol:g}), or use another init, such as 'random'.",
+            "progress relative to the first iteration, which was far away. Divide X by its mean, lower tol "
+            f"(now {model.tol:g}), or use another init, such as 'random'.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -11,13 +11,13 @@ _STEPS = 10
 _FLOOR = 1e-4  # of a factor's mean entry: what multiplicative updates need in order to leave zero
 
 
-def encode_left(data: DataMatrix, Ht: Array, *, n_steps: int = _STEPS) -> SampleArray:
+def fit_W(data: DataMatrix, Ht: Array, *, n_steps: int = _STEPS) -> SampleArray:
     """Return a positive W with a small ||X - W H||, each row depending on its own data alone."""
     (W,), _ = data.map_reduce_rows(_encode_rows, right=Ht, gram=Ht.T @ Ht, n_steps=n_steps)
     return W
 
 
-def encode_right(data: DataMatrix, W: SampleArray, *, n_steps: int = _STEPS) -> Array:
+def fit_H(data: DataMatrix, W: SampleArray, *, n_steps: int = _STEPS) -> Array:
     """Return a positive Ht with a small ||X - W H||."""
     return fit_rows(data.xp, data.weighted_gram(W), data.transposed_times(W), n_steps)
 

@@ -9,7 +9,7 @@ from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 
 
-def start_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
+def init_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
     """Return the factors of which the components are data points."""
     Ht = data.to_device(to_float64(data.take_rows(anchors)).T)
     (W,), _ = data.map_reduce_rows(_weights, right=Ht)

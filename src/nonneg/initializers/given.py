@@ -18,7 +18,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.initializers.encoding import encode_left, encode_right
+from nonneg.initializers.encoding import fit_H, fit_W
 
 
 def given_init(
@@ -34,13 +34,13 @@ def given_init(
     Ht = None if H is None else data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
     if Ht is None:
         assert left is not None
-        Ht = encode_right(data, left)
+        Ht = fit_H(data, left)
     if left is None:
-        left = encode_left(data, Ht)
+        left = fit_W(data, Ht)
     return left, Ht
 
 
-def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
+def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool = False) -> Any:
     """Return a given factor as a NumPy array of float64, or say what is wrong with it."""
     array = array if is_array_api_obj(array) else np.asarray(array)
     _check_form(array, shape, name)
@@ -57,7 +57,7 @@ def check_factor(array: Any, shape: tuple[int, int], name: str) -> Any:
             f"Expected a nonnegative {name}, got {name}[{row}, {column}] = {values[row, column]}. "
             f"Clip it at zero: {name} = {name}.clip(0)."
         )
-    if values.size and not values.any():
+    if values.size and not zeros and not values.any():
         raise InvalidParameterError(_FULL_OF_ZEROS.format(name=name))
     return values
 

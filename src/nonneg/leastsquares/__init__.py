@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nonneg.leastsquares.coordinate import CoordinatePasses
 from nonneg.leastsquares.nonnegative import ExactRows, nonnegative_least_squares
 
-__all__ = ["CoordinatePasses", "ExactRows", "nonnegative_least_squares"]
+__all__ = ["ExactRows", "nonnegative_least_squares"]

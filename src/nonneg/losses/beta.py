@@ -19,7 +19,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.losses.nonzeros import divergence, left_terms, right_terms
+from nonneg.losses.nonzeros import divergence, terms_of_H, terms_of_W
 from nonneg.losses.penalties import Penalties
 
 # Entries of W H that exist at a time: two megabytes a thread, or enough work for a GPU.
@@ -53,24 +53,17 @@ class BetaLoss:
         return cls(float(beta), eps * eps * (scale if scale > 0 else 1.0), offset)
 
     @property
-    def exponent(self) -> float:
-        """The exponent of a multiplicative update that never raises the loss."""
-        if self.beta < 1:
-            return 1.0 / (2.0 - self.beta)
-        return 1.0 / (self.beta - 1.0) if self.beta > 2 else 1.0
-
-    @property
     def convex(self) -> bool:
         """Whether the divergence is convex in the model."""
         return 1.0 <= self.beta <= 2.0
 
-    def left_terms(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
+    def terms_of_W(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
         """Return what the update of the rows of W needs."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
         if self._nonzero_form(block):
-            return Terms(*left_terms(block, W, Ht, self.floor, want_loss=want_loss))
+            return Terms(*terms_of_W(block, W, Ht, self.floor, want_loss=want_loss))
         xp = block.xp
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
@@ -86,13 +79,13 @@ class BetaLoss:
             return Terms(ratio, xp.sum(Ht, axis=0), loss)
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
-    def right_terms(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
+    def terms_of_H(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
         """Return what the update of Ht needs, summed over the rows of a block with their weights."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W), loss)
         if self._nonzero_form(block):
-            return Terms(*right_terms(block, W, Ht, self.floor, want_loss=want_loss))
+            return Terms(*terms_of_H(block, W, Ht, self.floor, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
 
@@ -188,7 +181,7 @@ def over_blocks(
 def _value_pass(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
 ) -> tuple[tuple[()], tuple[float]]:
-    return (), (loss.value(block, W, Ht) + penalties.left(W, block.weights),)
+    return (), (loss.value(block, W, Ht) + penalties.of_W(W, block.weights),)
 
 
 def objective(
@@ -204,13 +197,13 @@ def objective(
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta, offset)
     _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
-    return value + penalties.right(Ht)
+    return value + penalties.of_H(Ht)
 
 
 def _gradient_pass(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[Array]]:
-    left, right = loss.left_terms(block, W, Ht), loss.right_terms(block, W, Ht)
+    left, right = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
     rows = left.power - left.ratio + penalties.l1_W + penalties.l2_W * W
     return (block.weighted(rows),), (right.power - right.ratio,)
 

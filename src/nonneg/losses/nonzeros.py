@@ -14,7 +14,7 @@ from nonneg._typing import Array, FloatArray
 from nonneg.kernels.sparse_products import sampled_product, sparse_times
 
 
-def left_sums(block: Any, Ht: FloatArray) -> FloatArray:
+def sums_for_W(block: Any, Ht: FloatArray) -> FloatArray:
     """Return the sum of the rows of Ht over the observed columns of every row."""
     total = Ht.sum(axis=0)
     if block.observed is None:
@@ -23,7 +23,7 @@ def left_sums(block: Any, Ht: FloatArray) -> FloatArray:
     return part if block.observed.lists_observed else np.maximum(total - part, 0)
 
 
-def right_sums(block: Any, W: FloatArray) -> FloatArray:
+def sums_for_H(block: Any, W: FloatArray) -> FloatArray:
     """Return the weighted sum of the rows of W over the observed rows of every column."""
     weighted = block.weighted(W)
     total = weighted.sum(axis=0)
@@ -50,20 +50,20 @@ def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> Float
 
 def divergence(block: Any, W: FloatArray, Ht: FloatArray, floor: float) -> float:
     """Return the weighted divergence over the observed entries."""
-    return _divergence(block, W, left_sums(block, Ht), _ratio(block.csr, W, Ht, floor))
+    return _divergence(block, W, sums_for_W(block, Ht), _ratio(block.csr, W, Ht, floor))
 
 
-def left_terms(
+def terms_of_W(
     block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
     """Return what the update of W needs: see `losses.beta.Terms`."""
     csr = block.csr
-    ratio, sums = _ratio(csr, W, Ht, floor), left_sums(block, Ht)
+    ratio, sums = _ratio(csr, W, Ht, floor), sums_for_W(block, Ht)
     loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
     return sparse_times(csr.indptr, csr.indices, ratio, Ht), sums, loss
 
 
-def right_terms(
+def terms_of_H(
     block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
     """Return what the update of Ht needs: see `losses.beta.Terms`."""
@@ -71,4 +71,4 @@ def right_terms(
     ratio = _ratio(turned, Ht, W, floor)
     loss = divergence(block, W, Ht, floor) if want_loss else 0.0
     product = sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
-    return product, right_sums(block, W), loss
+    return product, sums_for_H(block, W), loss

@@ -19,21 +19,21 @@ from nonneg.exceptions import UnknownNameError
 class Penalties:
     """Strengths of the penalties, scaled already."""
 
-    l1_W: float = 0.0  # noqa: N815
-    l2_W: float = 0.0  # noqa: N815
-    l1_H: float = 0.0  # noqa: N815
-    l2_H: float = 0.0  # noqa: N815
+    l1_W: float = 0.0
+    l2_W: float = 0.0
+    l1_H: float = 0.0
+    l2_H: float = 0.0
 
     @property
     def any(self) -> bool:
         """Whether any of them is above zero."""
         return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
 
-    def left(self, W: Array, weights: Array | None = None) -> float:
+    def of_W(self, W: Array, weights: Array | None = None) -> float:
         """Return the penalty on the rows of W."""
         return _value(W, self.l1_W, self.l2_W, weights)
 
-    def right(self, Ht: Array) -> float:
+    def of_H(self, Ht: Array) -> float:
         """Return the penalty on Ht."""
         return _value(Ht, self.l1_H, self.l2_H, None)
 

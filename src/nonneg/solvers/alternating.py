@@ -1,26 +1,22 @@
-"""Alternating least squares with extrapolation: one engine for HALS and block pivoting.
+"""Alternating least squares with extrapolation: the iteration of HALS and of block pivoting.
 
-Each half-step improves one factor given the other, by an inner update that is the only thing in which
-the methods differ. Between half-steps the factors are extrapolated. The accepted pair is the
-extrapolated left factor with the right factor that answers it: its loss comes out of the products of
-the half-step, so that the safeguard costs no pass over the data.
+An iteration updates W given H, then H given W, by an inner update that is all in which the methods differ.
+Both factors are extrapolated after their update. The accepted pair is the extrapolated W with the H fitted to
+it: its loss comes out of the products of the update of H, so that the safeguard costs no pass over the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration import Checkpoint, Run, iterate
-from nonneg.iteration.progress import Progress, Reporter
-from nonneg.iteration.stopping import StoppingRule
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
@@ -41,19 +37,19 @@ class AlternatingState:
     Ht: Array
     W_plain: SampleArray | None = None  # the last factors before extrapolation
     Ht_plain: Array | None = None
-    Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair
     momentum: float = 0.5  # see `extrapolation.Momentum`
     ceiling: float = 1.0
     restarts: int = 0
 
 
-def dot(left: Array, right: Array) -> float:
+def dot(a: Array, b: Array) -> float:
     """Return the sum of the products of the entries, accumulated in float64."""
-    xp = array_namespace(left)
-    if isinstance(left, np.ndarray) and left.dtype == np.float64:
-        return float(np.vdot(left, right))
-    return float(xp.sum(xp.astype(left, xp.float64) * xp.astype(right, xp.float64)))
+    xp = array_namespace(a)
+    if isinstance(a, np.ndarray) and a.dtype == np.float64:
+        return float(np.vdot(a, b))
+    return float(xp.sum(xp.astype(a, xp.float64) * xp.astype(b, xp.float64)))
 
 
 def rounding(cross: Array) -> Any:
@@ -62,7 +58,7 @@ def rounding(cross: Array) -> Any:
     return 8 * float(xp.finfo(cross.dtype).eps) * xp.sum(xp.abs(cross))
 
 
-def left_half(
+def update_W_block(
     block: LocalMatrix,
     W: Array,
     W_plain: Array | None = None,
@@ -70,19 +66,20 @@ def left_half(
     Ht: Array,
     gram: Gram | None,
     update: Update,
+    order: Sequence[int] | None,
     penalties: Penalties,
     momentum: float,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Update the rows of a block and return what the other half needs."""
+    """Update the rows of W in a block and return the sums that the update of H needs."""
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     if penalties.l1_W:
         cross = cross - penalties.l1_W
     new, violation = update(W, system, cross)
     if block.weights is not None:
-        # Rows that count several times violate several times, and scaled rows have scaled slopes.
+        # A row of weight w counts w times in the violation, and scaled rows have scaled gradients.
         W, cross = block.weighted(W), block.weighted(cross)
-        _, violation = hals_passes(W, system, cross, order=getattr(update, "order", None))
+        _, violation = hals_passes(W, system, cross, order=order)
     violation = violation - rounding(cross)
     del cross
     chosen = extrapolate(new, W_plain, momentum) if momentum else new
@@ -91,7 +88,7 @@ def left_half(
         violation,
         block.column_grams(chosen),
         block.transposed_times(chosen),
-        penalties.left(chosen, block.weights),
+        penalties.of_W(chosen, block.weights),
     )
     return rows, sums
 
@@ -100,15 +97,20 @@ def left_half(
 class AlternatingProblem:
     """Data, updates and penalties: all that a step needs beside its state."""
 
-    data: DataMatrix  # the data
-    left_update: Update  # the inner updates of W and of Ht
-    right_update: Update
-    penalties: Penalties  # L1 and L2
-    squared_norm: float  # of the data
+    data: DataMatrix
+    update_W: Update  # the inner updates
+    update_H: Update
+    penalties: Penalties
+    order: tuple[int, ...] | None = None  # in which coordinate descent visits the components of W
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """The squared Frobenius norm of X."""
+        return self.data.squared_norm()
 
     @property
     def slack(self) -> float:
-        """By how much rounding may raise the loss."""
+        """By how much rounding may increase the loss."""
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
         return small * 0.5 * self.squared_norm
 
@@ -118,21 +120,22 @@ class AlternatingProblem:
         sample_arrays = (state.W, state.W_plain) if momentum else (state.W,)
         shared_gram = None if self.data.has_missing else SharedGram(Ht.T @ Ht)
         rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
-            left_half,
+            update_W_block,
             *sample_arrays,
             n_out=len(sample_arrays),
             Ht=Ht,
             gram=shared_gram,
-            update=self.left_update,
+            update=self.update_W,
+            order=self.order,
             penalties=self.penalties,
             momentum=momentum,
         )
         penalties = self.penalties
         target = cross - penalties.l1_H if penalties.l1_H else cross
-        new, violation_H = self.right_update(Ht, gram.plus_ridge(penalties.l2_H), target)
+        new, violation_H = self.update_H(Ht, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
         # Rounding may take the difference below zero where the fit is exact.
-        loss = max(loss + penalties.right(new), 0.0)
+        loss = max(loss + penalties.of_H(new), 0.0)
         state = replace(
             state,
             W=rows[-1],
@@ -146,9 +149,9 @@ class AlternatingProblem:
         return state, max(float(violation), 0.0) + max(float(violation_H), 0.0)
 
     def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
-        """Do one iteration that does not raise the loss."""
+        """Do one iteration that does not increase the loss."""
         before = state
-        # The first step has nothing to extrapolate from.
+        # The first iteration has nothing to extrapolate from.
         momentum = state.momentum if state.W_plain is not None else 0.0
         after, violation = self.advance(state, momentum)
         if momentum and after.loss > before.loss:
@@ -160,29 +163,3 @@ class AlternatingProblem:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(before, momentum=0.0, W_plain=before.W, Ht_plain=before.Ht)
         return after, {"loss": after.loss, "violation": violation}
-
-
-def alternate(
-    problem: AlternatingProblem,
-    W: SampleArray,
-    Ht: Array,
-    *,
-    momentum: float,
-    max_iter: int,
-    stop: StoppingRule,
-    callback: Callable[[Progress], bool | None] | None = None,
-    progress: Reporter | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Run[AlternatingState]:
-    """Run the engine."""
-    state = AlternatingState(W, Ht, momentum=momentum)
-    with single_threaded_blas():
-        return iterate(
-            problem.step,
-            state,
-            max_iter=max_iter,
-            stop=stop,
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-        )

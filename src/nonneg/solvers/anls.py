@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeMeasure, Run
+from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, alternate
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
 
 def anls(
@@ -30,21 +31,20 @@ def anls(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W H||^2 + penalties, one factor exactly at a time."""
-    # An iteration costs two products with the data and O(k^3) a row and exchange of supports. It pays on
-    # tall, narrow data, where the products are cheap and coordinate descent crawls.
+    """Minimize 0.5 ||X - W H||^2 + penalties over one factor at a time, exactly."""
+    # An iteration costs two products with the data and O(k^3) per row and exchange of supports. It pays on
+    # tall, narrow data, where the products are cheap and coordinate descent converges slowly.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 2.
     k = Ht.shape[1]
     free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
-    problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties, data.squared_norm())
-    return alternate(
-        problem,
-        W,
-        Ht,
-        momentum=momentum,
-        max_iter=max_iter,
-        stop=RelativeMeasure("violation", tol),
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
+    problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties)
+    with single_threaded_blas():
+        return iterate(
+            problem.step,
+            AlternatingState(W, Ht, momentum=momentum),
+            max_iter=max_iter,
+            stop=RelativeMeasure("violation", tol),
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+        )

@@ -19,9 +19,9 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, over_blocks
-from nonneg.losses.nonzeros import left_sums
+from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.row_newton import Pairs, Side, newton_step, shared_correlations
+from nonneg.solvers.row_newton import Pairs, RowSubproblem, newton_step, shared_correlations
 
 # Steps with shared correlations before those with every row's own Hessian, which end quadratically.
 SHARED_STEPS = 4
@@ -69,7 +69,7 @@ def _encode_block(
     local = isinstance(Ht, np.ndarray)
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
         csr = block.csr if block.container == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
-        return (_encode_nonzeros(csr, start, Ht, left_sums(block, Ht), penalties, tol, max_iter),), ()
+        return (_encode_nonzeros(csr, start, Ht, sums_for_W(block, Ht), penalties, tol, max_iter),), ()
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
     own = None
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
@@ -80,9 +80,11 @@ def _encode_block(
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
-        side = Side(block.dense_rows, block.shape[0], block.shape[1], mask, penalties.l1_W, penalties.l2_W)
+        problem = RowSubproblem(
+            block.dense_rows, block.shape[0], block.shape[1], mask, penalties.l1_W, penalties.l2_W
+        )
         factor = _best_multiple(x, Ht, loss, mask) if start is None else start[begin:end, :]
-        rows = _Rows(loss, side, Ht, squares, shared, own, tol, max_iter)
+        rows = _Rows(loss, problem, Ht, squares, shared, own, tol, max_iter)
         if by_nonzeros and (few := _few_nonzeros(x)).any():
             out, many = np.array(factor), ~few
             sums = Ht.sum(axis=0)
@@ -158,7 +160,7 @@ class _Rows:
     """Newton steps on a block of rows until each meets the tolerance."""
 
     loss: BetaLoss
-    side: Side
+    problem: RowSubproblem
     Ht: Array
     squares: Array
     shared: Array
@@ -176,7 +178,7 @@ class _Rows:
         exact = before.residuals < before.near if guarded else None
         model = self.shared if self.own is None or shared else self.own
         new, _, residuals = newton_step(
-            self.loss, self.side, x, factor, self.Ht, self.squares, model, exact=exact
+            self.loss, self.problem, x, factor, self.Ht, self.squares, model, exact=exact
         )
         going = residuals > self.tol
         near, used = before.near, before.used

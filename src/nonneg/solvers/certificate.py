@@ -63,7 +63,7 @@ def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]
 def _left_part(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties, means: Array
 ) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
-    left, right = loss.left_terms(block, W, Ht), loss.right_terms(block, W, Ht)
+    left, right = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
     positive = left.power + penalties.l1_W + penalties.l2_W * W
     energy, scale = ratio_residual(
         block.xp, W, left.ratio, positive, weights=block.weights, column_means=means

@@ -63,5 +63,5 @@ def _encode_rows(
     else:
         root = xp.sqrt(block.weights)
         quadratic = quadratic_form(W * root[:, None], gram)
-    loss = 0.5 * quadratic - dot(block.weighted(W), cross) + penalties.left(W, block.weights)
+    loss = 0.5 * quadratic - dot(block.weighted(W), cross) + penalties.of_W(W, block.weights)
     return (W,), (loss,)

@@ -1,27 +1,29 @@
-"""Factorize data: check, start, solve, certify."""
+"""Factorize data: validate, initialize, solve, certify."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_verbose
-from nonneg._random import Seed, generator
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
-from nonneg.iteration import Checkpoint, Progress
+from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.progress import reporter
+from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
@@ -35,11 +37,12 @@ def factorize(
     X: Any,
     n_components: int,
     *,
-    loss: str | float = "frobenius",
+    beta_loss: str | float = "frobenius",
     solver: str = "auto",
     init: str | None = None,
     W: Any = None,
     H: Any = None,
+    n_init: int = 1,
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -51,159 +54,245 @@ def factorize(
     missing: str = "error",
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
-    polish: bool = False,
-    polish_max_iter: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
     checkpoint: str | Path | None = None,
-    who: str = "factorize",
 ) -> FactorizationResult:
-    """Minimise the loss between X and W H over nonnegative W and H.
+    """Compute a nonnegative matrix factorization X ~ W H.
+
+    The objective is the beta-divergence of X from W H plus the penalties of :class:`nonneg.NMF`.
 
     Parameters
     ----------
-    X : array, sparse matrix or dask array of shape (n_samples, n_features)
-        Nonnegative data; never changed.
+    X : array, sparse matrix or Dask array of shape (n_samples, n_features)
+        Nonnegative data. Never modified.
     n_components : int
-        The number of components k.
-    loss : str or float
-        "frobenius", "kullback-leibler", "itakura-saito", or beta itself.
-    solver : str
-        A name in `nonneg.solvers.SOLVERS`, "cd" (coordinate descent of the loss) or "auto".
+        Number of components.
+    beta_loss : float or str, default "frobenius"
+        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    solver : str, default "auto"
+        A name in `nonneg.solvers.SOLVERS`, "cd" (coordinate descent for this loss), or "auto", which chooses
+        by loss, shape and container.
     init : str, optional
-        The start, a name in `nonneg.initializers.INITS`, such as "cone" (leading directions of clusters).
-        By default the given factors, else nndsvda where k is at most the smaller side of X, else random.
-    W, H : array, optional
-        Given factors to start from, (n_samples, k) and (k, n_features).
-    max_iter : int
-        At most so many iterations.
-    tol : float
-        When to stop; its meaning is the solver's (`SOLVERS[name].tol`). 0 runs to `max_iter`.
+        A name in `nonneg.initializers.INITS`. None stands for "custom" if `W` or `H` is given, for "nndsvda"
+        if ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
+    W : array of shape (n_samples, n_components), optional
+        Initial W for ``init="custom"``.
+    H : array of shape (n_components, n_features), optional
+        Initial H for ``init="custom"``.
+    n_init : int, default 1
+        Number of restarts with independent random initializations. The result with the lowest objective is
+        returned.
+    max_iter : int, default 200
+        Maximum number of iterations, per restart.
+    tol : float, default 1e-4
+        Tolerance of the stopping rule of the solver (`SOLVERS[name].tol`); 0 runs `max_iter` iterations.
     rng : None, int, Generator, RandomState or SeedSequence
-        For starts that draw.
-    alpha_W, alpha_H, l1_ratio : float
-        Penalties with scikit-learn's meaning.
+        Random numbers for the initialization and for `shuffle`.
+    alpha_W : float, default 0
+        Weight of the penalty on W.
+    alpha_H : float or "same", default "same"
+        Weight of the penalty on H; "same" takes `alpha_W`.
+    l1_ratio : float, default 0
+        Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
     sample_weight : array of shape (n_samples,), optional
-        Row weights; an integer weight counts like so many equal rows.
-    mask : bool array or sparse matrix of the shape of X, optional
+        Sample weights; an integer weight is equivalent to repeating the sample.
+    mask : bool array or sparse matrix of shape (n_samples, n_features), optional
         True where observed.
-    missing : {"error", "mask"}
-        "mask" treats NaN as missing.
+    missing : {"error", "mask"}, default "error"
+        Whether NaN is an error or a missing entry.
     frozen_components : sequence of int, optional
-        Rows of H that stay as given in `H`.
-    shuffle : bool
-        Permute the order of the components for coordinate descent.
-    polish : bool
-        End with the exact best W for the final H, as `NMF.transform` gives it.
-    polish_max_iter : int, optional
-        At most so many steps of a row in that, for losses other than Frobenius.
+        Rows of `H` that are kept fixed.
+    shuffle : bool, default False
+        Whether to visit the components in random order in coordinate descent.
     n_jobs : int, optional
-        Threads of the kernels; all cores by default.
-    verbose : int
-        1 shows a line with loss, rate and time left.
+        Number of threads; all cores by default.
+    verbose : int, default 0
+        1 shows a progress line.
     callback : callable, optional
-        Takes a `Progress` after each iteration; True stops.
+        Called with a :class:`nonneg.results.Progress` after each iteration; returning True stops the fit.
     checkpoint : str or Path, optional
-        A folder in which the run is saved every few seconds, and from which it is taken up again.
-    who : str
-        Named in messages.
+        Folder in which the run is saved every few seconds, and from which it is resumed.
 
     Returns
     -------
     FactorizationResult
-        Factors, loss, history and certificate.
+        Factors, objective, history and certificate.
+
+    See Also
+    --------
+    nonneg.NMF : The estimator.
+    nonneg.non_negative_factorization : The same with scikit-learn's signature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import factorize
+    >>> X = np.array([[1.0, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
+    >>> result = factorize(X, 2, rng=0)
+    >>> result.W.shape, result.H.shape
+    ((6, 2), (2, 2))
     """
-    beta = beta_of(loss)
-    _check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
-    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    beta = beta_of(beta_loss)
+    check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     data = checked_data(
-        X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who=who
+        X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize"
     )
-    k = checked_rank(n_components, data.shape, who)
+    return run_factorization(
+        data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
+        tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
+        frozen_components=frozen_components, shuffle=shuffle, n_jobs=n_jobs, verbose=verbose,
+        callback=callback, checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def run_factorization(
+    data: DataMatrix,
+    n_components: int,
+    *,
+    beta: float,
+    penalties: Penalties,
+    solver: str = "auto",
+    init: str | None = None,
+    W: Any = None,
+    H: Any = None,
+    n_init: int = 1,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    rng: Seed = None,
+    frozen_components: Sequence[int] | None = None,
+    shuffle: bool = False,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    final_encoding: bool = False,
+    encoding_max_iter: int | None = None,
+    solver_options: Mapping[str, Any] | None = None,
+    caller: str = "factorize",
+) -> FactorizationResult:
+    """Factorize validated data, for `factorize` and the estimators, which messages name as `caller`.
+
+    `final_encoding` ends with the minimizing W for the final H, as `NMF.transform` returns it.
+    """
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    k = checked_rank(n_components, data.shape, caller)
     shape = (round(data.counted_rows()), data.shape[1])
     name = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
     )
-    penalties = scaled_penalties(data, alpha_W, alpha_H, l1_ratio)
     free = _free_components(frozen_components, k, H)
-    random = generator(rng)
+    _warn_of_one_sided_l1(penalties, free)
+    init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
+    best: Run[Any] | None = None
     with threads(n_jobs):
-        left, right = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
-        saved = None
-        if folder is not None:
-            facts = [name, beta, k, repr(penalties), tol, init, list(free) if free is not None else None]
-            facts.append(str(random.bit_generator.state) if shuffle else None)
-            saved = Checkpoint.of(
-                folder,
-                *facts,
-                data.container,
-                fingerprint(data, left),
-                right,  # the initialization belongs to the key: another seed is another run
-                from_numpy=lambda name, array: (
-                    data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
-                ),
+        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
+            first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
+            saved = None
+            if folder is not None:
+                saved = Checkpoint.of(
+                    folder if n_init == 1 else folder / f"restart-{number}",
+                    [name, beta, k, repr(penalties), tol, init, free],
+                    str(random.bit_generator.state) if shuffle else None,
+                    data.container,
+                    fingerprint(data, first_W),
+                    first_Ht,  # the initialization belongs to the key: another seed is another run
+                    from_numpy=lambda name, array: (
+                        data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
+                    ),
+                )
+            run = SOLVERS[name].run(
+                data,
+                first_W,
+                first_Ht,
+                penalties=penalties,
+                beta=beta,
+                max_iter=max_iter,
+                tol=tol,
+                free=free,
+                callback=callback,
+                progress=reporter(caller, verbose),
+                checkpoint=saved,
+                **({"shuffle": random} if shuffle and SOLVERS[name].betas == (2.0, 2.0) else {}),
+                **(solver_options or {}),
             )
-        run = SOLVERS[name].run(
-            data,
-            left,
-            right,
-            penalties=penalties,
-            beta=beta,
-            max_iter=max_iter,
-            tol=tol,
-            free=free,
-            callback=callback,
-            progress=reporter(who, verbose),
-            checkpoint=saved,
-            **({"shuffle": random} if shuffle and SOLVERS[name].betas == (2.0, 2.0) else {}),
-        )
-        left, right = run.state.W, run.state.Ht
-        value: float | None = float(run.history.loss[-1]) if len(run.history) else None
-        if polish or value is None:
-            left, rows_loss = encode(data, right, beta=beta, penalties=penalties, max_iter=polish_max_iter)
-            value = _objective(data, left, right, beta, penalties, rows_loss)
+            if best is None or not _final_loss(best) <= np.nan_to_num(_final_loss(run), nan=np.inf):
+                best = run
+            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
+                break
+        assert best is not None
+        W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
+        if final_encoding or not len(best.history):
+            W, rows_loss = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
+            if rows_loss is None:
+                value = objective(data, W, Ht, beta=beta, penalties=penalties)
+            else:
+                value = rows_loss + penalties.of_H(Ht)
         if math.isnan(value):
             raise InvalidDataError(
-                f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {who} needs "
-                "another unit or precision; divide X by its mean, or use float64."
+                f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {caller} "
+                "needs another unit or precision; divide X by its mean, or use float64."
             )
-        statements = certify(data, left, right, beta=beta, penalties=penalties, free=free)
+        statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
     return FactorizationResult(
-        W=left,
-        H=right.T,
+        W=W,
+        H=Ht.T,
         loss=value,
-        n_iter=run.n_iter,
-        stop_reason=run.stop_reason,
-        history=run.history,
+        n_iter=best.n_iter,
+        stop_reason=best.stop_reason,
+        history=best.history,
         certificate=Certificate(tuple(statements)),
         solver=name,
         loss_name=loss_name(beta),
     )
 
 
-def _objective(
-    data: DataMatrix, W: SampleArray, Ht: Array, beta: float, penalties: Penalties, rows_loss: float | None
-) -> float:
-    if rows_loss is not None:
-        return rows_loss + penalties.right(Ht)
-    from nonneg.losses.beta import objective
-
-    return objective(data, W, Ht, beta=beta, penalties=penalties)
+def _final_loss(run: Run[Any]) -> float:
+    return float(run.history.loss[-1]) if len(run.history) else math.inf
 
 
-def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
+def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, given: bool) -> str:
+    """Return the name of the initialization; restarts need one that draws random numbers."""
+    restarts = checked_count("n_init", n_init) > 1
+    if init is None:
+        init = "custom" if given else "random" if restarts else default_init(shape, k)
+    if restarts and not INITS.find(init).seeded:
+        raise InvalidParameterError(
+            f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
+            "does not draw random numbers. Use init='random', or n_init=1."
+        )
+    return init
+
+
+def _warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
+    if free is not None and len(free) == 0:
+        return
+    for factor, other, l1, rest in (
+        ("W", "H", penalties.l1_W, penalties.l1_H + penalties.l2_H),
+        ("H", "W", penalties.l1_H, penalties.l1_W + penalties.l2_W),
+    ):
+        if l1 > 0 and rest == 0:
+            warnings.warn(
+                f"The L1 penalty is on {factor} only: scaling {factor} down and {other} up makes it "
+                f"arbitrarily small without changing W H. Set alpha_{other} > 0 as well.",
+                NonnegWarning,
+                stacklevel=4,
+            )
+
+
+def checked_rank(n_components: Any, shape: tuple[int, int], caller: str) -> int:
     """Return the number of components, or say what is wrong with it."""
     whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
     if not whole or n_components < 1:
         raise InvalidParameterError(
-            f"The 'n_components' parameter of {who} must be an int in the range [1, inf). "
+            f"The 'n_components' parameter of {caller} must be an int in the range [1, inf). "
             f"Got {n_components!r} instead."
         )
     if n_components > max(shape):
         raise InvalidParameterError(
             f"n_components={n_components} is larger than both sides of X, {shape[0]} x {shape[1]}: "
-            f"W = X with H = I would be exact already. "
+            f"W = X with H = I would already be exact. "
             f"Use at most {max(shape)}; a useful number lies well below {min(shape)}."
         )
     return int(n_components)
@@ -211,9 +300,9 @@ def checked_rank(n_components: Any, shape: tuple[int, int], who: str) -> int:
 
 def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_ratio: float) -> Penalties:
     """Scale scikit-learn's penalty parameters to the data."""
-    right = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
-    left = float(alpha_W) * data.shape[1]
-    return Penalties(left * l1_ratio, left * (1 - l1_ratio), right * l1_ratio, right * (1 - l1_ratio))
+    of_H = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
+    of_W = float(alpha_W) * data.shape[1]
+    return Penalties(of_W * l1_ratio, of_W * (1 - l1_ratio), of_H * l1_ratio, of_H * (1 - l1_ratio))
 
 
 def initial_factors(
@@ -226,25 +315,25 @@ def initial_factors(
     rng: np.random.Generator,
     free: IntArray | None = None,
 ) -> tuple[SampleArray, Array]:
-    """Return the factors to start from."""
+    """Return the initial W and H'."""
     given = W is not None or H is not None
     if init is None:
         init = "custom" if given else default_init(data.shape, k)
-    start = INITS.find(init)
-    if start.takes_factors:
-        return start(data, k, rng=rng, W=W, H=H)
+    initializer = INITS.find(init)
+    if initializer.takes_factors:
+        return initializer(data, k, rng=rng, W=W, H=H)
     if W is not None or (H is not None and free is None):
         raise InvalidParameterError(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    left, right = start(data, k, rng=rng)
+    W, Ht = initializer(data, k, rng=rng)
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
         fixed = data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
         for component in held:
-            right[:, int(component)] = fixed[:, int(component)]
-    return left, right
+            Ht[:, int(component)] = fixed[:, int(component)]
+    return W, Ht
 
 
 def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:
@@ -269,7 +358,9 @@ def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray |
     return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
 
 
-def _check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
+def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
+    """Refuse numbers out of range."""
+
     def number(name: str, value: Any, low: float, high: float) -> None:
         good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
         if not good:

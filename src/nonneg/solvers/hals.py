@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeMeasure, Run
+from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.leastsquares import CoordinatePasses
+from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, alternate
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
-# A row's inner passes end when one changed it by at most this share of its first pass.
+# The inner passes of a row end when one changes it by at most this fraction of its first pass.
 SHRINK = 0.1
-# Inner passes may cost this share of the products with the data (Gillis & Glineur 2012: alpha, 0.5 there).
+# Inner passes may cost this fraction of the products with the data (Gillis & Glineur 2012: alpha, 0.5 there).
 SHARE = 0.45
 # However cheap they are, more passes than this change little; on a GPU each one costs many launches.
 MAX_PASSES = 60
 
 
 def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
-    """Return how many passes over the rows of W and of Ht pay for one product with the data."""
+    """Return how many passes over the rows of W and of Ht are worth one product with the data."""
     n_rows, n_columns = data.counted_rows(), data.shape[1]
     # Counted the same way for every container, so that all of them take the same steps; and with the
     # weights, so that a weight of two gives the steps of a row given twice.
@@ -68,7 +69,7 @@ def hals(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[AlternatingState]:
-    """Minimise 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors."""
+    """Minimize 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors."""
     # An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2 each. Rows
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
@@ -82,24 +83,29 @@ def hals(
     free_set = set(order if free is None else (int(a) for a in free))
     problem = AlternatingProblem(
         data,
-        CoordinatePasses(passes[0], shrink, tuple(order)),
-        CoordinatePasses(passes[1], shrink, tuple(a for a in order if a in free_set)),
+        partial(hals_passes, order=order, max_passes=passes[0], shrink=shrink),
+        partial(
+            hals_passes,
+            order=[a for a in order if a in free_set],
+            max_passes=passes[1],
+            shrink=shrink,
+        ),
         penalties,
-        data.squared_norm(),
+        tuple(order),
     )
-    return alternate(
-        problem,
-        W,
-        Ht,
-        momentum=SCHEDULE.initial if variant == "extrapolated" else 0.0,
-        max_iter=max_iter,
-        stop=RelativeMeasure("violation", tol),
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
+    state = AlternatingState(W, Ht, momentum=SCHEDULE.initial if variant == "extrapolated" else 0.0)
+    with single_threaded_blas():
+        return iterate(
+            problem.step,
+            state,
+            max_iter=max_iter,
+            stop=RelativeMeasure("violation", tol),
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
 
 
-# The steps towards it, for benchmarks and the reproduced papers.
+# The algorithms it builds on, for benchmarks and the reproduced papers.
 accelerated_hals = partial(hals, variant="accelerated")
 plain_hals = partial(hals, variant="plain")

@@ -20,7 +20,8 @@ from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.row_descent import DescentState, RowDescent
 
-# Sweeps over a row at a visit, and the share of the first sweep's change that ends them.
+# Maximum number of sweeps over a row per update; one that changes the row by at most this fraction of the
+# first is the last.
 SWEEPS, SHRINK = 2, 0.1
 
 
@@ -28,21 +29,21 @@ SWEEPS, SHRINK = 2, 0.1
 class Sweeps:
     """Nonzeros by rows and by columns, penalties and sweeps."""
 
-    rows: Any  # the nonzeros in CSR, and those of the transpose, times the row weights
+    rows: Any  # the nonzeros in CSR, and those of the transpose, times the sample weights
     columns: Any
-    weights: Array | None  # the row weights
+    weights: Array | None  # the sample weights
     constant: float  # weighted sum of x log x - x
     penalties: Penalties  # L1 and L2
     order: IntArray | None  # the components of Ht that may change
-    sweeps: int  # at most so many sweeps over a row at a visit
+    sweeps: int  # maximum number of sweeps over a row per update
 
-    def left(self, W: FloatArray, Ht: FloatArray) -> FloatArray:
+    def update_W(self, W: FloatArray, Ht: FloatArray) -> FloatArray:
         """Improve W."""
         l1, l2 = self.penalties.l1_W, self.penalties.l2_W
         sums = Ht.sum(axis=0)
         return kl_passes(self.rows, W, Ht, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
 
-    def right(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, float]:
+    def update_H(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, float]:
         """Improve Ht and evaluate the pair."""
         penalties = self.penalties
         sums = W.sum(axis=0) if self.weights is None else self.weights @ W
@@ -59,7 +60,7 @@ class Sweeps:
         )
         loss = self.constant - float(logs.sum())
         loss += float(sums.astype(np.float64) @ new.sum(axis=0, dtype=np.float64))
-        return new, loss + penalties.left(W, self.weights) + penalties.right(new)
+        return new, loss + penalties.of_W(W, self.weights) + penalties.of_H(new)
 
 
 def kl_coordinate_descent(
@@ -77,10 +78,10 @@ def kl_coordinate_descent(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[DescentState]:
-    """Minimise the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
+    """Minimize the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
     # A sweep costs about 8 nnz k operations; the model is never formed beside the nonzeros. With t the entry
-    # and g its slope, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where g >
-    # 0: neither passes the root, so that no step raises the loss and none is evaluated.
+    # and g its derivative, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where
+    # g > 0: neither overshoots, so that no step increases the loss and none is evaluated.
     # Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence). Hien & Gillis
     # (2021), J. Sci. Comput. 87(3), Section 3.
     csr: Any = data.csr if data.container == "sparse" else sp.csr_array(data.array)  # type: ignore[attr-defined]
@@ -101,7 +102,7 @@ def kl_coordinate_descent(
         free,
         int(options.get("sweeps", SWEEPS)),
     )
-    problem = RowDescent(sweeps.left, sweeps.right, extrapolate=bool(options.get("extrapolate", True)))
+    problem = RowDescent(sweeps.update_W, sweeps.update_H, extrapolate=bool(options.get("extrapolate", True)))
     return iterate(
         problem.step,
         DescentState(W, Ht),

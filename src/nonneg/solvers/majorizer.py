@@ -10,6 +10,13 @@ from nonneg._typing import Array
 NEWTON_STEPS = 8
 
 
+def descent_exponent(beta: float) -> float:
+    """Return the exponent with which a multiplicative update never increases the loss."""
+    if beta < 1:
+        return 1.0 / (2.0 - beta)
+    return 1.0 / (beta - 1.0) if beta > 2 else 1.0
+
+
 def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: float, beta: float) -> Array:
     """Return the factor by which every entry is multiplied: the minimiser u of the majoriser."""
     # Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of

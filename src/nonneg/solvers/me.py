@@ -14,11 +14,16 @@ from nonneg.solvers.mu import MultiplicativeState, multiplicative
 def majorization_equalization(
     data: DataMatrix, W: SampleArray, Ht: Array, *, penalties: Penalties, beta: float = 0.0, **options: Any
 ) -> Run[MultiplicativeState]:
-    """Minimise a divergence with beta below 1 by steps to the far side of the majoriser's valley."""
-    # The step equals the majoriser at its end with that at its beginning, which for Itakura-Saito is the
-    # multiplicative update with exponent 1 instead of 1/2. A step that raises the loss is replaced by the one
-    # with exponent 1/2 from the last accepted pair.
+    """Minimize a beta-divergence with beta < 1 by majorization-equalization."""
+    # The majorizer has the same value at both ends of a step. For Itakura-Saito that is the multiplicative
+    # update with exponent 1 instead of 1/2. A step that increases the loss is replaced by one with exponent
+    # 1/2 from the last accepted pair.
     # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.3.
     return multiplicative(
-        data, W, Ht, penalties=penalties, beta=beta, **({"extrapolate": True, "boost": 2.0 - beta} | options)
+        data,
+        W,
+        Ht,
+        penalties=penalties,
+        beta=beta,
+        **({"extrapolate": True, "exponent_scale": 2.0 - beta} | options),
     )

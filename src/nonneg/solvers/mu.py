@@ -1,8 +1,8 @@
-"""Multiplicative updates for any beta divergence, extrapolated where that helps.
+"""Multiplicative updates for any beta-divergence, extrapolated where that helps.
 
-An iteration is one pass over the data: it takes the loss of the pair with which it begins, updates the
-rows of W and sums up what the update of Ht needs at the new rows. So the accepted pair always has a known
-loss, and the state carries the rows and sums that are half an iteration ahead of it.
+An iteration is one pass over the data: it evaluates the loss of the current pair, updates the rows of W and
+sums up what the update of H needs at the new rows. So the loss of the accepted pair is always known, and the
+state carries the updated W and the sums for the update of H.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SCHEDULE = Schedule(0.5, growth=1.1, ceiling_growth=1.01, decay=2.0)
 
 @dataclass(frozen=True)
 class MultiplicativeState:
-    """The accepted pair, and the rows and sums that are half an iteration ahead."""
+    """The accepted pair, the updated W, and the sums for the update of H."""
 
     W: SampleArray  # the accepted factors; X is about W H
     Ht: Array
     loss: float = float("inf")  # of the accepted pair, penalties included
-    W_plain: SampleArray | None = None  # the update of W, which is certain to lower the loss
+    W_plain: SampleArray | None = None  # the update of W, which is guaranteed not to increase the loss
     W_next: SampleArray | None = None  # the same, extrapolated; None where it is `W_plain`
     ratio: Array | None = None  # the sums for the update of Ht at (W_next, Ht)
     power: Array | None = None
@@ -48,15 +48,15 @@ class MultiplicativeState:
 class Rule:
     """How a factor is updated: the loss, and the exponent of the step that is tried first."""
 
-    loss: BetaLoss  # what is minimised
-    penalties: Penalties  # L1 and L2
-    boost: float = 1.0  # the exponent of the update is that of guaranteed descent times this
+    loss: BetaLoss
+    penalties: Penalties
+    exponent_scale: float = 1.0  # the exponent of the update is that of guaranteed descent times this
 
     def update(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
         """Return the updated factor."""
         step = update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
-        if self.boost != 1.0:
-            step = step**self.boost
+        if self.exponent_scale != 1.0:
+            step = step**self.exponent_scale
         xp = array_namespace(factor)
         new = factor * step
         # Numbers too small to be normal are slow and carry no information.
@@ -69,17 +69,17 @@ def _forward(
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     # Loss at (W, Ht), the update of W, and the sums for the update of Ht.
     penalties = rule.penalties
-    left = rule.loss.left_terms(block, W, Ht, want_loss=True)
-    new = rule.update(W, left.ratio, left.power, penalties.l1_W, penalties.l2_W)
+    of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
+    new = rule.update(W, of_W.ratio, of_W.power, penalties.l1_W, penalties.l2_W)
     chosen = extrapolate_geometric(new, W_plain, momentum)
-    right = rule.loss.right_terms(block, chosen, Ht)
+    of_H = rule.loss.terms_of_H(block, chosen, Ht)
     rows = (new, chosen) if momentum else (new,)
-    return rows, (left.loss + penalties.left(W, block.weights), right.ratio, right.power)
+    return rows, (of_W.loss + penalties.of_W(W, block.weights), of_H.ratio, of_H.power)
 
 
 def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Array, Array]]:
-    right = rule.loss.right_terms(block, W, Ht)
-    return (), (right.ratio, right.power)
+    terms = rule.loss.terms_of_H(block, W, Ht)
+    return (), (terms.ratio, terms.power)
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,27 @@ class MultiplicativeProblem:
 
     data: DataMatrix  # the data
     rule: Rule  # the update that is tried
-    safe: Rule  # the update that never raises the loss
+    safe: Rule  # the update that never increases the loss
     free: Array | None  # which components of Ht may change
     extrapolate: bool  # whether steps are extrapolated
 
-    def update_right(self, rule: Rule, Ht: Array, ratio: Array, power: Array) -> Array:
+    def update_H(self, rule: Rule, Ht: Array, ratio: Array, power: Array) -> Array:
         """Return the update of Ht; frozen components stay."""
         penalties = rule.penalties
         new = rule.update(Ht, ratio, power, penalties.l1_H, penalties.l2_H)
         return new if self.free is None else array_namespace(Ht).where(self.free, new, Ht)
 
-    def look(
+    def evaluate(
         self, state: MultiplicativeState, W: SampleArray, Ht: Array, **changes: Any
     ) -> MultiplicativeState:
-        """Pass over the data at (W, Ht) and return the state that has this pair accepted."""
+        """Pass over the data at (W, Ht) and return the state in which this pair is accepted."""
         state = replace(state, W=W, Ht=Ht, **changes)
         momentum = state.momentum if state.W_plain is not None else 0.0
         sample_arrays = (W, state.W_plain) if momentum else (W,)
         rows, (loss, ratio, power) = self.data.map_reduce_rows(
             _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
         )
-        loss += self.rule.penalties.right(Ht)
+        loss += self.rule.penalties.of_H(Ht)
         return replace(
             state,
             loss=loss,
@@ -119,16 +119,16 @@ class MultiplicativeProblem:
         )
 
     def step(self, state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
-        """Do one iteration that does not raise the loss."""
+        """Do one iteration that does not increase the loss."""
         if state.ratio is None:
-            state = self.look(state, state.W, state.Ht)
-        new = self.update_right(self.rule, state.Ht, state.ratio, state.power)
+            state = self.evaluate(state, state.W, state.Ht)
+        new = self.update_H(self.rule, state.Ht, state.ratio, state.power)
         chosen = extrapolate_geometric(new, state.Ht_plain, state.momentum)
         if self.free is not None:
             chosen = array_namespace(new).where(self.free, chosen, new)
         W = state.W_plain if state.W_next is None else state.W_next
         momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        after = self.look(
+        after = self.evaluate(
             state, W, chosen, Ht_plain=new, momentum=momentum if self.extrapolate else 0.0, ceiling=ceiling
         )
         if not after.loss <= state.loss:
@@ -140,16 +140,16 @@ class MultiplicativeProblem:
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.safe)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.safe)
-        Ht = self.update_right(self.safe, state.Ht, ratio, power)
-        after = self.look(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
+        Ht = self.update_H(self.safe, state.Ht, ratio, power)
+        after = self.evaluate(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
         if after.loss <= state.loss:
             return after
-        return self.look(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
+        return self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
 
 
 def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
-    left = rule.loss.left_terms(block, W, Ht)
-    return (rule.update(W, left.ratio, left.power, rule.penalties.l1_W, rule.penalties.l2_W),), ()
+    terms = rule.loss.terms_of_W(block, W, Ht)
+    return (rule.update(W, terms.ratio, terms.power, rule.penalties.l1_W, rule.penalties.l2_W),), ()
 
 
 def multiplicative(
@@ -167,7 +167,7 @@ def multiplicative(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[MultiplicativeState]:
-    """Minimise a beta divergence plus penalties by multiplicative updates."""
+    """Minimize a beta-divergence plus penalties by multiplicative updates."""
     # An iteration is one pass with four products of the size of the data (two more for beta other than 1 and
     # 2); a rejected extrapolation costs two passes more.
     # Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4. Ang & Gillis (2019), Neural
@@ -185,7 +185,7 @@ def multiplicative(
         )
     problem = MultiplicativeProblem(
         data,
-        replace(safe, boost=float(options.get("boost", 1.0))),
+        replace(safe, exponent_scale=float(options.get("exponent_scale", 1.0))),
         safe,
         mask,
         bool(options.get("extrapolate", True)),

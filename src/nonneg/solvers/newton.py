@@ -17,32 +17,32 @@ from nonneg.losses.beta import BetaLoss, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.mu import multiplicative
 from nonneg.solvers.row_descent import DescentState, RowDescent
-from nonneg.solvers.row_newton import Side, newton_rows, shared_correlations
+from nonneg.solvers.row_newton import RowSubproblem, newton_rows, shared_correlations
 
 
 @dataclass(frozen=True)
 class NewtonSteps:
-    """Both sides of the data, and the loss."""
+    """The row subproblems of both factors, and the loss."""
 
     data: DataMatrix  # the data, dense
     loss: BetaLoss  # the divergence
     penalties: Penalties  # L1 and L2
-    rows: Side  # the rows of W against Ht, and of Ht against W
-    columns: Side
+    rows: RowSubproblem  # the rows of W against Ht, and of Ht against W
+    columns: RowSubproblem
 
-    def left(self, W: Array, Ht: Array) -> Array:
+    def update_W(self, W: Array, Ht: Array) -> Array:
         """Move the rows of W."""
         xp, weights = self.data.xp, self.data.weights
         total = xp.sum(W if weights is None else W * weights[:, None], axis=0)
         shared = shared_correlations(self.loss, Ht, Ht @ total, None)
         return newton_rows(self.loss, self.rows, W, Ht, shared)[0]
 
-    def right(self, W: Array, Ht: Array) -> tuple[Array, float]:
+    def update_H(self, W: Array, Ht: Array) -> tuple[Array, float]:
         """Move the rows of Ht and evaluate the pair."""
         weights = self.data.weights
         shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(Ht, axis=0), weights)
         new, value, _ = newton_rows(self.loss, self.columns, Ht, W, shared, want_loss=True)
-        return new, value + self.penalties.left(W, weights) + self.penalties.right(new)
+        return new, value + self.penalties.of_W(W, weights) + self.penalties.of_H(new)
 
     def safe(self, W: Array, Ht: Array) -> tuple[Array, Array, float]:
         """Do one multiplicative iteration, whose descent is guaranteed."""
@@ -76,7 +76,7 @@ def scaled_newton(
     checkpoint: Checkpoint | None = None,
     **options: Any,
 ) -> Run[DescentState]:
-    """Minimise a beta divergence plus penalties of dense data by Newton steps on rows of both factors."""
+    """Minimize a beta-divergence of dense data plus penalties by Newton steps on rows of both factors."""
     # An iteration costs eight products of the size of the data, twice a multiplicative one, and did the work
     # of 6 to 50 of them on the sets where it was raced. Rows search along their own lines, so that the loss
     # falls; if it should not, a multiplicative iteration takes the place of the step.
@@ -92,11 +92,11 @@ def scaled_newton(
         data,
         loss,
         penalties,
-        Side(lambda a, b: entries[a:b, :], n_rows, n_columns, None, penalties.l1_W, penalties.l2_W),
-        Side(columns, n_columns, n_rows, data.weights, penalties.l1_H, penalties.l2_H, free),
+        RowSubproblem(lambda a, b: entries[a:b, :], n_rows, n_columns, None, penalties.l1_W, penalties.l2_W),
+        RowSubproblem(columns, n_columns, n_rows, data.weights, penalties.l1_H, penalties.l2_H, free),
     )
     extrapolate = bool(options.get("extrapolate", True))
-    problem = RowDescent(steps.left, steps.right, steps.safe, extrapolate)
+    problem = RowDescent(steps.update_W, steps.update_H, steps.safe, extrapolate)
     with single_threaded_blas():
         state = DescentState(
             W, Ht, objective(data, W, Ht, beta=beta, penalties=penalties, offset=loss.offset)

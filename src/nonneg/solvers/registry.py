@@ -85,18 +85,6 @@ _ENTRIES = {
         (2.0, 2.0),
         missing=(2.0, 2.0),
     ),
-    "hals-accelerated": Solver(
-        "nonneg.solvers.hals:accelerated_hals",
-        "HALS with several inner passes a product",
-        (2.0, 2.0),
-        missing=(2.0, 2.0),
-    ),
-    "hals-plain": Solver(
-        "nonneg.solvers.hals:plain_hals",
-        "HALS with one inner pass a product",
-        (2.0, 2.0),
-        missing=(2.0, 2.0),
-    ),
     "anls": Solver(
         "nonneg.solvers.anls:anls",
         "alternating exact least squares by block pivoting, extrapolated",
@@ -147,14 +135,14 @@ def beta_of(loss: str | float) -> float:
     """Return the beta of a loss given by name or number."""
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise UnknownNameError.of("loss", loss, LOSSES)
+            raise UnknownNameError.of("beta_loss", loss, LOSSES, other="a number")
         return LOSSES[loss]
     try:
         beta = float(loss)
     except (TypeError, ValueError):
-        raise InvalidParameterError(f"loss must be a name or a number (beta), got {loss!r}.") from None
+        raise InvalidParameterError(f"beta_loss must be a name or a number, got {loss!r}.") from None
     if beta != beta or beta in (INFINITE, -INFINITE):
-        raise InvalidParameterError(f"loss={loss!r}: beta must be finite.")
+        raise InvalidParameterError(f"beta_loss must be finite, got {loss!r}.")
     return beta
 
 
@@ -200,23 +188,25 @@ def choose_solver(
     solver = SOLVERS[name]
     if not solver.minimizes(beta):
         raise UnsupportedLossError(
-            f"solver={name!r} does not minimize loss={loss_name(beta)!r}. Solvers that do: {_able(beta)}."
+            f"solver={name!r} does not minimize beta_loss={loss_name(beta)!r}. "
+            f"Solvers that do: {_able(beta)}."
         )
     if not solver.takes(container, beta):
         able = _able(beta, container)
         if container == "sparse" and not able:
             raise UnsupportedInputError(
-                f"loss={loss_name(beta)!r} on sparse data would need every zero written out. Use X.toarray() "
-                "if it fits in memory, or a loss with 1 <= beta <= 2."
+                f"beta_loss={loss_name(beta)!r} on sparse data would need every zero written out. Use "
+                "X.toarray() if it fits in memory, or a beta_loss between 1 and 2."
             )
         raise UnsupportedInputError(
             f"solver={name!r} does not take {container} data. Solvers that do: {able}."
         )
     if missing and not solver.takes_missing(beta):
         able = [other for other in _able(beta, container) if SOLVERS[other].takes_missing(beta)]
+        none = "none; missing entries need the Frobenius or Kullback-Leibler loss"
         raise UnsupportedError(
-            f"solver={name!r} with loss={loss_name(beta)!r} does not take missing entries. Solvers that do "
-            f"for this loss: {able or 'none; missing entries need the Frobenius or Kullback-Leibler loss'}."
+            f"solver={name!r} with beta_loss={loss_name(beta)!r} does not take missing entries. "
+            f"Solvers that do for this loss: {able or none}."
         )
     return name
 

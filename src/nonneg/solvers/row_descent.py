@@ -1,7 +1,7 @@
-"""One engine for methods that improve the rows of W, then those of Ht: extrapolation with a safeguard.
+"""Alternating descent with extrapolation: the iteration of `kl-cd` and `newton`.
 
-The accepted pair is the extrapolated W with the Ht that answers it: its loss comes out of the update of Ht,
-so that the safeguard costs nothing while extrapolation helps.
+The accepted pair is the extrapolated W with the H fitted to it: its loss comes out of the update of H, so
+that the safeguard costs nothing while extrapolation helps.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ class DescentState:
     loss: float = float("inf")  # of the accepted pair, penalties included
     W_plain: Array | None = None  # the last factors before extrapolation
     Ht_plain: Array | None = None
-    Ht_next: Array | None = None  # the extrapolated right factor with which the next iteration begins
+    Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
     momentum: float = 0.0  # see `extrapolation.Momentum`
     ceiling: float = 1.0
 
 
 @dataclass(frozen=True)
 class RowDescent:
-    """The two halves of an iteration."""
+    """The updates of an iteration."""
 
-    left: Callable[[Array, Array], Array]  # takes W and Ht and returns a better W
-    # Takes W and Ht and returns a better Ht with the loss of the pair; components that are frozen stay.
-    right: Callable[[Array, Array], tuple[Array, float]]
-    # Takes W and Ht and returns a pair whose loss is certainly not higher, with its loss. None where `left`
-    # and `right` are such themselves.
+    update_W: Callable[[Array, Array], Array]  # takes W and Ht and returns a better W
+    # Takes W and Ht and returns a better Ht with the loss of the pair; frozen components stay.
+    update_H: Callable[[Array, Array], tuple[Array, float]]
+    # Takes W and Ht and returns a pair whose loss is certainly not higher, with its loss. None where the
+    # updates guarantee that themselves.
     safe: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
     extrapolate: bool = True  # whether iterations are extrapolated
 
     def advance(self, state: DescentState, momentum: float) -> DescentState:
         """Improve W, then Ht."""
         Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
-        new_W = self.left(state.W, Ht)
+        new_W = self.update_W(state.W, Ht)
         W = extrapolate_bounded(new_W, state.W_plain, momentum)
-        new_B, loss = self.right(W, Ht)
-        Ht_next = extrapolate_bounded(new_B, state.Ht_plain, momentum) if momentum else None
-        return replace(state, W=W, Ht=new_B, loss=loss, W_plain=new_W, Ht_plain=new_B, Ht_next=Ht_next)
+        new_Ht, loss = self.update_H(W, Ht)
+        Ht_next = extrapolate_bounded(new_Ht, state.Ht_plain, momentum) if momentum else None
+        return replace(state, W=W, Ht=new_Ht, loss=loss, W_plain=new_W, Ht_plain=new_Ht, Ht_next=Ht_next)
 
     def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
-        """Do one iteration that does not raise the loss."""
+        """Do one iteration that does not increase the loss."""
         momentum = state.momentum
         after = self.advance(state, momentum)
         if momentum and not after.loss <= state.loss:

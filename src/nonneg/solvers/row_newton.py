@@ -37,7 +37,7 @@ PARTS, PART_ENTRIES = 4, 1 << 16
 
 
 @dataclass(frozen=True)
-class Side:
+class RowSubproblem:
     """One half of the problem: rows of one factor against the other factor, which is held."""
 
     # Takes `start, stop` and returns these rows of the data (columns, for the right factor).
@@ -97,26 +97,35 @@ def shared_correlations(loss: BetaLoss, other: Array, means: Array, weights: Arr
 
 
 def newton_rows(
-    loss: BetaLoss, side: Side, factor: Array, other: Array, correlations: Array, *, want_loss: bool = False
+    loss: BetaLoss,
+    problem: RowSubproblem,
+    factor: Array,
+    other: Array,
+    correlations: Array,
+    *,
+    want_loss: bool = False,
 ) -> tuple[Array, float, Array]:
     """Move every row of a factor by one guarded Newton step."""
     # Four products of the size of the data. A row depends on nothing but itself, the other factor and the
     # correlations.
     xp = array_namespace(factor)
     numpy = isinstance(factor, np.ndarray)
-    rows = rows_per_block(side.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
+    rows = rows_per_block(problem.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
     # Small data are cut as well, into parts that are worth a thread each.
-    rows = min(rows, max(-(-side.n_rows // PARTS), -(-PART_ENTRIES // side.n_columns)))
+    rows = min(rows, max(-(-problem.n_rows // PARTS), -(-PART_ENTRIES // problem.n_columns)))
     squares = other * other
 
     def work(start: int, stop: int) -> list[tuple[Array, float, Array]]:
         parts = []
         for begin in range(start, max(stop, start + 1), rows):
-            x, part = side.entries(begin, min(begin + rows, stop)), factor[begin : min(begin + rows, stop), :]
-            parts.append(newton_step(loss, side, x, part, other, squares, correlations, want_loss))
+            x, part = (
+                problem.entries(begin, min(begin + rows, stop)),
+                factor[begin : min(begin + rows, stop), :],
+            )
+            parts.append(newton_step(loss, problem, x, part, other, squares, correlations, want_loss))
         return parts
 
-    ranges = parallel_for(work, side.n_rows, chunk_size=rows) if numpy else [work(0, side.n_rows)]
+    ranges = parallel_for(work, problem.n_rows, chunk_size=rows) if numpy else [work(0, problem.n_rows)]
     parts = [part for some in ranges for part in some]
     moved = xp.concat([part[0] for part in parts], axis=0)
     return moved, sum(part[1] for part in parts), xp.concat([part[2] for part in parts], axis=0)
@@ -124,7 +133,7 @@ def newton_rows(
 
 def newton_step(
     loss: BetaLoss,
-    side: Side,
+    problem: RowSubproblem,
     x: Array,
     factor: Array,
     other: Array,
@@ -138,36 +147,38 @@ def newton_step(
     v = factor @ other.T
     if loss.offset:
         x, v = x + loss.offset, v + loss.offset
-    slope, curvature = beta_kernels.newton_terms(x, v, side.weights, loss.beta, loss.floor, exact)
-    gradient = slope @ other + (side.l1 + side.l2 * factor)
+    slope, curvature = beta_kernels.newton_terms(x, v, problem.weights, loss.beta, loss.floor, exact)
+    gradient = slope @ other + (problem.l1 + problem.l2 * factor)
     if isinstance(model, Pairs):
-        hessians = model.hessians(curvature, side.l2)
+        hessians = model.hessians(curvature, problem.l2)
         residuals, target = _own_target(factor, gradient, hessians)
     else:
-        residuals, target = _shared_target(factor, gradient, curvature @ squares + side.l2, model, side.order)
+        residuals, target = _shared_target(
+            factor, gradient, curvature @ squares + problem.l2, model, problem.order
+        )
     del slope, curvature
     direction = target - factor
-    linear = xp.sum((side.l1 + side.l2 * factor) * direction, axis=1)
+    linear = xp.sum((problem.l1 + problem.l2 * factor) * direction, axis=1)
     v, steps = beta_kernels.line_search(
         x,
         v,
         direction @ other.T,
-        side.weights,
+        problem.weights,
         loss.beta,
         loss.floor,
         linear,
-        side.l2 * xp.sum(direction * direction, axis=1),
+        problem.l2 * xp.sum(direction * direction, axis=1),
         xp.sum(gradient * direction, axis=1),
     )
     new = xp.clip(factor + steps[:, None] * direction, min=0.0)
     if isinstance(new, np.ndarray):
         short = np.flatnonzero((steps < SHORTEST_STEP) & (residuals > 0))
         if short.size:
-            new[short] = _multiplicative(loss, side, x[short], factor[short], other)
+            new[short] = _multiplicative(loss, problem, x[short], factor[short], other)
             v[short] = new[short] @ other.T + loss.offset
     total = 0.0
     if want_loss:
-        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.floor, side.weights)))
+        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.floor, problem.weights)))
     return new, total, residuals
 
 
@@ -243,15 +254,15 @@ def _not_too_low(target: Array, factor: Array) -> Array:
     return xp.where(target < lowest, lowest, target)
 
 
-def _multiplicative(loss: BetaLoss, side: Side, x: Array, factor: Array, other: Array) -> Array:
-    held = other if side.weights is None else other * side.weights[:, None]
+def _multiplicative(loss: BetaLoss, problem: RowSubproblem, x: Array, factor: Array, other: Array) -> Array:
+    held = other if problem.weights is None else other * problem.weights[:, None]
     v = factor @ other.T + loss.offset
     ratio, power = beta_kernels.ratio_terms(x, v, loss.beta, loss.floor)
     numerator = ratio @ held
     denominator = np.sum(held, axis=0) if power is None else power @ held
-    step = update_ratio(factor, numerator, denominator, l1=side.l1, l2=side.l2, beta=loss.beta)
-    if side.order is None:
+    step = update_ratio(factor, numerator, denominator, l1=problem.l1, l2=problem.l2, beta=loss.beta)
+    if problem.order is None:
         return factor * step
     new = factor.copy()
-    new[:, side.order] *= step[:, side.order]
+    new[:, problem.order] *= step[:, problem.order]
     return new

@@ -1,0 +1,63 @@
+"""What functions return and estimators store: results, histories and certificates.
+
+Users meet these classes as return values and attributes; this is where they can be imported from, for type
+hints and `isinstance`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nonneg._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from nonneg.certificates.certificate import Certificate, Statement, Verdict
+    from nonneg.cones.rank_one import ConeResult
+    from nonneg.iteration import History, Progress, StopReason
+    from nonneg.purification.result import PurificationResult
+    from nonneg.rank_selection.comparison import RankComparison
+    from nonneg.rank_selection.result import RankCurve, RankResult
+    from nonneg.separable.result import SelectionResult
+    from nonneg.solvers.result import FactorizationResult
+    from nonneg.transforms.result import TransformResult
+
+__all__ = [
+    "Certificate",
+    "ConeResult",
+    "FactorizationResult",
+    "History",
+    "Progress",
+    "PurificationResult",
+    "RankComparison",
+    "RankCurve",
+    "RankResult",
+    "SelectionResult",
+    "Statement",
+    "StopReason",
+    "TransformResult",
+    "Verdict",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Certificate": "nonneg.certificates.certificate",
+        "ConeResult": "nonneg.cones.rank_one",
+        "FactorizationResult": "nonneg.solvers.result",
+        "History": "nonneg.iteration",
+        "Progress": "nonneg.iteration",
+        "PurificationResult": "nonneg.purification.result",
+        "RankComparison": "nonneg.rank_selection.comparison",
+        "RankCurve": "nonneg.rank_selection.result",
+        "RankResult": "nonneg.rank_selection.result",
+        "SelectionResult": "nonneg.separable.result",
+        "Statement": "nonneg.certificates.certificate",
+        "StopReason": "nonneg.iteration",
+        "TransformResult": "nonneg.transforms.result",
+        "Verdict": "nonneg.certificates.certificate",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,129 @@
+"""One batch at a time: the past lives in two small arrays, and no sample is kept.
+
+For the Frobenius loss they are the decayed sums of X'W and W'W, and H is updated by a few passes of
+coordinate descent on them. For other losses they are the numerator and the denominator of the multiplicative
+update, as in scikit-learn's MiniBatchNMF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nonneg._typing import Array, SampleArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.kernels.grams import SharedGram
+from nonneg.kernels.hals import hals_passes
+from nonneg.losses.beta import BetaLoss
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.encoding import encode
+from nonneg.solvers.majorizer import descent_exponent
+
+# Passes over H' per batch. The sums hold coefficients for earlier components, so that solving for H exactly
+# would fit these rather than the data.
+PASSES = 5
+# Alternations between W and H per batch: more on the first batch, which alone determines where the others
+# start.
+ROUNDS, FIRST_ROUNDS = 3, 30
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """What is kept of the samples so far."""
+
+    # Decayed sum of X'W, or of the numerators of the updates. None where only the number of samples is known,
+    # as after `fit`: these are then taken to be like those of the next batch.
+    numerator: Any = None
+    denominator: Any = None  # decayed sum of W'W, or of the denominators of the updates
+    n_samples: float = 0.0  # decayed number of samples
+    # Factor by which the past is multiplied before a batch is added; set by the first batch.
+    decay: float | None = None
+
+
+def decay_of(forget_factor: float, batch_size: int, n_samples: int) -> float:
+    """Return the factor by which one batch multiplies the past: scikit-learn's rule."""
+    return float(forget_factor ** (min(batch_size, n_samples) / n_samples))
+
+
+def online_step(
+    data: DataMatrix,
+    Ht: Array,
+    state: OnlineState,
+    *,
+    beta: float,
+    penalties: Penalties,
+    max_iter: int | None = None,
+) -> tuple[Array, OnlineState]:
+    """Update the components with one batch."""
+    # Costs two or three products with the batch. Memory: two arrays of the size of H.
+    past = state
+    for _ in range(FIRST_ROUNDS if past.n_samples == 0 else ROUNDS):
+        W, _ = encode(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter)
+        if beta == 2.0:
+            Ht, state = _least_squares_step(data, W, Ht, past, penalties)
+        else:
+            Ht, state = _multiplicative_step(data, W, Ht, past, beta, penalties)
+    return Ht, state
+
+
+def _least_squares_step(
+    data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, penalties: Penalties
+) -> tuple[Array, OnlineState]:
+    gram = data.weighted_gram(W)
+    if data.has_missing:
+        # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
+        _, (cross,) = data.map_reduce_rows(_filled_cross, W, n_out=0, Ht=Ht)
+    else:
+        cross = data.transposed_times(W)
+    state = _joined(state, data.shape[0], cross, gram, lambda past: (Ht @ past, past))
+    share = state.n_samples / data.shape[0]
+    target = state.numerator - share * penalties.l1_H
+    system = SharedGram(state.denominator).plus_ridge(share * penalties.l2_H)
+    new, _ = hals_passes(Ht, system, target, max_passes=PASSES)
+    return new, state
+
+
+def _filled_cross(block: Any, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Array]]:
+    xp = block.xp
+    total = xp.zeros_like(Ht)
+    for start, stop in block.row_blocks(1 << 20):
+        rows = W[start:stop, :]
+        seen = xp.asarray(block.observed.dense_rows(start, stop)) != 0
+        total = total + xp.where(seen, block.dense_rows(start, stop), rows @ Ht.T).T @ rows
+    return (), (total,)
+
+
+def _multiplicative_step(
+    data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, beta: float, penalties: Penalties
+) -> tuple[Array, OnlineState]:
+    xp, loss, exponent = data.xp, BetaLoss.of(data, beta), descent_exponent(beta)
+    _, (ratio, power) = data.map_reduce_rows(_right_terms, W, n_out=0, Ht=Ht, loss=loss)
+    denominator = power + penalties.l1_H + penalties.l2_H * Ht
+    denominator = xp.where(denominator > 0, denominator, xp.ones_like(denominator))
+    raised = Ht ** (1.0 / exponent)
+    state = _joined(state, data.shape[0], ratio * raised, denominator, lambda past: (raised * past, past))
+    return (state.numerator / state.denominator) ** exponent, state
+
+
+def _right_terms(
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss
+) -> tuple[tuple[()], tuple[Array, Array]]:
+    terms = loss.terms_of_H(block, W, Ht)
+    return (), (terms.ratio, terms.power + block.xp.zeros_like(Ht))
+
+
+def _joined(
+    state: OnlineState,
+    n_samples: int,
+    numerator: Array,
+    denominator: Array,
+    remembered: Callable[[Array], tuple[Array, Array]],
+) -> OnlineState:
+    past, past_denominator, decay = state.numerator, state.denominator, float(state.decay or 0.0)
+    if past is None and state.n_samples:
+        past, past_denominator = remembered(denominator * (state.n_samples / n_samples))
+    if past is not None:
+        numerator = decay * past + numerator
+        denominator = decay * past_denominator + denominator
+    return OnlineState(numerator, denominator, decay * state.n_samples + n_samples, decay)
