@@ -1,4 +1,4 @@
-"""TransformNMF: what is learnt, encoding of new frames, averages, errors, and saved models."""
+"""TransformNMF: what is learned, encoding of new frames, averages, errors, and saved models."""
 
 from __future__ import annotations
 

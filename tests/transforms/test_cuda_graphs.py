@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, trials
     assert n_realizations > 1 or min(steps) < 1
 
 
-def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
+def test_a_restart_that_is_done_is_not_searched_again(monkeypatch):
     monkeypatch.setattr(cuda_graphs, "TRIALS", (1,))
     # As if rounding were not known: searches at the end then fail after the most trials.
     monkeypatch.setattr(line_search, "NOISE", 0.0)
@@ -62,7 +62,7 @@ def test_a_start_that_is_done_is_not_searched_again(monkeypatch):
         state, measures = advance(state)
     assert not measures["step"].any()
     calls.clear()
-    # The first iteration after a renewal looks again; the next ones do not.
+    # The first iteration after a re-orthogonalization searches again; the next ones do not.
     for _ in range(5):
         state, measures = advance(state)
     assert sum(synchronize for _, synchronize in calls) <= 1

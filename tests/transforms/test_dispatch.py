@@ -53,7 +53,7 @@ def test_transform_learning(n_realizations):
     data, state = problem(n_realizations)
     options = method_options("tl", eps0=1e-8, n_nmf_updates=3)
     _, steps = advanced_both_ways("tl", data, state, options, 25)
-    # Searches that cut or double the first step were compared too.
+    # Searches that shorten or double the first step were compared too.
     assert n_realizations > 1 or len(steps) > 5
 
 
@@ -106,7 +106,7 @@ def test_nothing_given_is_changed():
         np.testing.assert_array_equal(array, copy)
 
 
-def test_starts_that_are_done_are_left_alone_and_say_so():
+def test_restarts_that_are_done_are_left_alone_and_say_so():
     data, state = problem(200)
     advance = compiled_step("jd", data, method_options("jd", eps0=1e-8))
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Many starts: as if each were alone, the best kept, hopeless ones dropped, methods helping each other."""
+"""Restarts: as if each were alone, the best kept, some pruned, methods initialized from each other."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_a_batch_is_as_many_single_runs(method: str) -> None:
         array_singles = [ARRAY_STEPS[method](single, DATA, options)[0] for single in array_singles]
     assert measures["loss"].shape == (4,)
     for i in range(4):
-        # NumPy advances one start at a time: the same bytes.
+        # NumPy advances one restart at a time: the same bytes.
         assert np.array_equal(together.transform[i], singles[i].transform[0])
         # One computation with a batch axis and masks: the same up to rounding.
         assert np.allclose(array_batch.transform[i], array_singles[i].transform[0], atol=1e-9)
         assert np.allclose(array_batch.transform[i], together.transform[i], atol=1e-7)
 
 
-def test_starts_do_not_depend_on_their_number_or_on_threads() -> None:
+def test_restarts_do_not_depend_on_their_number_or_on_threads() -> None:
     options = {"eps0": 1e-4, "max_iter": 15, "tol": 0, "rng": 3}
     one = learn_transform(Y, 2, n_init=1, **options)
     many = learn_transform(Y, 2, n_init=5, n_jobs=1, **options)
@@ -56,7 +56,7 @@ def test_starts_do_not_depend_on_their_number_or_on_threads() -> None:
     assert np.array_equal(many.restarts.objective, threaded.restarts.objective)
 
 
-def test_hopeless_starts_are_dropped_and_the_best_is_not() -> None:
+def test_restarts_are_pruned_and_the_best_is_not() -> None:
     options = {"eps0": 1e-4, "max_iter": 60, "tol": 0, "rng": 0, "n_init": 12}
     whole = learn_transform(Y, 2, **options)
     quick = learn_transform(Y, 2, prune_every=6, **options)
@@ -65,12 +65,12 @@ def test_hopeless_starts_are_dropped_and_the_best_is_not() -> None:
     assert quick.restarts.n_iter.sum() < 0.8 * whole.restarts.n_iter.sum()
     assert (quick.restarts.n_iter[quick.restarts.pruned] < 60).all()
     assert quick.objective == whole.objective
-    # A dropped start keeps its last value, which is no better than where it would have ended.
-    dropped = quick.restarts.pruned
-    assert (quick.restarts.objective[dropped] >= whole.restarts.objective[dropped] - 1e-9).all()
+    # A pruned restart keeps its last value, which is no better than where it would have ended.
+    pruned = quick.restarts.pruned
+    assert (quick.restarts.objective[pruned] >= whole.restarts.objective[pruned] - 1e-9).all()
 
 
-def test_both_methods_start_from_each_other() -> None:
+def test_both_methods_are_initialized_from_each_other() -> None:
     loop = LoopOptions(40)
     options = {"tl_options": method_options("tl", eps0=1e-4), "jd_options": method_options("jd", eps0=1e-4)}
     with threads(1):
@@ -112,7 +112,7 @@ def test_a_joint_diagonalizer_is_found() -> None:
         assert abs(pham) < 1e-8
 
 
-def test_noisy_matrices_and_many_starts() -> None:
+def test_noisy_matrices_and_many_restarts() -> None:
     matrices, _ = stack(1)
     noise = np.random.default_rng(2).standard_normal((15, 6, 12)) * 0.1
     result = joint_diagonalize(matrices + noise @ np.swapaxes(noise, 1, 2), n_init=4, rng=0)
@@ -162,6 +162,6 @@ def test_the_answer_of_jd_is_judged_by_what_tl_minimizes(l1: float) -> None:
     )
     loss = {name: getattr(both, name).divergence + l1 * getattr(both, name).W.sum() for name in ("tl", "jd")}
     assert loss["tl"] < loss["jd"]
-    # The likelihood of JD+NMF is smaller, and so is its C: that does not make it a better start for I.
+    # The likelihood of JD+NMF is smaller, and so is its C: that does not make it better in I.
     assert both.jd.objective < both.tl.objective
     assert len(both.tl.restarts.objective) == 4

@@ -29,7 +29,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
         )
     if not is_non_numpy(X):
         if number_of_axes(X) >= 3:
-            X = _whole_array(X)
+            X = _real_array(X)
         else:
             # The finite entries are checked below, where a wrong one is named by its place.
             X = validate_data(
@@ -81,7 +81,7 @@ def number_of_axes(X: Any) -> int:
     return len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
 
 
-def _whole_array(X: Any) -> Any:
+def _real_array(X: Any) -> Any:
     X = np.asarray(X)
     if X.dtype.kind not in "biuf":
         what = "Complex data" if X.dtype.kind == "c" else f"Data of dtype {X.dtype}"

@@ -172,11 +172,11 @@ def _merged(state: Any, measures: Values, part: Any, found: Values, rows: IntArr
     n = len(rows)
     changed = {}
     for name in ARRAYS:
-        whole = getattr(state, name, None)
-        if whole is not None:
-            xp = array_namespace(whole)
-            changed[name] = xp.asarray(whole, copy=True)
-            changed[name][xp.asarray(rows, device=device_of(whole))] = getattr(part, name)[:n, ...]
+        array = getattr(state, name, None)
+        if array is not None:
+            xp = array_namespace(array)
+            changed[name] = xp.asarray(array, copy=True)
+            changed[name][xp.asarray(rows, device=device_of(array))] = getattr(part, name)[:n, ...]
     values = {name: column.copy() for name, column in measures.items()}
     for name, column in values.items():
         column[rows] = found[name][:n]

@@ -11,7 +11,7 @@ from array_api_compat import is_numpy_array
 
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
-from nonneg.kernels.transforms import by_column, diagonalize_step, factor_step, is_supported, learn_step
+from nonneg.kernels import transforms as kernels
 from nonneg.transforms.cuda_graphs import GraphedStep
 from nonneg.transforms.objective import has_fused_line_search
 from nonneg.transforms.options import DEFAULTS, TransformOptions
@@ -84,7 +84,7 @@ def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
         if (options.line_search, options.retraction) != (paper["line_search"], paper["retraction"]):
             return None
     plain = options.objective == "C" and options.l1 == 0
-    if not (plain and is_supported(held, None if method == "jd" else options.eps0)):
+    if not (plain and kernels.is_supported(held, None if method == "jd" else options.eps0)):
         return None
     return {"tl": _Learning, "jd": _Diagonalization, "nmf": _Factors}[method](data, options)
 
@@ -93,7 +93,7 @@ class _Learning:
     """The moments of the frames are kept for the next iteration, if it begins where this one ended."""
 
     def __init__(self, data: Any, options: TransformOptions) -> None:
-        self.columns, self.options = by_column(data.virtual), options
+        self.columns, self.options = kernels.by_column(data.virtual), options
         self._frames: FloatArray | None = None
         self._moments: tuple[FloatArray, FloatArray] | None = None
 
@@ -101,7 +101,7 @@ class _Learning:
         options = self.options
         assert state.activations is not None
         assert state.components is not None
-        done = learn_step(
+        done = kernels.tl_step(
             self.columns,
             options.eps0,
             state.transform,
@@ -133,7 +133,7 @@ class _Diagonalization:
     """Restarts whose line search failed are left alone: it would fail again, after all its trials."""
 
     def __init__(self, data: Any, options: TransformOptions) -> None:
-        self.columns, self.options = by_column(data.virtual), options
+        self.columns, self.options = kernels.by_column(data.virtual), options
         self._failed: dict[int, dict[str, float]] = {}
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
@@ -144,18 +144,18 @@ class _Diagonalization:
         transform, frames = state.transform, state.frames
         found = {name: np.empty(state.batch) for name in ("L", "gradient", "step", "search_succeeded")}
         if moving.any():
-            whole = bool(moving.all())
-            done = diagonalize_step(
+            all_move = bool(moving.all())
+            done = kernels.jd_step(
                 self.columns,
                 self.options.eps0,
-                transform if whole else transform[moving],
-                frames if whole else frames[moving],
+                transform if all_move else transform[moving],
+                frames if all_move else frames[moving],
                 n_rotation_updates=self.options.n_rotation_updates,
                 max_trials=self.options.max_trials,
             )
             for name, values in done.measures.items():
                 found[name][moving] = values
-            if whole:
+            if all_move:
                 transform, frames = done.transform, done.frames
             else:
                 transform, frames = transform.copy(), frames.copy()
@@ -177,7 +177,7 @@ class _Factors:
         self.variances, self.options = variances, options
 
     def __call__(self, state: FactorState) -> tuple[FactorState, Measures]:
-        done = factor_step(
+        done = kernels.nmf_step(
             self.variances,
             self.options.eps0,
             state.activations,

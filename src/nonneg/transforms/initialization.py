@@ -16,7 +16,7 @@ from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
-# How far a given transform may be from orthogonal: room for float32 and for rounding to a few digits. It is
+# How far a given transform may be from orthogonal: float32 and rounding to a few digits are accepted. It is
 # replaced by the closest orthogonal matrix.
 NEARLY_ORTHOGONAL = 1e-4
 
@@ -70,8 +70,8 @@ def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[Fl
 
 def dct_matrix(m: int) -> FloatArray:
     """Return the orthonormal DCT of type II."""
-    place = np.arange(m)
-    found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (place + 0.5) * place[:, None] / m)
+    index = np.arange(m)
+    found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
     found[0] /= np.sqrt(2.0)
     return found
 

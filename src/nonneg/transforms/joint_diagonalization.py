@@ -49,8 +49,8 @@ def joint_diagonalize(
     init : None, "random", "dct" or array of shape (m, m)
         The initialization: random, the DCT, or a given orthogonal matrix.
     prune_every : int, optional
-        Restart pruning: every so many iterations, restarts that could not reach the best any more are given
-        up.
+        Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
+        reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
     max_iter : int
         Maximum number of iterations.
     tol : float

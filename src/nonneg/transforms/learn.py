@@ -71,8 +71,8 @@ def learn_transform(
     cross_initialize : bool
         Whether both methods are run, each also from the solutions of the other (Appendix G).
     prune_every : int, optional
-        Restart pruning: every so many iterations, restarts are given up that would not reach the best one by
-        `max_iter` even if they continued at the rate of these iterations.
+        Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
+        reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
     max_iter : int
         Maximum number of iterations; for "jd" of each stage.
     tol : float

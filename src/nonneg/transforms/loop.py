@@ -104,7 +104,7 @@ class BatchRun:
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """What the loop of every part of a run is told."""
+    """Options of the loop, the same for every part of a run."""
 
     max_iter: int
     tol: float = 0.0  # stop below this decrease of the loss per entry in ten iterations

@@ -54,7 +54,7 @@ def test_the_velocity_of_the_polar_rotation_is_a_difference_quotient() -> None:
     assert np.abs(difference - polar_velocity(E, R) @ R).max() < 1e-9
 
 
-def test_polishing_squares_the_error() -> None:
+def test_a_newton_schulz_step_squares_the_error() -> None:
     Q = random_orthogonal(20, 0)
     spoiled = Q + 1e-6 * np.random.default_rng(1).standard_normal((20, 20))
     assert orthogonality_error(spoiled) > 1e-7

@@ -148,7 +148,7 @@ def equalize_components(w, h, inverse, ratio):
 @jit(fastmath=MATH, **BARE)
 def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
     """Make updates of majorization-equalization for the data V + eps0."""
-    # `inverse` is that of the model before and after; what comes behind it is room to work in.
+    # `inverse` is that of the model before and after; the arguments after it are workspace.
     m, k = w.shape
     n = h.shape[1]
     for _ in range(n_updates):

@@ -89,10 +89,10 @@ def exponential(E, step, work, out):
     """Put exp(step E) into `out`; `work` holds seven matrices."""
     m = E.shape[0]
     norm = abs(step) * skew_norm(E)
-    halvings = 0
+    squarings = 0
     if norm > TAYLOR_NORM:
-        halvings = max(0, ceil(log2(norm / TAYLOR_NORM)))
-    scale = step * 0.5**halvings
+        squarings = max(0, ceil(log2(norm / TAYLOR_NORM)))
+    scale = step * 0.5**squarings
     A, S, S2, S3, low, odd = work[0], work[1], work[2], work[3], work[4], work[5]
     for i in range(m):
         for j in range(m):
@@ -125,7 +125,7 @@ def exponential(E, step, work, out):
     for i in range(m):
         for j in range(m):
             out[i, j] += low[i, j]
-    for _ in range(halvings):
+    for _ in range(squarings):
         multiply(out, out, low)
         copy(low, out)
 

@@ -1,4 +1,4 @@
-"""Whole iterations of TL-NMF and JD+NMF for small problems: one start at a time, on the pool's threads.
+"""Whole iterations of TL-NMF and JD+NMF for small problems: one restart at a time, on the pool's threads.
 
 The twin is the array code of `nonneg.transforms`, which serves any size, type and device. Arrays have the
 axes of its states. Those that come out are views of arrays with the frames last, which the next call takes
@@ -35,7 +35,7 @@ class TLStep(NamedTuple):
 
     transform: FloatArray  # rows are atoms
     frames: FloatArray  # virtual realizations, transformed
-    activations: FloatArray  # one row a frame
+    activations: FloatArray  # one row per frame
     components: FloatArray  # rows of sum 1
     measures: dict[str, FloatArray]  # C, L, I, gradient, step and search_succeeded
     # Power of the frames, of shape (batch, m, n), and cross power of their samples, of shape (batch, m (m -
@@ -54,7 +54,7 @@ class JDStep(NamedTuple):
 class NMFStep(NamedTuple):
     """Where updates of factors led."""
 
-    activations: FloatArray  # one row a frame
+    activations: FloatArray  # one row per frame
     components: FloatArray  # rows of sum 1
     measures: dict[str, FloatArray]  # C, L and I
 
@@ -102,7 +102,7 @@ def by_column(virtual: FloatArray) -> FloatArray:
     return np.ascontiguousarray(virtual.swapaxes(1, 2))
 
 
-def learn_step(
+def tl_step(
     columns: FloatArray,
     eps0: float,
     transform: FloatArray,
@@ -128,11 +128,11 @@ def learn_step(
     frames : array of shape (batch, rank * n, m)
         Virtual realizations, transformed.
     activations : array of shape (batch, n, k)
-        One row a frame.
+        One row per frame.
     components : array of shape (batch, k, m)
         Rows of sum 1.
     n_nmf_updates, n_rotation_updates : int
-        Updates of the factors and of the transform in an iteration.
+        Updates of the factors and of the transform per iteration.
     max_trials : int
         Steps that a search may try.
     moments : tuple of array, optional
@@ -194,7 +194,7 @@ def learn_step(
     )
 
 
-def diagonalize_step(
+def jd_step(
     columns: FloatArray,
     eps0: float,
     transform: FloatArray,
@@ -203,7 +203,7 @@ def diagonalize_step(
     n_rotation_updates: int = 1,
     max_trials: int = 30,
 ) -> JDStep:
-    """Make an iteration of joint diagonalization: quasi-Newton, steps halved until L decreases.
+    """Make an iteration of joint diagonalization: quasi-Newton, backtracking until L decreases.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def diagonalize_step(
     return JDStep(transforms, after.swapaxes(1, 2), measures)
 
 
-def factor_step(
+def nmf_step(
     variances: FloatArray,
     eps0: float,
     activations: FloatArray,
@@ -270,11 +270,11 @@ def factor_step(
     Parameters
     ----------
     variances : array of shape (batch, n, m) or (1, n, m)
-        Those of each start, or of all.
+        Those of each restart, or of all.
     eps0 : float
         Added to variances and model.
     activations : array of shape (batch, n, k)
-        One row a frame.
+        One row per frame.
     components : array of shape (batch, k, m)
         Rows of sum 1.
     n_nmf_updates : int

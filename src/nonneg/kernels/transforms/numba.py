@@ -90,7 +90,7 @@ def search(
     low, low_value, low_slope = 0.0, value, slope
     high, high_value = inf, inf
     last, last_value = 0.0, value
-    cut = False
+    bracketed = False
     if not slope < 0.0:
         return best, taken, value, True
     for _ in range(max_trials):
@@ -123,10 +123,10 @@ def search(
             best, taken = slot, step
             if abs(found_slope) <= -C2 * slope:
                 return best, taken, found, True
-            turned = found_slope * ((high - low) if cut else 1.0) >= 0.0
+            turned = found_slope * ((high - low) if bracketed else 1.0) >= 0.0
         elif -step * slope <= NOISE * abs(value):
             return best, taken, low_value, True  # smaller steps promise even less
-        if not cut:
+        if not bracketed:
             last, last_value = 0.0, value
             first = turned or not lower
         elif turned or not lower:
@@ -139,8 +139,8 @@ def search(
             if turned:
                 high, high_value = low, low_value
             low, low_value, low_slope = step, found, found_slope
-        cut = cut or first
-        if cut:
+        bracketed = bracketed or first
+        if bracketed:
             step = next_step(low, low_value, low_slope, high, high_value, last, last_value, first)
         else:
             step = 2.0 * step
@@ -163,7 +163,7 @@ def rotate_range(
     start,
     stop,
 ):
-    """Rotate the transforms of some of the starts, in place; see `kernels.transforms`."""
+    """Rotate the transforms of some of the restarts, in place; see `kernels.transforms`."""
     # `frames` are the transformed ones before and after, and `moments` their power before and after and their
     # cross power before and after, which without learning is not brought up to date. `inverse` is that of the
     # model; without learning it is workspace. More of it is in `workspace`: numba would take seconds to
@@ -245,7 +245,7 @@ def exchange(frames, X, inwards):
 
 @jit(**BARE)
 def moment_range(frames, X, V, cross, start, stop):
-    """Put power and cross power of the transformed frames of some of the starts into `V` and `cross`."""
+    """Put power and cross power of the transformed frames of some of the restarts into `V` and `cross`."""
     for p in range(start, stop):
         exchange(frames[p], X, True)
         power_of(X, V[p])
@@ -254,7 +254,7 @@ def moment_range(frames, X, V, cross, start, stop):
 
 @jit(error_model="numpy")
 def measure_range(V, eps0, inverse, facts, start, stop):
-    """Put C, L and I of some of the starts into `facts`."""
+    """Put C, L and I of some of the restarts into `facts`."""
     ratio = np.empty((V.shape[1], V.shape[2]))
     for p in range(start, stop):
         facts[0, p], facts[1, p], facts[2, p] = measured(V[p % V.shape[0]], eps0, inverse[p], ratio)
@@ -262,6 +262,6 @@ def measure_range(V, eps0, inverse, facts, start, stop):
 
 @jit(**BARE)
 def likelihood_range(V, eps0, facts, start, stop):
-    """Put L of some of the starts into `facts`."""
+    """Put L of some of the restarts into `facts`."""
     for p in range(start, stop):
         facts[p] = V.shape[1] * V.shape[2] + sum_of_logs(V[p], eps0)

@@ -18,7 +18,7 @@ from nonneg._typing import Array, Namespace
 Point = tuple[Array, ...]
 """Arrays whose first axis is the batch."""
 
-# Values are compared to so many units of their last place: what sums of a few thousand terms are off by.
+# Units in the last place up to which values count as equal: the error of sums of a few thousand terms.
 NOISE = 8.0
 
 
@@ -62,7 +62,7 @@ def select(mask: Array, new: Point, old: Point, *, synchronize: bool = True) -> 
 
 def strong_wolfe(
     line: Line,
-    start: Point,
+    origin: Point,
     value: Array,
     slope: Array,
     *,
@@ -88,7 +88,7 @@ def strong_wolfe(
     noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)
     active = slope < 0
     succeeded = ~active
-    point, n_trials = start, 0
+    point, n_trials = origin, 0
     # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
     with np.errstate(all="ignore"):
         for _ in range(max_trials):
@@ -175,7 +175,7 @@ def _interpolated(
 
 def backtracking(
     line: Line,
-    start: Point,
+    origin: Point,
     value: Array,
     slope: Array,
     *,
@@ -189,7 +189,7 @@ def backtracking(
     noise = NOISE * float(xp.finfo(value.dtype).eps) * xp.abs(value)
     active = slope < 0
     succeeded = ~active
-    point, n_trials = start, 0
+    point, n_trials = origin, 0
     for _ in range(max_trials):
         if synchronize and not bool(xp.any(active)):
             break
