@@ -25,16 +25,6 @@ SET_NAMES = {
     FILMS: "films of ORL",
     QUICK: "made-up cones",
 }
-SETS_USED = (
-    "The paper's sets CK, faces94 and Georgia Tech are not at hand, and of PaviaU only a crop of 50 x 50 "
-    "pixels. In their places stand Olivetti, CK+, Extended Yale B and COIL-20, and the crop of PaviaU and"
-    " Indian Pines with pixels as features and bands as samples, as in the paper. K is the number of "
-    "people, things or covers; for CK+, whose people are not named, it is 97 as for the paper's CK set. "
-    "In CK and faces94 the pictures of a person are frames of films or were taken one after the other by "
-    "a camera that did not move, and hardly differ; those here differ much. So there is a last set, made "
-    "up of real faces: for each of the 40 people of ORL a film of 20 frames that turns one picture into "
-    "another, with changing brightness and a little noise."
-)
 
 
 def timed_inits(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:

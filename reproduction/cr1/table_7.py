@@ -147,11 +147,7 @@ def _first_points(records: Sequence[Record], published: Any) -> list[Artifact]:
             row[measure] = Measured(mean, spread, target.get(measure), target.get(f"{measure}_std"))
         rows.append(row)
     columns = {"method": "method", "points": "first points"} | {measure: measure for measure in MEASURES}
-    caption = (
-        f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection. The first "
-        "document is the only random choice, so this is close to the limit of the mean over runs; the "
-        "mean of ten runs has a standard error of a third of the standard deviation."
-    )
+    caption = f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection."
     artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
     if beside:
         artifacts.append(_luck(rows))
@@ -191,11 +187,7 @@ def _preparations(records: Sequence[Record], published: Any) -> list[Artifact]:
             f"{method} {measure}": published[method][measure] for method in methods for measure in MEASURES
         }
         rows.insert(0, top)
-    caption = (
-        f"{name}: the deterministic rows under several weightings of the counts. log: 1 + log c for a "
-        "count c; idf: log(n / documents with the word), smoothed if marked so; documents are scaled "
-        "to unit length except where marked and for the raw counts."
-    )
+    caption = f"{name}: the deterministic rows under several weightings of the counts."
     artifacts: list[Artifact] = [Table(caption, columns, rows, digits=3)]
     if name == PAPER_SET:
         artifacts.append(_nearest(rows[0], rows[1:], [key for key in columns if key != "weighting"]))
@@ -237,11 +229,7 @@ def _readings(records: Sequence[Record], published: Any) -> Artifact:
         "dice": "Dice, best cluster of each class",
         "pairs": "Dice of pairs",
     }
-    caption = (
-        "tr11: other readings. Unscaled coefficients are those at the end of "
-        "the algorithm, whatever the norm of the basis vectors; the Dice coefficient of pairs counts "
-        "pairs of documents in the same class and in the same cluster."
-    )
+    caption = "tr11: other readings of the scores."
     return Table(caption, columns, rows, digits=3) if rows else Paragraph("")
 
 

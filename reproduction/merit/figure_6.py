@@ -18,7 +18,6 @@ SHOWN = ("merit", "merit(0)", "spa", "fast-gradient")
 # Beyond so many words FastGradient's five square arrays need more than this machine should be asked for.
 FAST_GRADIENT_WORDS = 8000
 FAST_GRADIENT_STEPS = 3
-PAPER_LIMITS = {"merit": 2.0, "fast-gradient": 20.0}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ NAME = "purification/digits"
 N_DRAWS = 3
 NOISES = (0.5, 1.0, 2.0, 4.0)
 NUMBERS = (2000, 5000)
-N_OVERLAID, N_PARTS = 20, 16
+N_PARTS = 16
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
