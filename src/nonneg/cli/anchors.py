@@ -10,6 +10,9 @@ from typing import Any
 from nonneg.cli import arguments, terminal
 from nonneg.cli.fit import add_data_arguments, read_input, table_name
 
+ANCHORS = "anchors.csv"
+COLUMNS = ("component", "row", "name", "value", "margin", "mean_weight")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -78,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import SeparableNMF
-    from nonneg.cli.anchor_results import anchor_table, write_anchor_results
-    from nonneg.report.anchor_page import anchor_sentence
+    from nonneg.cli.results import NAMES, save_array, say_results, write_csv, write_names, write_results
+    from nonneg.report.anchor_page import anchor_sentence, build_anchor_page
     from nonneg.report.folder import check_output_folder
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-anchors")
@@ -90,13 +93,104 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         W = model.fit_transform(table.X)
         seconds = time.perf_counter() - started
-    title = f"Anchors of {table_name(table)}"
-    record, written = write_anchor_results(folder, model, W, table, seconds=seconds, title=title)
-    terminal.say(anchor_sentence(record))
-    terminal.say(anchor_table(record))
-    for path in written:
-        terminal.say(str(path))
+    record = _record(model, W, table, seconds)
+
+    def write_files(fresh: Path) -> None:
+        save_array(fresh / "W.npy", W)
+        save_array(fresh / "H.npy", model.components_)
+        columns = [name for name in COLUMNS if name != "name" or table.row_names is not None]
+        rows = ([entry[name] for name in columns] for entry in record["anchors"])
+        write_csv(fresh / ANCHORS, columns, rows)
+        write_names(fresh, table.row_names, table.column_names)
+
+    written = write_results(
+        folder,
+        record,
+        write_files,
+        lambda: build_anchor_page(record, W, table.row_names),
+        known=(ANCHORS, "W.npy", "H.npy", NAMES),
+        model=model,
+    )
+    say_results(anchor_sentence(record), _table(record), written)
     return 0
+
+
+def _table(record: dict[str, Any]) -> str:
+    from nonneg.report.tables import markdown_table
+
+    headings = {"component": "component", "row": "row"}
+    if any(entry["name"] is not None for entry in record["anchors"]):
+        headings["name"] = "sample"
+    headings |= {"value": record["result"]["measure"], "margin": "margin", "mean_weight": "mean weight"}
+    return markdown_table(record["anchors"], headings).rstrip("\n")
+
+
+def _ranked(model: Any) -> Any:
+    """Return the measure of the anchors, then that of the best other samples."""
+    import numpy as np
+
+    result = model.result_
+    if result.row_maxima is not None:
+        maxima = np.asarray(result.row_maxima)
+        others = np.sort(np.delete(maxima, result.anchors))[::-1]
+        return np.concatenate([maxima[result.anchors], others])
+    scores = np.asarray(result.scores)
+    return scores if result.best_left is None else np.append(scores, result.best_left)
+
+
+def _record(model: Any, W: Any, table: Any, seconds: float) -> dict[str, Any]:
+    from nonneg.report.quality import observed_relative_error
+    from nonneg.report.records import run_record, stop_facts, table_facts
+
+    result, values, k, names = model.result_, _ranked(model), model.n_components_, table.row_names
+    # No margin where a greedy method does not look at the samples that it left.
+    best_other = float(values[k]) if len(values) > k else None
+    error = observed_relative_error(table.X, W, model.components_)
+    anchors = [
+        {
+            "component": at,
+            "row": int(row),
+            "name": None if names is None else names[row],
+            "value": float(values[at]),
+            "margin": None if best_other is None else float(values[at]) - best_other,
+            "mean_weight": float(W[:, at].mean()),
+        }
+        for at, row in enumerate(model.anchor_indices_)
+    ]
+    margins = [entry["margin"] for entry in anchors if entry["margin"] is not None]
+    # What the preparation did; lists of samples are left to the model.
+    steps = {
+        name: {key: value for key, value in result.facts[name].items() if key != "labels"}
+        for name in ("energy", "normalize", "reduce", "merge")
+        if name in result.facts
+    }
+    return run_record(
+        "anchors",
+        f"Anchors of {table_name(table)}",
+        data=table_facts(table),
+        estimator=model,
+        result={
+            "method": result.method,
+            "n_anchors": k,
+            "measure": "score" if result.row_maxima is None else "row maximum",
+            "unknown_rank": model.n_components is None,
+            "margin": min(margins, default=None),
+            "lam": result.lam,
+            "objective": result.objective,
+            "duality_gap": model.duality_gap_,
+            "sum_to_one": model.sum_to_one_,
+            "reconstruction_err": model.reconstruction_err_,
+            "relative_error": error,
+            "explained": 1.0 - error**2,
+            "n_iter": model.n_iter_,
+            "stop_reason": stop_facts(result),
+            "seconds": seconds,
+            "steps": steps,
+        },
+        anchors=anchors,
+        # As many as the page draws.
+        values=values[: 2 * k + 10],
+    )
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
+MEMBERSHIPS, GRAPH = "memberships.csv", "graph.svg"
+N_TOP = 8
 EXAMPLES = ("lesmis", "karate", "southern-women")
 
 
@@ -93,14 +95,14 @@ def run(options: argparse.Namespace) -> int:
     """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import MixedMembership
-    from nonneg.cli.community_results import community_table, write_community_results
+    from nonneg.cli.results import say_results, write_csv, write_results
     from nonneg.exceptions import InvalidParameterError
-    from nonneg.report.community_page import community_sentence
+    from nonneg.report.community_page import build_community_page, community_sentence, draw_graph
     from nonneg.report.folder import check_output_folder
 
     if (options.edges is None) == (options.example is None):
         raise InvalidParameterError(
-            f"Give a file of edges, or --example with one of {', '.join(EXAMPLES)}, and not both."
+            f"Give either a file of edges or --example with one of {', '.join(EXAMPLES)}."
         )
     name = options.example or options.edges.name.split(".")[0]
     folder = options.output or Path(f"{name}-communities")
@@ -111,14 +113,97 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         model.fit(_unweighted(graph.graph) if options.unweighted else graph.graph, names=graph.names)
         seconds = time.perf_counter() - started
-    record, written = write_community_results(
-        folder, model, source=graph.source, seconds=seconds, title=f"Communities of {graph.source}"
+    record = _record(model, graph.source, seconds)
+
+    def write_files(fresh: Path) -> None:
+        columns = model.node_table()
+        write_csv(fresh / MEMBERSHIPS, columns, zip(*map(_cells, columns.values()), strict=True))
+        (fresh / GRAPH).write_text(draw_graph(model), encoding="utf-8")
+
+    written = write_results(
+        folder,
+        record,
+        write_files,
+        lambda: build_community_page(record, model),
+        known=(MEMBERSHIPS, GRAPH),
+        model=model,
     )
-    terminal.say(community_sentence(record))
-    terminal.say(community_table(record))
-    for path in written:
-        terminal.say(str(path))
+    say_results(community_sentence(record), _table(record), written)
     return 0
+
+
+def _table(record: dict[str, Any]) -> str:
+    from nonneg.report.tables import markdown_table
+
+    rows = [
+        entry | {"top": ", ".join(f"{name} {share:.0%}" for name, share in entry["top"][:4])}
+        for entry in record["communities"]
+    ]
+    headings = {
+        "community": "community",
+        "pure_node": "pure node",
+        "size": "size",
+        "top": "strongest members",
+    }
+    return markdown_table(rows, headings).rstrip("\n")
+
+
+def _cells(column: Any) -> list[Any]:
+    import numpy as np
+
+    values = np.asarray(column)
+    if values.dtype.kind == "b":
+        return values.astype(int).tolist()
+    if values.dtype.kind == "f":
+        # An empty cell where there is no membership.
+        return ["" if np.isnan(value) else repr(value) for value in values.tolist()]
+    return values.tolist()
+
+
+def _record(model: Any, source: str, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    from nonneg.report.community_page import mostly_one
+    from nonneg.report.records import run_record
+
+    graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
+    top = model.top_nodes(N_TOP)
+    return run_record(
+        "communities",
+        f"Communities of {source}",
+        data={
+            "source": source,
+            "n_nodes": graph.n_nodes,
+            "n_edges": graph.n_edges,
+            "n_isolated": len(model.isolated_nodes_),
+            "n_self_loops": graph.n_self_loops,
+            "weighted": bool(np.ptp(graph.adjacency.data) > 0),
+        },
+        estimator=model,
+        result={
+            "method": model.method,
+            "n_communities": memberships.shape[1],
+            "n_mostly_one": mostly_one(model.memberships_),
+            "n_kept": len(model.kept_nodes_),
+            "n_seen": model.facts_["n_seen"],
+            "n_unreached": len(model.unreached_nodes_),
+            "n_iter": model.n_iter_,
+            "duality_gap": model.result_.gap,
+            "seconds": seconds,
+        },
+        communities=[
+            {
+                "community": at,
+                "pure_node": model.node_names_[node],
+                "size": memberships[:, at].sum(),
+                "n_nodes": np.count_nonzero(model.labels_ == at),
+                "top": top[at],
+            }
+            for at, node in enumerate(model.pure_nodes_.tolist())
+        ],
+        connectivity=model.connectivity_,
+        eigenvalues=model.eigenvalues_,
+    )
 
 
 def _read(options: argparse.Namespace) -> Any:

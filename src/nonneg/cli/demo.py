@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     from nonneg._optional import import_optional
     from nonneg.cli.fit import add_floor, fit_model
-    from nonneg.cli.results import FittedModel, write_results
+    from nonneg.cli.fit_results import FittedModel, write_fit
     from nonneg.io import Table
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     fitted = FittedModel(
         model, W, table, seconds, "Parts of handwritten digits", image_shape=(8, 8), comparison=comparison
     )
-    record, _ = write_results(options.output, fitted)
+    record, _ = write_fit(options.output, fitted)
     terminal.say(wording.answer(record))
     terminal.say(
         "; ".join(

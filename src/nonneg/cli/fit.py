@@ -103,7 +103,8 @@ def add_data_arguments(group: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, factorize, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
-    from nonneg.cli.results import FittedModel, write_results
+    from nonneg.cli.fit_results import FittedModel, write_fit
+    from nonneg.cli.results import say_results
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
 
@@ -125,10 +126,8 @@ def run(options: argparse.Namespace) -> int:
         title=f"Factorization of {table_name(table)}",
         image_shape=options.image_shape,
     )
-    record, written = write_results(folder, fitted, csv=options.csv)
-    terminal.say(wording.answer(record))
-    for path in written:
-        terminal.say(str(path))
+    record, written = write_fit(folder, fitted, csv=options.csv)
+    say_results(wording.answer(record), "", written)
     return 0
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
 from nonneg.cli.fit import add_data_arguments, read_input, table_name
+
+RANKS, FIGURE = "rank.csv", "rank.svg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,9 +83,11 @@ def run(options: argparse.Namespace) -> int:
     """Read, estimate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import compare_ranks
-    from nonneg.cli.rank_results import rank_table, write_rank_results
+    from nonneg.cli.results import say_results, write_csv, write_results
+    from nonneg.exceptions import MissingDependencyError
     from nonneg.report.folder import check_output_folder
-    from nonneg.report.rank_page import rank_sentence
+    from nonneg.report.rank_page import build_rank_page, rank_figure, rank_sentence
+    from nonneg.report.records import run_record, table_facts
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-rank")
     check_output_folder(folder)
@@ -92,17 +97,42 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         found = compare_ranks(table.X, **parameters)
         seconds = time.perf_counter() - started
-    title = f"How many components {table_name(table)} asks for"
     shown = parameters | parameters.pop("method_params", {})
-    record, written = write_rank_results(folder, found, table, shown, seconds=seconds, title=title)
-    terminal.say(f"{rank_sentence(record)} {_capital(found.reason)}")
+    shown.pop("verbose")
+    record = run_record(
+        "rank",
+        f"Number of components of {table_name(table)}",
+        data=table_facts(table),
+        parameters=shown,
+        result={**found.as_dict(), "seconds": seconds},
+    )
+
+    def write_files(fresh: Path) -> None:
+        rows = record["result"]["table"]
+        write_csv(fresh / RANKS, rows[0] if rows else ["k"], (row.values() for row in rows))
+        with contextlib.suppress(MissingDependencyError):
+            if drawing := rank_figure(record):
+                (fresh / FIGURE).write_text(drawing, encoding="utf-8")
+
+    written = write_results(
+        folder, record, write_files, lambda: build_rank_page(record), known=(RANKS, FIGURE)
+    )
     for name, why in found.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
-    if record["result"]["table"]:
-        terminal.say(rank_table(record))
-    for path in written:
-        terminal.say(str(path))
+    table_text = _table(record) if record["result"]["table"] else ""
+    say_results(f"{rank_sentence(record)} {_capital(found.reason)}", table_text, written)
     return 0
+
+
+def _table(record: dict[str, Any]) -> str:
+    from nonneg.report.rank_page import HEADINGS, rank_rows
+    from nonneg.report.tables import markdown_table
+
+    rows = rank_rows(record)
+    columns = {"k": "k"}
+    columns |= {name: text for name, text in HEADINGS.items() if any(name in row for row in rows)}
+    columns["chosen"] = "chosen by"
+    return markdown_table(rows, columns).rstrip("\n")
 
 
 def _capital(text: str) -> str:

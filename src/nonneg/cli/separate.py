@@ -109,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
     """Read, separate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
-    from nonneg.cli.separation_results import Separated, source_table, write_separation_results
+    from nonneg.cli.results import say_results
+    from nonneg.cli.separate_results import Separated, source_table, write_sources
     from nonneg.report.folder import check_output_folder
     from nonneg.report.separation_page import separation_sentence
 
@@ -124,13 +125,8 @@ def run(options: argparse.Namespace) -> int:
         sources = model.fit_separate(signals, sounds[0].rate)
         seconds = time.perf_counter() - started
         separated = Separated(model, sounds, _by_take(sources, len(takes)), seconds)
-        record, written = write_separation_results(
-            folder, separated, ending=options.format, players=options.players
-        )
-    terminal.say(separation_sentence(record))
-    terminal.say(source_table(record))
-    for path in written:
-        terminal.say(str(path))
+        record, written = write_sources(folder, separated, ending=options.format, players=options.players)
+    say_results(separation_sentence(record), source_table(record), written)
     return 0
 
 

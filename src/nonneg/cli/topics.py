@@ -9,6 +9,9 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
+TOPICS, DOCUMENTS, WEIGHTS = "topics.csv", "documents.csv", "topics.npy"
+N_WORDS, N_EXAMPLES, N_LETTERS = 20, 3, 400
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -77,13 +80,11 @@ def run(options: argparse.Namespace) -> int:
     """Read, find topics, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
-    from nonneg.cli.topic_results import topic_table, write_topic_results
     from nonneg.exceptions import InvalidParameterError
     from nonneg.report.folder import check_output_folder
-    from nonneg.report.topic_page import topic_sentence
 
     if bool(options.files) == options.stdlib:
-        raise InvalidParameterError("Give files of documents, or --stdlib, and not both.")
+        raise InvalidParameterError("Give either files of documents or --stdlib.")
     first = "stdlib" if options.stdlib else options.files[0].absolute().name.split(".")[0]
     folder = options.output or Path(f"{first}-topics")
     check_output_folder(folder)
@@ -97,14 +98,116 @@ def run(options: argparse.Namespace) -> int:
                 f"{len(documents.names)} documents from {documents.source}: looking for {n_topics} topics"
             )
         started = time.perf_counter()
-        memberships = model.fit_transform(documents.contents)
+        proportions = model.fit_transform(documents.contents)
         seconds = time.perf_counter() - started
-    record, written = write_topic_results(folder, model, memberships, documents, seconds=seconds)
-    terminal.say(topic_sentence(record))
-    terminal.say(topic_table(record))
-    for path in written:
-        terminal.say(str(path))
+    write_topics(folder, model, proportions, documents, seconds)
     return 0
+
+
+def write_topics(folder: Path, model: Any, proportions: Any, documents: Any, seconds: float) -> None:
+    """Write the results, and say what they are."""
+    from nonneg.cli.results import save_array, say_results, write_csv, write_proportions, write_results
+    from nonneg.report.topic_page import build_topic_page, topic_sentence
+
+    record = _record(model, proportions, documents, seconds)
+
+    def write_files(fresh: Path) -> None:
+        columns = ("topic", "proportion", "coherence", "anchor")
+        rows = (
+            [*(entry[name] for name in columns), " ".join(str(word) for word, _ in entry["words"])]
+            for entry in record["topics"]
+        )
+        write_csv(fresh / TOPICS, [*columns, "words"], rows)
+        write_proportions(fresh / DOCUMENTS, proportions, documents.names)
+        save_array(fresh / WEIGHTS, model.topics_)
+
+    written = write_results(
+        folder,
+        record,
+        write_files,
+        lambda: build_topic_page(record),
+        known=(TOPICS, DOCUMENTS, WEIGHTS),
+        model=model,
+    )
+    say_results(topic_sentence(record), _table(record), written)
+
+
+def _table(record: dict[str, Any]) -> str:
+    from nonneg.report.tables import markdown_table
+
+    rows = [
+        {
+            "topic": entry["topic"],
+            "proportion": f"{entry['proportion']:.1%}",
+            "anchor": entry["anchor"],
+            "words": " ".join(str(word) for word, _ in entry["words"][:8]),
+        }
+        for entry in record["topics"]
+    ]
+    columns = ["topic", "proportion", "anchor", "words"]
+    if all(row["anchor"] is None for row in rows):
+        columns.remove("anchor")
+    return markdown_table(rows, columns).rstrip("\n")
+
+
+def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    from nonneg.report.records import run_record
+
+    used = model.topics_[:, model.word_indices_]
+    npmi = np.full(len(used), np.nan)
+    if used.shape[1] > 1:
+        npmi = model.coherence(documents.contents, measure="npmi", n_words=N_WORDS)
+    examples = model.representative_documents(documents.contents, N_EXAMPLES, proportions=proportions)
+    names = model.top_words(N_WORDS)
+    # Words without weight are not words of a topic, even where it has fewer than N_WORDS.
+    sets = [set(words) for words in names]
+    shared = np.array([[len(one & other) for other in sets] for one in sets], dtype=np.intp)
+    topics = [
+        {
+            "topic": at,
+            "proportion": model.topic_proportions_[at],
+            "coherence": model.coherence_[at],
+            "npmi": npmi[at],
+            "anchor": None if model.anchor_words_ is None else model.anchor_words_[at],
+            "words": list(zip(words, np.sort(used[at])[::-1][: len(words)].tolist(), strict=True)),
+            "examples": [_example(documents, int(row), proportions[row, at]) for row in examples[at]],
+        }
+        for at, words in enumerate(names)
+    ]
+    return run_record(
+        "topics",
+        f"Topics of {documents.source}",
+        data={
+            "source": documents.source,
+            "n_documents": len(proportions),
+            "n_words": model.n_features_in_,
+            "n_used": len(model.word_indices_),
+            "n_empty": int((~(proportions.sum(axis=1) > 0)).sum()),
+            "kind": "texts" if documents.are_texts else "counts",
+        },
+        estimator=model,
+        result={
+            "method": model.method,
+            "n_topics": len(topics),
+            "n_iter": model.n_iter_,
+            "coherence": model.coherence_.mean(),
+            "similarity_count": np.triu(shared, 1).sum(),
+            "seconds": seconds,
+        },
+        topics=topics,
+        shared_words=shared,
+    )
+
+
+def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
+    text = None
+    if documents.are_texts:
+        text = " ".join(documents.contents[row].split())
+        if len(text) > N_LETTERS:
+            text = text[:N_LETTERS].rsplit(" ", 1)[0] + " \N{HORIZONTAL ELLIPSIS}"
+    return {"name": documents.names[row], "row": row, "proportion": proportion, "text": text}
 
 
 def _read(options: argparse.Namespace) -> Any:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from nonneg.cli import terminal
 from nonneg.cli.fit import add_data_arguments
+
+FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
+SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmember")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,15 +60,79 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Load, read, transform, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg.cli.results import MODEL
     from nonneg.cli.transform_inputs import opened_model
     from nonneg.cli.transform_kinds import transformed
-    from nonneg.cli.transform_results import check_weights_folder, summary, write_weights
+    from nonneg.exceptions import OutputError
+    from nonneg.report.folder import check_output_folder
 
     folder = options.output or Path(f"{options.files[0].absolute().name.split('.')[0]}-weights")
-    check_weights_folder(folder)
+    check_output_folder(folder)
+    if (folder / MODEL).exists():
+        raise OutputError(
+            f"{folder} holds {MODEL} and the results that belong to it, which weights of new data would "
+            "replace. Choose another folder with -o."
+        )
     with terminal.warnings_as_notes():
         saved = opened_model(options.model)
         found = transformed(saved, options)
-    record, written = write_weights(folder, saved, found, csv=options.csv, maps=options.maps or "npy")
-    terminal.say(summary(record, folder, written))
+    record, written = _write(folder, saved, found, csv=options.csv, maps=options.maps or "npy")
+    terminal.say(_summary(record, folder, [path.name for path in written]))
     return 0
+
+
+def _write(
+    folder: Path, saved: Any, found: Any, *, csv: bool, maps: str
+) -> tuple[dict[str, Any], list[Path]]:
+    from nonneg.cli.results import save_array, write_factor, write_proportions, write_results
+
+    record, W = _record(saved, found), found.weights
+
+    def write_files(fresh: Path) -> None:
+        if saved.kind == "cube":
+            from nonneg.applications.hyperspectral import write_maps
+
+            place = fresh / f"abundances.{'hdr' if maps == 'envi' else 'npy'}"
+            write_maps(place, W, georeference=found.georeference)
+        else:
+            save_array(fresh / "W.npy", W)
+        if saved.class_name == "TopicModel":
+            names = found.names or [f"row {at}" for at in range(len(W))]
+            write_proportions(fresh / "documents.csv", W, names)
+        elif saved.kind == "table" and (csv or found.names is not None or found.is_table):
+            components = [f"component_{at}" for at in range(W.shape[1])]
+            write_factor(fresh / "W.csv", W, "sample", found.names, components)
+
+    return record, write_results(folder, record, write_files, None, known=FILES)
+
+
+def _record(saved: Any, found: Any) -> dict[str, Any]:
+    from nonneg.report.records import run_record
+
+    W = found.weights.reshape(-1, found.weights.shape[-1])
+    if saved.kind == "cube":
+        W = W[W[:, 0] == W[:, 0]]  # pixels without data are NaN
+    return run_record(
+        "transform",
+        f"Weights of {found.source}",
+        data={"source": found.source},
+        result={
+            "n_samples": len(W),
+            "n_components": W.shape[1],
+            "relative_error": found.relative_error,
+            "seconds": found.seconds,
+        },
+        model={"source": str(saved.path), "class": saved.class_name},
+    )
+
+
+def _summary(record: dict[str, Any], folder: Path, written: Sequence[str]) -> str:
+    result = record["result"]
+    sample, component = SAMPLES.get(record["model"]["class"], ("sample", "component"))
+    said = [
+        f"{count} {word}{'s' * (count != 1)}"
+        for count, word in ((result["n_samples"], sample), (result["n_components"], component))
+    ]
+    if result["relative_error"] is not None:
+        said.append(f"relative error {result['relative_error']:.4g}")
+    return f"{', '.join(said)}; written to {folder}: {', '.join(written)}"

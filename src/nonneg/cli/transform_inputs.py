@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nonneg
-from nonneg.cli.result_files import MODEL, NAMES
+from nonneg.cli.results import MODEL, NAMES
 from nonneg.exceptions import FileFormatError, ShapeError, UnsupportedError
 from nonneg.io import Table
 from nonneg.report.records import read_record

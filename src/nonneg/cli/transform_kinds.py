@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.cli import terminal
 from nonneg.cli.fit import read_input, table_name
-from nonneg.cli.result_files import TABLE_KINDS
+from nonneg.cli.results import TABLE_KINDS
 from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order
 from nonneg.exceptions import InvalidParameterError
 from nonneg.report.quality import observed_relative_error

@@ -9,6 +9,7 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
+MAPS, SPECTRA, RESIDUALS, MASK = "abundances", "endmembers.csv", "residuals.npy", "mask.npy"
 SCENES = ("samson", "moffett", "indian-pines", "pavia-crop")
 
 
@@ -85,10 +86,8 @@ def run(options: argparse.Namespace) -> int:
     """Read, unmix, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import Unmixing
-    from nonneg.cli.unmix_results import endmember_table, write_scene_results
     from nonneg.cli.unmix_scenes import opened_scene
     from nonneg.report.folder import check_output_folder
-    from nonneg.report.scene_page import scene_sentence
 
     name = "example" if options.cube is None else Path(options.cube).name.split(".")[0]
     folder = options.output or Path(f"{name}-unmixed")
@@ -102,12 +101,174 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         model.fit(scene.cube, mask=scene.mask)
         seconds = time.perf_counter() - started
-    record, written = write_scene_results(folder, model, scene, seconds=seconds, maps=options.maps)
-    terminal.say(scene_sentence(record))
-    terminal.say(endmember_table(record))
-    for path in written:
-        terminal.say(str(path))
+    _write(folder, model, scene, seconds, maps=options.maps)
     return 0
+
+
+def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -> None:
+    from nonneg.applications.hyperspectral import write_maps
+    from nonneg.cli.results import save_array, say_results, write_results
+    from nonneg.report.scene_page import build_scene_page, scene_sentence
+
+    match = None if scene.library is None else model.match(scene.library)
+    names = [f"endmember {at}" for at in range(model.n_endmembers_)]
+    if match is not None:
+        names = [known or name for known, name in zip(match.names, names, strict=True)]
+    record = _record(model, scene, match, names, seconds)
+
+    def write_files(fresh: Path) -> None:
+        place = fresh / f"{MAPS}.{'hdr' if maps == 'envi' else 'npy'}"
+        write_maps(place, model.abundances_, names, georeference=scene.cube.georeference)
+        save_array(fresh / RESIDUALS, model.residuals_)
+        if not model.mask_.all():
+            save_array(fresh / MASK, model.mask_)
+        _write_spectra(fresh / SPECTRA, model, names)
+
+    written = write_results(
+        folder,
+        record,
+        write_files,
+        lambda: build_scene_page(record, _pictures(model, scene, match, names)),
+        known=(f"{MAPS}.npy", f"{MAPS}.hdr", f"{MAPS}.img", RESIDUALS, MASK, SPECTRA),
+        model=model,
+    )
+    say_results(scene_sentence(record), _table(record), written)
+
+
+def _table(record: dict[str, Any]) -> str:
+    from nonneg.report.tables import markdown_table
+
+    headings = {
+        "endmember": "endmember",
+        "row": "row",
+        "column": "column",
+        "mean_abundance": "mean abundance",
+    }
+    if record["library"] is not None:
+        headings |= {"name": "best match", "angle": "angle (degrees)"}
+        if record["library"]["map_error"] is not None:
+            headings["map_error"] = "map error (RMS)"
+    return markdown_table(record["endmembers"], headings).rstrip("\n")
+
+
+def _write_spectra(path: Path, model: Any, names: list[str]) -> None:
+    # The format in which `--library` reads spectra.
+    from nonneg.cli.results import write_csv
+    from nonneg.io.wavelengths import in_nanometres
+
+    places = model.wavelengths_
+    first = model.bands_.nonzero()[0] if places is None else in_nanometres(places)
+    heading = ["band" if places is None else "wavelength", *names]
+    columns = zip(first.tolist(), model.endmembers_.T.tolist(), strict=True)
+    write_csv(path, heading, ([place, *row] for place, row in columns))
+
+
+def _all_wavelengths(scene: Any) -> Any:
+    from nonneg.io.wavelengths import in_nanometres
+
+    return None if scene.cube.wavelengths is None else in_nanometres(scene.cube.wavelengths)
+
+
+def _pictures(model: Any, scene: Any, match: Any, names: list[str]) -> Any:
+    import numpy as np
+
+    from nonneg.applications.hyperspectral import rgb_preview
+    from nonneg.report.scene_page import ScenePictures
+
+    known = None
+    if match is not None:
+        at_bands = scene.library.at(model.wavelengths_, model.endmembers_.shape[1])
+        known = np.array(
+            [at_bands[at] if at >= 0 else np.full(at_bands.shape[1], np.nan) for at in match.chosen]
+        )
+    return ScenePictures(
+        preview=rgb_preview(scene.cube, mask=model.mask_),
+        maps=model.abundances_,
+        residuals=model.residuals_,
+        spectra=model.endmembers_,
+        names=names,
+        pure_pixels=model.pure_pixels_,
+        wavelengths=_all_wavelengths(scene),
+        known_spectra=known,
+        bands=model.bands_,
+    )
+
+
+def _map_errors(model: Any, scene: Any, match: Any) -> list[float | None]:
+    import numpy as np
+
+    if scene.truth_maps is None or match is None:
+        return [None] * int(model.n_endmembers_)
+    errors: list[float | None] = []
+    for own, at in enumerate(match.chosen):
+        apart = model.abundances_[:, :, own] - scene.truth_maps[:, :, at]
+        errors.append(None if at < 0 else float(np.sqrt(np.nanmean(apart**2))))
+    return errors
+
+
+def _record(model: Any, scene: Any, match: Any, names: list[str], seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    from nonneg.applications.hyperspectral.preview import preview_bands
+    from nonneg.report.records import run_record, stop_facts
+
+    result, cube, errors = model.result_, scene.cube, _map_errors(model, scene, match)
+    means = np.nanmean(model.abundances_.reshape(-1, model.n_endmembers_), axis=0)
+    shown = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
+    places = _all_wavelengths(scene)
+    library = None
+    if match is not None:
+        present = [error for error in errors if error is not None]
+        library = {
+            "n_spectra": len(scene.library.names),
+            "known_as": scene.known_as,
+            "mean_angle": np.nanmean(match.angles),
+            "map_error": np.sqrt(np.mean(np.square(present))) if present else None,
+        }
+    n_pixels = int(model.mask_.sum())
+    return run_record(
+        "unmix",
+        f"Unmixing of {scene.title}",
+        data={
+            "source": Path(cube.source).name or cube.source,
+            "shape": cube.shape,
+            "dtype": str(cube.values.dtype),
+            "n_pixels": n_pixels,
+            "n_left_out": model.mask_.size - n_pixels,
+            "n_clipped": model.n_clipped_,
+            "n_bands": model.bands_.sum(),
+            "bands_left_out": np.flatnonzero(~model.bands_),
+            "scale": cube.scale,
+            "preview_bands": shown,
+            "preview_wavelengths": None if places is None else places[list(shown)],
+        },
+        estimator=model,
+        result={
+            "method": result.method,
+            "n_endmembers": model.n_endmembers_,
+            "constraint": model.constraint,
+            "relative_error": model.relative_error_,
+            "explained": 1.0 - model.relative_error_**2,
+            "duality_gap": result.gap,
+            "n_iter": result.n_iter,
+            "stop_reason": stop_facts(result),
+            "seconds": seconds,
+        },
+        endmembers=[
+            {
+                "endmember": at,
+                "row": model.pure_pixels_[at, 0],
+                "column": model.pure_pixels_[at, 1],
+                "mean_abundance": means[at],
+                "name": names[at] if match is not None and match.names[at] else None,
+                "angle": None if match is None or match.chosen[at] < 0 else match.angles[at],
+                "nearest": None if match is None else match.nearest[at],
+                "map_error": errors[at],
+            }
+            for at in range(model.n_endmembers_)
+        ],
+        library=library,
+    )
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -24,9 +24,7 @@ def anchor_sentence(record: Mapping[str, Any]) -> str:
     return f"{subject} {wording.percent(max(result['explained'], 0.0))} of the squared norm of the data."
 
 
-def build_anchor_page(
-    record: Mapping[str, Any], values: FloatArray, W: FloatArray, names: Sequence[str] | None = None
-) -> str:
+def build_anchor_page(record: Mapping[str, Any], W: FloatArray, names: Sequence[str] | None = None) -> str:
     """Write the report of a search for anchors."""
     result, history = record["result"], record.get("history", {})
     losses = history.get("loss", [])
@@ -44,7 +42,9 @@ def build_anchor_page(
         "named": names is not None,
         "rows": [_row(entry) for entry in record["anchors"][:N_LISTED]],
         "bars": drawing(
-            figures.ranked_bars(values, result["n_anchors"], result["measure"], order=_order(record))
+            figures.ranked_bars(
+                record["values"], result["n_anchors"], result["measure"], order=_order(record)
+            )
         ),
         "bars_text": _bars_text(record),
         "curves": [

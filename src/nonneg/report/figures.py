@@ -59,7 +59,7 @@ def strengths(shares: FloatArray, label: str = "component") -> str:
     return svg_text(figure, f"Share of each {label}")
 
 
-def ranked_bars(values: FloatArray, n_chosen: int, label: str, *, order: str = "largest first") -> str:
+def ranked_bars(values: Any, n_chosen: int, label: str, *, order: str = "largest first") -> str:
     """Draw values as bars, those that were chosen in colour."""
     shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
     figure, axes = page_figure(10.4, 2.5)

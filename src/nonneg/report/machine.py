@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from nonneg._version import __version__
+
 LIBRARIES = ("nonneg", "numpy", "scipy", "scikit-learn", "numba", "threadpoolctl")
 
 
@@ -46,6 +48,12 @@ def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": versions,
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that take part in a run."""
+    found = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    return {"nonneg": __version__, "python": platform.python_version(), **found}
 
 
 def present_facts() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Records on disk: JSON for one, JSON lines for many; figures and tables are made from them."""
+"""Records on disk: one schema for the runs of all commands; JSON for one record, JSON lines for many."""
 
 from __future__ import annotations
 
@@ -7,12 +7,104 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nonneg.exceptions import FileFormatError
+from nonneg.report.machine import versions
+
+FORMAT = 2
+COMMON = (
+    "format", "command", "title", "created", "data", "parameters", "result", "history", "certificate",
+    "versions",
+)  # fmt: skip
+"""What the record of every run holds; `result` includes the time in seconds."""
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "fit": ("image_shape", "examples", "comparison"),
+    "rank": (),
+    "anchors": ("anchors", "values"),
+    "topics": ("topics", "shared_words"),
+    "communities": ("communities", "connectivity", "eigenvalues"),
+    "separate": ("sources", "atoms"),
+    "unmix": ("endmembers", "library"),
+    "transform": ("model",),
+}
+"""What the record of a command holds beside that."""
+# Parameters that no page shows: functions, and arrays as long as the data.
+HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
+
+
+def run_record(
+    command: str,
+    title: str,
+    *,
+    data: Mapping[str, Any],
+    result: Mapping[str, Any],
+    estimator: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    **sections: Any,
+) -> dict[str, Any]:
+    """Build the record of a run; parameters, history and certificate are those of the estimator."""
+    if set(sections) != set(SECTIONS[command]):
+        raise KeyError(f"{command} has the sections {SECTIONS[command]}, got {tuple(sections)}")
+    if parameters is None:
+        parameters = {} if estimator is None else estimator.get_params()
+    record = {
+        "format": FORMAT,
+        "command": command,
+        "title": title,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": data,
+        "parameters": {name: value for name, value in parameters.items() if name not in HIDDEN},
+        "result": result,
+        "history": estimator.history_.as_dict() if hasattr(estimator, "history_") else {},
+        "certificate": [_statement(entry) for entry in getattr(estimator, "certificate_", ())],
+        "versions": versions(),
+    }
+    return dict(plain(record | sections))
+
+
+def _statement(entry: Any) -> dict[str, Any]:
+    fields = ("name", "sentence", "number", "threshold", "verdict", "quantities")
+    return {name: getattr(entry, name) for name in fields}
+
+
+def table_facts(table: Any) -> dict[str, Any]:
+    """Describe a matrix of samples and features, for `data` of a record."""
+    X = table.X
+    stored = getattr(X, "nnz", None)
+    missing = stored is None and X.dtype.kind == "f"
+    return {
+        "source": Path(table.source).name or table.source,
+        "shape": X.shape,
+        "dtype": str(X.dtype),
+        "n_stored": stored,
+        "n_missing": int(np.isnan(X).sum()) if missing else 0,
+    }
+
+
+def stop_facts(result: Any) -> dict[str, str]:
+    """Say why a run stopped, for `result` of a record."""
+    sentence = getattr(result, "stop_sentence", None) or result.stop_reason.value
+    return {"name": result.stop_reason.name.lower(), "sentence": sentence}
+
+
+def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the record of a run."""
+    record = read_record(path)
+    command = str(record.get("command"))
+    if command not in SECTIONS:
+        raise FileFormatError(f"{path} is not the record of a run of nonneg: it names no command.")
+    if record.get("format") != FORMAT:
+        raise FileFormatError(
+            f"{path} has the format {record.get('format')}; expected {FORMAT}. Run `nonneg {command}` again."
+        )
+    if missing := [name for name in (*COMMON, *SECTIONS[command]) if name not in record]:
+        raise FileFormatError(f"{path} lacks {', '.join(missing)}. Run `nonneg {command}` again.")
+    return record
 
 
 def plain(value: Any) -> Any:

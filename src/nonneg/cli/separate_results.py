@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,13 @@ from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound, write_sound
 from nonneg.cli import terminal
-from nonneg.cli.result_files import MODEL, REPORT, RESULT, versions, write_answer
+from nonneg.cli.results import write_results
 from nonneg.metrics import fit_sinusoids
-from nonneg.report.folder import replaced_folder
-from nonneg.report.records import plain
+from nonneg.report.records import run_record, stop_facts
 from nonneg.report.separation_page import SeparationShown, build_separation_page
 from nonneg.report.tables import markdown_table
 
-_SOUND = re.compile(r"(take-\d+-)?source-\d+\.(wav|flac)")
+_SOUND = re.compile(r"(recording-\d+-)?source-\d+\.(wav|flac)")
 N_ATOMS = 8
 """So many atoms are listed and drawn: the strongest."""
 PLAYER_BYTES = 6_000_000
@@ -39,36 +37,37 @@ class Separated:
     """A separation and what it was made of."""
 
     model: Any  # fitted
-    sounds: Sequence[Sound]  # the takes
-    sources: Sequence[FloatArray]  # the sources of each take
+    sounds: Sequence[Sound]  # the recordings
+    sources: Sequence[FloatArray]  # the sources of each recording
     seconds: float  # how long it took
 
 
-def write_separation_results(
+def write_sources(
     folder: Path, separated: Separated, *, ending: str = "wav", players: bool = True
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write all files of a separation at once, or none."""
+    """Write all files of a separation."""
     record = _record(separated, ending)
-    known = {RESULT, MODEL, REPORT}
-    if folder.is_dir():
-        known |= {entry.name for entry in folder.iterdir() if _SOUND.fullmatch(entry.name)}
+    earlier = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     scale = 1.0
     if ending == "flac":
         scale = 1.0 / max(1.0, *(float(np.abs(sources).max()) for sources in separated.sources))
         if scale < 1:
             terminal.note(f"note: all sources were multiplied by {scale:.4g}, because .flac holds [-1, 1]")
-    with replaced_folder(folder, frozenset(known)) as fresh:
-        for take, sources in enumerate(separated.sources):
+
+    def write_files(fresh: Path) -> None:
+        for recording, sources in enumerate(separated.sources):
             for at, source in enumerate(sources):
-                name = _file_name(at, take, len(separated.sounds), ending)
-                write_sound(fresh / name, scale * source, separated.sounds[take].rate)
-        written = write_answer(
-            folder,
-            fresh,
-            record,
-            lambda: build_separation_page(_shown(separated, record, players)),
-            model=separated.model,
-        )
+                name = _file_name(at, recording, len(separated.sounds), ending)
+                write_sound(fresh / name, scale * source, separated.sounds[recording].rate)
+
+    written = write_results(
+        folder,
+        record,
+        write_files,
+        lambda: build_separation_page(_shown(separated, record, players)),
+        known=[name for name in earlier if _SOUND.fullmatch(name)],
+        model=separated.model,
+    )
     return record, written
 
 
@@ -92,9 +91,9 @@ def source_table(record: dict[str, Any]) -> str:
     return markdown_table(rows, headings).rstrip("\n")
 
 
-def _file_name(source: int, take: int, n_takes: int, ending: str) -> str:
+def _file_name(source: int, recording: int, n_recordings: int, ending: str) -> str:
     name = f"source-{source + 1}.{ending}"
-    return name if n_takes == 1 else f"take-{take + 1}-{name}"
+    return name if n_recordings == 1 else f"recording-{recording + 1}-{name}"
 
 
 def _record(separated: Separated, ending: str) -> dict[str, Any]:
@@ -102,30 +101,20 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
     fit, rate = model.model_, sounds[0].rate
     result = fit.result_
     energies = sum(np.square(sources).sum(axis=1) for sources in separated.sources)
-    record = {
-        "format": 1,
-        "title": f"Sources of {sounds[0].source if len(sounds) == 1 else f'{len(sounds)} takes'}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": {
+    one = len(sounds) == 1
+    return run_record(
+        "separate",
+        f"Sources of {sounds[0].source if one else f'{len(sounds)} recordings'}",
+        data={
             "files": [sound.source for sound in sounds],
             "rate": rate,
             "n_samples": [len(sound.samples) for sound in sounds],
             "n_channels": [sound.n_channels for sound in sounds],
             "seconds": sum(len(sound.samples) for sound in sounds) / rate,
         },
-        "parameters": {name: value for name, value in model.get_params().items() if name != "callback"},
-        "sources": [
-            {
-                "name": f"source {at + 1}",
-                "files": [_file_name(at, take, len(sounds), ending) for take in range(len(sounds))],
-                "energy_share": float(energies[at] / energies.sum()),
-                "components": np.flatnonzero(model.groups_ == at),
-                "frequencies": _frequencies(model, at, rate),
-            }
-            for at in range(model.n_sources)
-        ],
-        "atoms": _atoms(model, rate),
-        "result": {
+        estimator=fit,
+        parameters=model.get_params(),
+        result={
             "method": fit.method,
             "n_sources": model.n_sources,
             "n_components": fit.n_components_,
@@ -138,15 +127,22 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
             "frame_length": fit.n_features_in_,
             "hop": model.framing_.step,
             "n_iter": fit.n_iter_,
-            "stop_reason": {"name": result.stop_reason.name.lower(), "sentence": result.stop_reason.value},
-            "starts": None if result.starts is None else result.starts.objective,
+            "stop_reason": stop_facts(result),
+            "restarts": None if result.starts is None else result.starts.objective,
             "seconds": separated.seconds,
         },
-        "history": fit.history_.as_dict(),
-        "certificate": [statement.as_dict() for statement in fit.certificate_],
-        "versions": versions(),
-    }
-    return dict(plain(record))
+        sources=[
+            {
+                "name": f"source {at + 1}",
+                "files": [_file_name(at, one, len(sounds), ending) for one in range(len(sounds))],
+                "energy_share": energies[at] / energies.sum(),
+                "components": np.flatnonzero(model.groups_ == at),
+                "frequencies": _frequencies(model, at, rate),
+            }
+            for at in range(model.n_sources)
+        ],
+        atoms=_atoms(model, rate),
+    )
 
 
 def _frequencies(model: Any, source: int, rate: int) -> list[float]:
@@ -195,7 +191,7 @@ def _shown(separated: Separated, record: dict[str, Any], players: bool) -> Separ
     fit, sources = model.model_, separated.sources[0]
     addresses, note = _players(np.vstack([sound.samples, sources]), sound.rate) if players else ([], "")
     if len(separated.sounds) > 1:
-        note = f"This is the first of {len(separated.sounds)} takes. {note}".rstrip()
+        note = f"This is the first of {len(separated.sounds)} recordings. {note}".rstrip()
     return SeparationShown(
         record,
         sound.samples,
