@@ -52,7 +52,7 @@ def fit_in_this_process(folder: Path, method: str) -> dict[str, Any]:
     started = time.perf_counter()
     name, _, choice = method.partition(":")
     model = MixedMembership(
-        N_COMMUNITIES, name, choice=choice or "row-maxima", random_state=0, verbose=1
+        N_COMMUNITIES, method=name, choice=choice or "row-maxima", random_state=0, verbose=1
     ).fit(adjacency)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

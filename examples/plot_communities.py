@@ -37,7 +37,9 @@ for degree in degrees:
     for name in methods:
         # With many nearly pure nodes, MERIT should not select two near-duplicates.
         choice = "spread" if name == "merit" else "row-maxima"
-        found = MixedMembership(3, name, choice=choice, random_state=0).fit_transform(planted.adjacency)
+        found = MixedMembership(3, method=name, choice=choice, random_state=0).fit_transform(
+            planted.adjacency
+        )
         scores[name].append(averaged_rank_correlation(planted.memberships, found, nan="omit"))
 for name, values in scores.items():
     print(f"{name:8} " + " ".join(f"{value:.3f}" for value in values))

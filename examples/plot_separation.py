@@ -24,7 +24,7 @@ mixture, true, rate = notes.signals[0], notes.notes[0], notes.sample_rate
 found, models = {}, {}
 for method, name in (("tl", "learned transform"), ("dct", "cosine transform")):
     model = SourceSeparation(
-        2, frame_length=200, method=method, init="dct", n_starts=2, max_iter=15, random_state=0
+        2, frame_length=200, method=method, init="dct", n_init=2, max_iter=15, random_state=0
     )
     sources = model.fit_separate(mixture, rate)
     scores = separation_scores(true, sources, distortion="gain")

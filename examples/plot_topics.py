@@ -19,22 +19,22 @@ texts = list(library.extras["texts"])
 
 # %%
 # Words that occur in a third of the documents or more carry little information.
-model = TopicModel(8, stop_words="english", max_share=0.3, random_state=0)
-memberships = model.fit_transform(texts)
+model = TopicModel(8, stop_words="english", max_df=0.3, random_state=0)
+proportions = model.fit_transform(texts)
 words = [", ".join(topic) for topic in model.top_words(4)]
 
 # %%
 # Representative documents of the largest topic, and the topics of a new text.
-largest = int(np.argmax(model.topic_shares_))
-examples = [library.extras["objects"][row] for row in model.example_documents(texts, 3)[largest]]
+largest = int(np.argmax(model.topic_proportions_))
+examples = [library.extras["objects"][row] for row in model.representative_documents(texts, 3)[largest]]
 new = model.transform(["Open the file at this path and read its bytes."])
 
 # %%
-# The mean memberships of the documents of a module.
-by_module = np.array([memberships[library.y == at].mean(axis=0) for at in range(len(library.names))])
+# The mean proportions of the documents of a module.
+by_module = np.array([proportions[library.y == at].mean(axis=0) for at in range(len(library.names))])
 order = np.lexsort((-by_module.max(axis=1), by_module.argmax(axis=1)))
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained", width_ratios=[1, 1.3])
-left.barh(np.arange(8), 100 * model.topic_shares_)
+left.barh(np.arange(8), 100 * model.topic_proportions_)
 left.set_yticks(np.arange(8), words, fontsize=8)
 left.invert_yaxis()
 left.set_xlabel("share of the documents, %")

@@ -96,11 +96,11 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
     started = time.perf_counter()
     model = MixedMembership(
         network.k,
-        setting["method"],
+        method=setting["method"],
         unreached=setting.get("unreached", "auto"),
         recovery=setting.get("recovery", "least-squares"),
         energy=ENERGY,
-        lam=setting.get("lam"),
+        method_params={"lam": setting["lam"]} if "lam" in setting else None,
         max_iter=setting.get("max_iter"),
         random_state=0,
     ).fit(network.adjacency)
@@ -122,7 +122,7 @@ def _geonmf_record(network: Network, setting: Setting, seed: int) -> dict[str, A
     pairs: Eigenpairs = leading_eigenvectors(network.adjacency, network.k, spectrum="algebraic", rng=seed)
     degrees = network.adjacency.sum(axis=1)
     found = geonmf(
-        pairs.values, pairs.vectors, degrees, options=GeoNMFOptions(n_starts=setting["n_init"]), rng=seed
+        pairs.values, pairs.vectors, degrees, options=GeoNMFOptions(n_init=setting["n_init"]), rng=seed
     )
     rule = setting.get("unreached", "auto")
     shares = found.memberships.shares if rule == "auto" else fill_unreached(found.memberships, rule)

@@ -115,7 +115,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
             options = {"recovery": False, "as_published": not ours}
         # The long searches can run on a device.
         points = to_device(draw.points) if name.startswith("merit") else draw.points
-        found = find_anchor_words(points, draw.k, method=name, rng=seed, **options)
+        found = find_anchor_words(points, draw.k, method=name.replace("(0)", "-0"), rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:

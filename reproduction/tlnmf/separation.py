@@ -81,7 +81,7 @@ def _separation(setting: Setting, n_sources: int, frame_length: int) -> SourceSe
         frame_length=frame_length,
         window=WINDOWS[setting["window"]],
         method=setting["method"],
-        n_starts=setting["n_init"],
+        n_init=setting["n_init"],
         init=setting.get("init", INITS[setting["method"]]),
         max_iter=setting["iterations"],
         tol=0.0,

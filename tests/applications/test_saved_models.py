@@ -33,7 +33,7 @@ def recording():
 
 @pytest.fixture(scope="module")
 def separation(recording):
-    return SourceSeparation(2, frame_length=32, max_iter=5, n_starts=1, random_state=0).fit(recording, 4000)
+    return SourceSeparation(2, frame_length=32, max_iter=5, n_init=1, random_state=0).fit(recording, 4000)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def communities():
     adjacency[5], adjacency[:, 5] = 0, 0
     names = [f"näme {at}" for at in range(60)]
     with pytest.warns(NonnegWarning, match="no edge"):
-        return MixedMembership(2, "spa").fit(adjacency.tocsr(), names=names)
+        return MixedMembership(2, method="spa").fit(adjacency.tocsr(), names=names)
 
 
 def again(model, folder):
@@ -88,7 +88,7 @@ def test_given_arrays_are_stored(recording, tmp_path):
         window=window,
         frame_length=32,
         max_iter=2,
-        n_starts=1,
+        n_init=1,
     ).fit(recording)
     found = again(model, tmp_path)
     np.testing.assert_array_equal(found.grouping, [0, 1, 1])
@@ -113,12 +113,18 @@ def test_communities(communities, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("method", "options"),
-    [("nmf", {"max_iter": 50}), ("kl", None), ("lda", {"max_iter": np.int64(5)}), ("spa", {})],
+    ("method", "max_iter", "params"),
+    [("nmf", 50, {"init": "nndsvda"}), ("kl", None, None), ("lda", np.int64(5), {}), ("spa", None, {})],
 )
-def test_topics_of_texts(method, options, tmp_path):
+def test_topics_of_texts(method, max_iter, params, tmp_path):
     model = TopicModel(
-        2, method=method, min_documents=1, stop_words=["stock"], method_options=options, random_state=0
+        2,
+        method=method,
+        min_df=1,
+        stop_words=["stock"],
+        max_iter=max_iter,
+        method_params=params,
+        random_state=0,
     ).fit(TEXTS)
     found = again(model, tmp_path)
     assert found.get_params() == model.get_params()

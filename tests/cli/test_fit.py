@@ -28,7 +28,7 @@ def listing(folder):
 @pytest.fixture
 def quick_page(monkeypatch):
     """Spare the drawing where the page is not looked at."""
-    monkeypatch.setattr("nonneg.cli.results.build_page", lambda fit: "a page")
+    monkeypatch.setattr("nonneg.cli.fit_results.build_page", lambda fit: "a page")
 
 
 def fit(path, folder, *words):

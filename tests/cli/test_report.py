@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,17 @@ def damage(folder: Path, how: str) -> None:
     elif how == "no factor":
         (folder / "H.npy").unlink()
     elif how == "another command":
-        (folder / "W.npy").unlink()
-        (folder / "H.npy").unlink()
+        record = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(
+            json.dumps(record | {"command": "unmix", "endmembers": [], "library": 0})
+        )
+    elif how == "an older record":
+        record = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps(record | {"format": 1}))
+    elif how == "a part":
+        record = json.loads((folder / "result.json").read_text())
+        del record["versions"], record["examples"]
+        (folder / "result.json").write_text(json.dumps(record))
     elif how == "objects":
         np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)
     elif how == "other names":
@@ -60,11 +70,13 @@ def damage(folder: Path, how: str) -> None:
         ("broken result", "JSON was expected"),
         ("other factors", "do not belong to the data"),
         ("no factor", "H.npy does not exist"),
-        ("another command", "the report of `nonneg fit` alone can be made again"),
+        ("another command", "results of `nonneg unmix`, whose report cannot be made from them alone"),
+        ("an older record", "has the format 1; expected 2. Run `nonneg fit` again"),
+        ("a part", "lacks versions, examples. Run `nonneg fit` again"),
         ("objects", "refused"),
         ("other names", "a list of the names of"),
         ("no names", "a list of the names of 3 features"),
-        ("bare", "do not belong to the data"),
+        ("bare", "is not the record of a run of nonneg"),
     ],
 )
 def test_damaged_results_are_named(how, said, results, capsys):
@@ -77,4 +89,4 @@ def test_damaged_results_are_named(how, said, results, capsys):
 
 def test_a_folder_that_is_not_there(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err

@@ -77,7 +77,7 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert [int(text) for text in re.findall(r">(\d+)<", templates)] == [0, 1]
 
 
-def test_takes_formats_parts_rates_and_earlier_results(separated, recording, tmp_path, capsys):
+def test_recordings_formats_parts_rates_and_earlier_results(separated, recording, tmp_path, capsys):
     out = shutil.copytree(separated, tmp_path / "out")
     other = tmp_path / "again.flac"
     write_sound(other, tones(0.5), RATE)
@@ -85,16 +85,16 @@ def test_takes_formats_parts_rates_and_earlier_results(separated, recording, tmp
     part = ["--rate", 500, "--begin", 0.2, "--seconds", 1]
     assert separate(*words, *part, out=out) == 0
     assert {path.name for path in out.iterdir()} == {
-        "take-1-source-1.flac", "take-1-source-2.flac", "take-2-source-1.flac", "take-2-source-2.flac",
+        *(f"recording-{one}-source-{at}.flac" for one in (1, 2) for at in (1, 2)),
         "result.json", "model.npz", "report.html",
     }  # fmt: skip
     assert "<audio" not in (out / "report.html").read_text()
-    parts = [read_sound(out / f"take-2-source-{at}.flac").samples for at in (1, 2)]
+    parts = [read_sound(out / f"recording-2-source-{at}.flac").samples for at in (1, 2)]
     np.testing.assert_allclose(parts[0] + parts[1], read_sound(other, rate=500).samples[100:600], atol=1e-6)
     record = json.loads((out / "result.json").read_text())
     assert sorted(at for entry in record["sources"] for at in entry["components"]) == [0, 1, 2]
     assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500, 500])
-    assert capsys.readouterr().out.splitlines()[0].endswith("of the energy of 2 takes.")
+    assert capsys.readouterr().out.splitlines()[0].endswith("of the energy of 2 recordings.")
 
 
 def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
@@ -113,8 +113,8 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     write_sound(short, np.ones(20), RATE)
     assert "has 20 samples, less than one frame of 32" in said(short)
     write_sound(slow, tones(), 500)
-    assert "have [500, 1000] samples a second; one rate is needed" in said(recording, slow)
-    assert "Aligned takes have the same length" in said(recording, silent)
-    assert "nothing is left behind --begin 9" in said(recording, "--begin", 9)
+    assert "sampling rates of [500, 1000] Hz; they must be equal" in said(recording, slow)
+    assert "Aligned recordings have the same length" in said(recording, silent)
+    assert "nothing is left after --begin 9" in said(recording, "--begin", 9)
     assert "channel=1: two <tones>.wav has 1 channel" in said(recording, "--channel", 1)
     assert not (tmp_path / "out").exists()

@@ -123,7 +123,7 @@ def test_a_matrix_with_a_vocabulary(tmp_path, capsys):
 
 def test_errors(tmp_path, capsys, folder):
     assert main(["topics", "-k", "2"]) == 2
-    assert "Give files of documents, or --stdlib" in capsys.readouterr().err
+    assert "Give either files of documents or --stdlib" in capsys.readouterr().err
     assert main(["topics", str(folder), "--stop-words", "nowhere.txt", "-o", str(tmp_path / "out")]) == 2
     assert "neither 'english' nor 'none'" in capsys.readouterr().err
     one = tmp_path / "one.txt"
@@ -133,7 +133,7 @@ def test_errors(tmp_path, capsys, folder):
         ([tmp_path / "none.txt", one], {}, FileFormatError, "does not exist"),
         ([folder / "picture.png", one], {}, FileFormatError, "unknown kind"),
         ([tmp_path / "articles" / "money" / "empty", one], {}, FileFormatError, "does not exist"),
-        ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts as_container their own words"),
+        ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts bring their own words"),
         ([], {}, InvalidParameterError, "No files"),
     ]:
         with pytest.raises(error, match=message):

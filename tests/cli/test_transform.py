@@ -291,7 +291,7 @@ def test_the_results_of_the_fit_are_not_replaced(fitted, tmp_path, capsys):
     assert run(fitted, path, "--quiet", "-o", tmp_path / "out") == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "out")]) == 2
-    assert "holds weights of new data: the report of `nonneg fit` alone" in the_error(capsys)
+    assert "holds results of `nonneg transform`, whose report cannot be made" in the_error(capsys)
 
 
 def test_a_damaged_list_of_names_is_said(fitted, tmp_path, capsys):

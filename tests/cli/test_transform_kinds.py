@@ -77,7 +77,7 @@ def write_counts(path, counts, words):
 def test_counts_of_words_are_ordered_by_the_vocabulary(tmp_path, capsys):
     counts = np.random.default_rng(0).poisson(1.0, (12, 6))
     path = write_counts(tmp_path / "counts.csv", counts, WORDS)
-    words = ["topics", str(path), "-k", "2", "--min-documents", "1", "--quiet"]
+    words = ["topics", str(path), "-k", "2", "--min-df", "1", "--quiet"]
     assert main([*words, "-o", str(tmp_path / "topics")]) == 0
     new = write_counts(tmp_path / "new.csv", counts[:, ::-1], WORDS[::-1])
     assert run(tmp_path / "topics", new, "--quiet", "-o", tmp_path / "out") == 0
@@ -88,7 +88,7 @@ def test_counts_of_words_are_ordered_by_the_vocabulary(tmp_path, capsys):
     assert written == (tmp_path / "topics" / "documents.csv").read_text()
 
 
-@pytest.mark.parametrize("constraint", ["shares", "sum-to-one"])
+@pytest.mark.parametrize("constraint", ["normalized", "sum-to-one"])
 def test_a_cube_is_mapped(constraint, tmp_path, capsys):
     found = separable_dirichlet(108, 15, 3, rng=1)
     cube = found.X.reshape(9, 12, 15) + 0.01 * np.random.default_rng(0).random((9, 12, 15))

@@ -38,14 +38,14 @@ def test_the_report_of_a_separation_shows_and_plays(tmp_path):
         pytest.importorskip(library)
     from nonneg.applications import SourceSeparation
     from nonneg.applications.audio import Sound
-    from nonneg.cli.separation_results import Separated, write_separation_results
+    from nonneg.cli.separate_results import Separated, write_sources
 
     t = np.arange(600) / 1000
     signal = np.sin(2 * np.pi * 83 * t) + np.sin(2 * np.pi * 209 * t) * (t > 0.3)
     model = SourceSeparation(2, frame_length=32, max_iter=5, method="dct", random_state=0)
     sources = model.fit_separate(signal, 1000)
     separated = Separated(model, [Sound(signal, 1000, 1, "x.wav")], [sources], 0.1)
-    write_separation_results(tmp_path / "out", separated)
+    write_sources(tmp_path / "out", separated)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     # It would complain if the page forbade itself to play.
     assert shown(page, tmp_path) == Shown("", pictures=(0, 0), drawings=8, too_wide_by=0, sounds=(3, 3))
@@ -57,7 +57,7 @@ def test_the_report_of_topics_shows(tmp_path):
         pytest.importorskip(library)
     from nonneg.applications import TopicModel
     from nonneg.applications.topics.files import Documents
-    from nonneg.cli.topic_results import write_topic_results
+    from nonneg.cli.topics import write_topics
 
     texts = [
         "cat dog pet",
@@ -70,7 +70,7 @@ def test_the_report_of_topics_shows(tmp_path):
     model = TopicModel(2, method="spa")
     memberships = model.fit_transform(texts)
     documents = Documents(texts, [f"text {at}" for at in range(6)], None, "six texts")
-    write_topic_results(tmp_path / "out", model, memberships, documents, seconds=0.1)
+    write_topics(tmp_path / "out", model, memberships, documents, seconds=0.1)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     seen = shown(page, tmp_path)
     assert seen.complaints == ""

@@ -27,7 +27,7 @@ from nonneg.report.graph_layout import placed_nodes
 @pytest.fixture(scope="module")
 def model():
     planted = mixed_membership_graph(400, 3, mean_degree=20, n_pure=5, rng=0)
-    return MixedMembership(3, "spa").fit(planted.adjacency)
+    return MixedMembership(3, method="spa").fit(planted.adjacency)
 
 
 def test_nodes_that_are_tied_are_drawn_near_one_another():
@@ -76,7 +76,7 @@ def test_a_large_graph_is_drawn_in_part(model):
 
 def test_what_is_drawn_of_a_large_sparse_graph_hangs_together():
     planted = mixed_membership_graph(4000, 3, mean_degree=12, rng=0)
-    found = MixedMembership(3, "spa", random_state=0).fit(planted.adjacency)
+    found = MixedMembership(3, method="spa", random_state=0).fit(planted.adjacency)
     shown = nodes_to_draw(found.graph_.adjacency, found.memberships_, found.pure_nodes_)
     assert len(shown) > 0.9 * N_DRAWN
     drawn = found.graph_.adjacency[shown][:, shown]

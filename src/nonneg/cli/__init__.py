@@ -12,18 +12,18 @@ from nonneg.cli import terminal
 from nonneg.exceptions import NonnegError
 
 COMMANDS = {
-    "demo": "factorize handwritten digits and write a report, to see what comes out",
-    "fit": "factorize a file and write the factors, the numbers and a report",
-    "rank": "estimate how many components a file asks for, by several methods, and write a report",
+    "demo": "factorize handwritten digits and write a report",
+    "fit": "factorize a file, and write the factors, a summary and a report",
+    "rank": "estimate the number of components by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
-    "topics": "find what documents are about, and write a report with words and examples",
-    "communities": "find the overlapping communities of a graph, and write a report with a picture",
-    "separate": "separate a recording into its sources, and write them with a report",
-    "unmix": "find the pure spectra of a hyperspectral cube and map them, and write a report",
+    "topics": "find the topics of documents, and write a report with top words and representative documents",
+    "communities": "find the overlapping communities of a graph, and draw it in a report",
+    "separate": "separate a recording into its sources, and write sound files and a report",
+    "unmix": "find the endmembers of a hyperspectral image, and write abundance maps and a report",
     "transform": "apply the model of an earlier run to new data, and write the weights",
-    "report": "write the report of an earlier fit again",
-    "reproduce": "repeat experiments of the papers",
-    "bench": "race against other libraries",
+    "report": "write the report of an earlier run again",
+    "reproduce": "reproduce the experiments of the papers",
+    "bench": "run the benchmarks against other libraries",
 }
 """The commands, with what their help says; the file of a command has its name."""
 
@@ -45,9 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NonnegError as error:
         return _failure(error, words)
     except MemoryError as error:
-        hint = (
-            "the memory of this machine is not enough. Try --dtype float32, a sparse format or a smaller -k"
-        )
+        hint = "not enough memory. Try --dtype float32, a sparse format or a smaller -k"
         return _failure(error, words, f"{hint}. {error}".rstrip())
     except KeyboardInterrupt:
         terminal.note("interrupted; nothing was written")

@@ -25,19 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=arguments.components,
         default="auto",
         metavar="K",
-        help="how many anchors, or 'auto' (the default) to take the largest drop of the row maxima",
+        help="number of anchors, or 'auto' (default): the largest drop of the row maxima",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder for the results (default: FILE's name + -anchors)",
+        help="output folder (default: name of FILE + -anchors)",
     )
     _add_search_arguments(parser.add_argument_group("search"))
     _add_step_arguments(parser.add_argument_group("steps before the search"))
     add_data_arguments(parser.add_argument_group("data"))
-    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument_group("output").add_argument(
+        "--quiet", action="store_true", help="do not show progress"
+    )
 
 
 def _add_search_arguments(group: Any) -> None:
@@ -48,33 +50,40 @@ def _add_search_arguments(group: Any) -> None:
     )
     group.add_argument("--lam", type=arguments.number_or_name, metavar="L", help="weight of the row sparsity")
     group.add_argument("--mu", type=float, metavar="M", help="smoothing of the row sparsity")
-    group.add_argument("--max-iter", type=int, metavar="N", help="at most so many iterations")
+    group.add_argument("--max-iter", type=int, metavar="N", help="maximum number of iterations")
     group.add_argument("--tol", type=float, metavar="TOL", help="stop at this duality gap")
     group.add_argument(
         "--steps",
         metavar="NAME",
         help="merit: open-loop as published (default), or line-search, away or pairwise for a smaller gap",
     )
-    group.add_argument("--init", metavar="NAME", help="method that finds anchors to start from, such as spa")
+    group.add_argument("--init", metavar="NAME", help="method that finds the initial anchors, such as spa")
     group.add_argument(
         "--sum-to-one", action=argparse.BooleanOptionalAction, default=None,
-        help="weights of a sample sum to one (default: where the features do)",
+        help="whether the weights of a sample sum to one (default: if its features do)",
     )  # fmt: skip
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     group.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+        "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
     )
 
 
 def _add_step_arguments(group: Any) -> None:
     group.add_argument(
-        "--energy", type=float, metavar="S", help="keep the longest samples with this share of the norm"
+        "--energy",
+        type=float,
+        metavar="S",
+        help="keep the samples with the largest norms that hold this fraction of the squared norm",
     )
     group.add_argument("--normalize", choices=["l1", "l2"], help="divide every sample by this norm first")
-    group.add_argument("--reduce", type=int, metavar="M", help="project onto so many leading directions")
-    group.add_argument("--centered", action="store_true", help="take the mean off before that")
-    group.add_argument("--merge", type=float, metavar="S", help="keep one of samples that are this close")
+    group.add_argument(
+        "--reduce", type=int, metavar="M", help="project onto this number of leading directions"
+    )
+    group.add_argument("--centered", action="store_true", help="subtract the mean before that")
+    group.add_argument(
+        "--merge", type=float, metavar="S", help="merge samples that are at least this similar"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

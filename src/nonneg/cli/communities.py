@@ -21,22 +21,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="EDGES",
-        help="edge list (.txt .edges .csv .tsv, also .gz: two names and a weight a line), adjacency matrix "
+        help="edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix "
         "(.mtx .npz .npy .mat), .graphml or .gml",
     )
+    parser.add_argument("--example", choices=EXAMPLES, help="use a graph that comes with networkx")
     parser.add_argument(
-        "--example", choices=EXAMPLES, help="a graph that comes with networkx, in place of a file"
-    )
-    parser.add_argument(
-        "-k", "--communities", type=arguments.count, required=True, metavar="K", help="how many communities"
+        "-k", "--communities", type=arguments.count, required=True, metavar="K", help="number of communities"
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
-        help="folder for the results (default: EDGES' name + -communities)",
+        help="output folder (default: name of EDGES + -communities)",
     )  # fmt: skip
     _add_search_arguments(parser.add_argument_group("search"))
     _add_graph_arguments(parser.add_argument_group("graph"))
-    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument_group("output").add_argument(
+        "--quiet", action="store_true", help="do not show progress"
+    )
 
 
 def _add_search_arguments(group: Any) -> None:
@@ -46,16 +46,23 @@ def _add_search_arguments(group: Any) -> None:
         "spoc or geonmf",
     )  # fmt: skip
     group.add_argument(
-        "--recovery", choices=["least-squares", "simplex"], help="how memberships follow from pure nodes"
+        "--recovery",
+        choices=["least-squares", "simplex"],
+        help="how memberships are computed from pure nodes",
     )
     group.add_argument(
-        "--energy", type=float, metavar="S", help="look among nodes with this share of the norm (0.99)"
+        "--energy",
+        type=float,
+        metavar="S",
+        help="search among the nodes that hold this fraction of the squared norm (default: 0.99)",
     )
-    group.add_argument("--candidates", type=arguments.count, metavar="N", help="MERIT looks at so many nodes")
+    group.add_argument(
+        "--candidates", type=arguments.count, metavar="N", help="convex methods: number of nodes to consider"
+    )
     group.add_argument(
         "--choice",
         choices=["row-maxima", "spread"],
-        help="MERIT: how pure nodes are chosen; spread avoids twins",
+        help="convex methods: how pure nodes are chosen; spread avoids near duplicates",
     )
     group.add_argument(
         "--spectrum", choices=["magnitude", "algebraic"], help="which eigenvalues lead; algebraic finds "
@@ -66,29 +73,35 @@ def _add_search_arguments(group: Any) -> None:
         help="membership of nodes that the leading eigenvectors do not reach",
     )  # fmt: skip
     group.add_argument("--lam", type=float, metavar="L", help="MERIT: weight of the row sparsity")
-    group.add_argument("--max-iter", type=int, metavar="N", help="MERIT: at most so many iterations")
-    group.add_argument("--tol", type=float, metavar="TOL", help="MERIT: stop at this duality gap")
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument(
+        "--max-iter", type=int, metavar="N", help="convex methods: maximum number of iterations"
+    )
+    group.add_argument("--tol", type=float, metavar="TOL", help="convex methods: stop at this duality gap")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
 def _add_graph_arguments(group: Any) -> None:
     group.add_argument(
         "--symmetrize", choices=["sum", "mean", "max"], help="make a directed graph undirected"
     )
-    group.add_argument("--self-loops", choices=["drop", "keep"], help="edges from a node to itself")
+    group.add_argument(
+        "--self-loops",
+        choices=["drop", "keep"],
+        help="what to do with edges from a node to itself (default: drop)",
+    )
     group.add_argument("--weight", metavar="NAME", help="attribute that holds the weight (.graphml, .gml)")
     group.add_argument("--unweighted", action="store_true", help="count every edge as 1")
-    group.add_argument("--delimiter", metavar="CHAR", help="what separates the cells (default: look)")
+    group.add_argument("--delimiter", metavar="CHAR", help="separator of the cells (default: detect)")
     group.add_argument(
         "--header", action=argparse.BooleanOptionalAction, default=None,
-        help="the first line of an edge list holds headings (default: look)",
+        help="whether the first line of an edge list is a header (default: detect)",
     )  # fmt: skip
     group.add_argument(
         "--duplicates", choices=["sum", "max"], default="sum",
-        help="what becomes of several lines about one pair (default: sum)",
+        help="how repeated edges are combined (default: sum)",
     )  # fmt: skip
-    group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file")
+    group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file to read")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -254,12 +267,12 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "symmetrize": options.symmetrize,
         "self_loops": options.self_loops,
         "weight": options.weight,
-        "lam": options.lam,
         "max_iter": options.max_iter,
         "tol": options.tol,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,
         "verbose": 0 if options.quiet else 1,
+        "method_params": None if options.lam is None else {"lam": options.lam},
     }
     said = {name: value for name, value in said.items() if value is not None}
     if options.unweighted:

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("nonneg-demo"),
         metavar="DIR",
-        help="folder for the results (default: ./nonneg-demo)",
+        help="output folder (default: ./nonneg-demo)",
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     comparison = {
         "rows": [ours, _scikit_learn(X)],
         "note": (
-            "Same data, start, tolerance and limit of iterations, each with its own stopping rule; one run "
-            "each, fit and encoding of all samples. "
+            "Same data, initialization, tolerance and maximum number of iterations, each with its own "
+            "stopping rule; one run each, fit and encoding of all samples. "
             f"nonneg's compiled code was loaded before, in {loading:.1f} s."
         ),
     }

@@ -24,14 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=arguments.components,
         default="auto",
         metavar="K",
-        help="how many components, or 'auto' (the default) to estimate it",
+        help="number of components, or 'auto' (default) to estimate it",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder for the results (default: FILE's name + -nmf)",
+        help="output folder (default: name of FILE + -nmf)",
     )
     _add_model_arguments(parser.add_argument_group("model"))
     add_data_arguments(parser.add_argument_group("data"))
@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--image-shape", type=arguments.image_shape, metavar="RxC", help="show components as images"
     )
     output.add_argument(
-        "--csv", action="store_true", help="write the factors as .csv too (always done for tables)"
+        "--csv", action="store_true", help="also write the factors as .csv (always done for tables)"
     )
-    output.add_argument("--quiet", action="store_true", help="show no progress")
+    output.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def _add_model_arguments(group: Any) -> None:
@@ -52,10 +52,10 @@ def _add_model_arguments(group: Any) -> None:
         metavar="NAME",
         help="frobenius (default), kullback-leibler, itakura-saito, or a number: beta of a beta divergence",
     )
-    group.add_argument("--solver", metavar="NAME", help="method (default: auto, by the shape of the data)")
-    group.add_argument("--init", metavar="NAME", help="start, such as random or nndsvda")
-    group.add_argument("--max-iter", type=int, metavar="N", help="at most so many iterations")
-    group.add_argument("--tol", type=float, metavar="TOL", help="stop when an iteration gains less")
+    group.add_argument("--solver", metavar="NAME", help="solver (default: auto, by the shape of the data)")
+    group.add_argument("--init", metavar="NAME", help="initialization, such as random or nndsvda")
+    group.add_argument("--max-iter", type=int, metavar="N", help="maximum number of iterations")
+    group.add_argument("--tol", type=float, metavar="TOL", help="tolerance of the stopping rule")
     group.add_argument("--alpha-W", type=float, metavar="A", help="weight of the penalty on W (default: 0)")
     group.add_argument(
         "--alpha-H",
@@ -63,19 +63,19 @@ def _add_model_arguments(group: Any) -> None:
         metavar="A",
         help="weight of the penalty on H (default: same)",
     )
-    group.add_argument("--l1-ratio", type=float, metavar="R", help="share of L1 in the penalties, 0 to 1")
-    group.add_argument("--seed", type=int, metavar="N", help="of the random numbers (default: 0)", default=0)
     group.add_argument(
-        "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fit"
+        "--l1-ratio", type=float, metavar="R", help="mix of L1 and L2 in the penalties, from 0 (L2) to 1 (L1)"
     )
+    group.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)", default=0)
+    group.add_argument("--missing", choices=["error", "mask"], help="mask: ignore NaN and empty cells")
     group.add_argument(
         "--certify",
         action="store_true",
-        help="compare the error with the least one possible at this rank, too; it costs like a fit",
+        help="also compare the error with the smallest possible at this rank; costs about as much as a fit",
     )
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     group.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+        "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
     )
 
 
@@ -83,20 +83,24 @@ def add_data_arguments(group: Any) -> None:
     """Declare the options that say how a file is read."""
     yes_or_no = argparse.BooleanOptionalAction
     group.add_argument(
-        "--header", action=yes_or_no, default=None, help="first line holds names (default: look)"
+        "--header",
+        action=yes_or_no,
+        default=None,
+        help="whether the first line holds names (default: detect)",
     )
     group.add_argument(
-        "--index", action=yes_or_no, default=None, help="first column holds names (default: look)"
+        "--index",
+        action=yes_or_no,
+        default=None,
+        help="whether the first column holds names (default: detect)",
     )
     group.add_argument(
-        "--delimiter", metavar="CHAR", help="what separates cells of a text file (default: look)"
+        "--delimiter", metavar="CHAR", help="separator of the cells of a text file (default: detect)"
     )
     group.add_argument(
-        "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file"
+        "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file to read"
     )
-    group.add_argument(
-        "--transpose", action="store_true", help="exchange rows and columns: samples must be rows"
-    )
+    group.add_argument("--transpose", action="store_true", help="transpose the data: samples must be rows")
     group.add_argument("--dtype", choices=["float32", "float64"], help="convert the entries first")
 
 
@@ -113,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     table = read_input(options)
     _check_image_shape(options.image_shape, table)
     if table.X.max() == 0:
-        terminal.note("note: all entries are zero, so that there is nothing to find")
+        terminal.note("note: all entries are zero, so there is nothing to find")
     with terminal.warnings_as_notes():
         model, W, seconds = fit_model(table.X, **_model_parameters(options))
         if options.certify:

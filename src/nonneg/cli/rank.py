@@ -1,4 +1,4 @@
-"""`nonneg rank FILE`: how many components a file asks for."""
+"""`nonneg rank FILE`: estimate the number of components."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder for the results (default: FILE's name + -rank)",
+        help="output folder (default: name of FILE + -rank)",
     )
     _add_search_arguments(parser.add_argument_group("search"))
     add_data_arguments(parser.add_argument_group("data"))
-    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument_group("output").add_argument(
+        "--quiet", action="store_true", help="do not show progress"
+    )
 
 
 def _add_search_arguments(group: Any) -> None:
@@ -36,7 +38,7 @@ def _add_search_arguments(group: Any) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="singular-value-ratio, cross-validation or stability; may be given several times (default: all)",
+        help="singular-value-ratio, cross-validation or stability; may be repeated (default: all)",
     )
     group.add_argument("--k-min", type=arguments.count, metavar="K", help="smallest candidate (default: 2)")
     group.add_argument(
@@ -45,15 +47,13 @@ def _add_search_arguments(group: Any) -> None:
         metavar="K",
         help="largest candidate (default: half of the smaller side, at most 64)",
     )
-    group.add_argument(
-        "--candidates", type=arguments.counts, metavar="K,K,...", help="the candidates themselves"
-    )
+    group.add_argument("--candidates", type=arguments.counts, metavar="K,K,...", help="list of candidates")
     group.add_argument("--normalize", choices=["l1", "l2"], help="scale samples to norm one first")
     group.add_argument(
         "--tolerance",
         type=float,
         metavar="T",
-        help="take the last ratio within this share of the largest (default: 0.5; 0: the largest)",
+        help="take the last ratio within this fraction of the largest (default: 0.5; 0: the largest)",
     )
     group.add_argument(
         "--n-folds", type=arguments.count, metavar="N", help="folds of the cross-validation (default: 5)"
@@ -70,13 +70,11 @@ def _add_search_arguments(group: Any) -> None:
         "--max-samples",
         type=arguments.count,
         metavar="N",
-        help="maximum number of samples in fits (default: 10000)",
+        help="maximum number of samples to fit (default: 10000)",
     )
-    group.add_argument(
-        "--missing", choices=["error", "mask"], help="mask: leave NaN and empty cells out of the fits"
-    )
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--missing", choices=["error", "mask"], help="mask: ignore NaN and empty cells")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`nonneg separate FILE...`: the sources of a recording, or of several takes."""
+"""`nonneg separate FILE...`: the sources of a recording, or of several."""
 
 from __future__ import annotations
 
@@ -12,55 +12,65 @@ from nonneg.cli import arguments, terminal
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="sound: .wav .flac .ogg ...")
     parser.add_argument(
-        "-k", "--sources", type=arguments.count, default=2, metavar="K", help="how many sources (default: 2)"
+        "files", type=Path, nargs="+", metavar="FILE", help="sound files: .wav .flac .ogg ..."
+    )
+    parser.add_argument(
+        "-k", "--sources", type=arguments.count, default=2, metavar="K", help="number of sources (default: 2)"
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder for the results (default: the first FILE's name + -sources)",
+        help="output folder (default: name of the first FILE + -sources)",
     )
     _add_sound_arguments(parser.add_argument_group("sound"))
     _add_model_arguments(parser.add_argument_group("model"))
     _add_search_arguments(parser.add_argument_group("search"))
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--format", choices=["wav", "flac"], default="wav", help="of the sources: 32-bit floats or 24 bits"
+        "--format",
+        choices=["wav", "flac"],
+        default="wav",
+        help="format of the sources: 32-bit floats (wav) or 24 bits (flac)",
     )
     output.add_argument(
-        "--players", action=argparse.BooleanOptionalAction, default=True, help="sounds in the report"
+        "--players", action=argparse.BooleanOptionalAction, default=True, help="put players into the report"
     )
-    output.add_argument("--quiet", action="store_true", help="show no progress")
+    output.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def _add_sound_arguments(group: Any) -> None:
     group.add_argument(
-        "--takes",
+        "--recordings",
         choices=["aligned", "consecutive"],
-        help="several files are the same piece played again, sample by sample (default), or pieces one after "
-        "the other",
+        help="several files are realizations of the same piece, aligned sample by sample (default), or "
+        "pieces that follow one another",
     )
-    group.add_argument("--channel", metavar="C", default="mean", help="0, 1, ... or mean (default)")
+    group.add_argument(
+        "--channel", metavar="C", default="mean", help="channel to use: 0, 1, ... or mean (default)"
+    )
     group.add_argument("--rate", type=arguments.count, metavar="HZ", help="resample to this rate first")
     group.add_argument(
-        "--begin", type=float, default=0.0, metavar="S", help="leave so many seconds at the beginning out"
+        "--begin", type=float, default=0.0, metavar="S", help="skip this many seconds at the beginning"
     )
     group.add_argument(
-        "--seconds", type=arguments.positive_number, metavar="S", help="take only so many seconds"
+        "--seconds", type=arguments.positive_number, metavar="S", help="use only this many seconds"
     )
     group.add_argument(
-        "--frame-length", type=arguments.count, metavar="N", help="samples a frame (default: 512)"
+        "--frame-length", type=arguments.count, metavar="N", help="samples per frame (default: 512)"
     )
     group.add_argument(
-        "--hop", type=arguments.count, metavar="N", help="from frame to frame (default: half a frame)"
+        "--hop",
+        type=arguments.count,
+        metavar="N",
+        help="samples from one frame to the next (default: half a frame)",
     )
     group.add_argument(
         "--window",
         metavar="NAME",
-        help="sine, hann, rectangular or another of scipy (default: flat with tapered ends)",
+        help="sine, hann, rectangular or another window of SciPy (default: flat with tapered ends)",
     )
 
 
@@ -68,15 +78,19 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--method",
         choices=["tl", "jd", "dct"],
-        help="learn the transform with the components (default), before them, or keep the cosine transform",
+        help="learn the transform with the components (tl, default) or before them (jd), or use the cosine "
+        "transform (dct)",
     )
     group.add_argument(
-        "--components", type=arguments.count, metavar="N", help="components in all (default: one a source)"
+        "--components",
+        type=arguments.count,
+        metavar="N",
+        help="total number of components (default: one per source)",
     )
     group.add_argument(
         "--grouping",
         choices=["activations", "templates", "both"],
-        help="how components are put together to sources: by when they sound (default), by what they are",
+        help="how components are grouped into sources: by activations (default), spectra, or both",
     )
     group.add_argument(
         "--eps0",
@@ -90,18 +104,23 @@ def _add_model_arguments(group: Any) -> None:
 
 
 def _add_search_arguments(group: Any) -> None:
-    group.add_argument("--starts", type=arguments.count, metavar="N", help="starts (default: 3)")
     group.add_argument(
-        "--init", choices=["dct", "jd", "random"], help="transform to start from (default: dct)"
+        "--n-init", type=arguments.count, metavar="N", help="number of initializations (default: 3)"
+    )
+    group.add_argument("--init", choices=["dct", "jd", "random"], help="initial transform (default: dct)")
+    group.add_argument(
+        "--max-iter", type=arguments.count, metavar="N", help="maximum number of iterations (default: 100)"
     )
     group.add_argument(
-        "--max-iter", type=arguments.count, metavar="N", help="at most so many iterations (default: 100)"
+        "--tol",
+        type=float,
+        metavar="TOL",
+        help="stop when ten iterations improve the objective by less than this per entry",
     )
-    group.add_argument("--tol", type=float, metavar="TOL", help="stop when ten iterations gain less an entry")
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     group.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="save the run there, and take it up again"
+        "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
     )
 
 
@@ -117,24 +136,24 @@ def run(options: argparse.Namespace) -> int:
     folder = options.output or Path(f"{options.files[0].name.split('.')[0]}-sources")
     check_output_folder(folder)
     sounds = _read(options)
-    takes = [sound.samples for sound in sounds]
+    recordings = [sound.samples for sound in sounds]
     with terminal.warnings_as_notes():
         model = SourceSeparation(options.sources, **_parameters(options))
         started = time.perf_counter()
-        signals: Any = takes[0] if len(takes) == 1 else takes
+        signals: Any = recordings[0] if len(recordings) == 1 else recordings
         sources = model.fit_separate(signals, sounds[0].rate)
         seconds = time.perf_counter() - started
-        separated = Separated(model, sounds, _by_take(sources, len(takes)), seconds)
+        separated = Separated(model, sounds, _by_recording(sources, len(recordings)), seconds)
         record, written = write_sources(folder, separated, ending=options.format, players=options.players)
     say_results(separation_sentence(record), source_table(record), written)
     return 0
 
 
-def _by_take(sources: Any, n_takes: int) -> list[Any]:
-    """Bring what `separate` returns into one form: an array (n_sources, n_samples) a take."""
-    if n_takes == 1:
+def _by_recording(sources: Any, n_recordings: int) -> list[Any]:
+    """Return an array of shape (n_sources, n_samples) for every recording."""
+    if n_recordings == 1:
         return [sources]
-    return sources if isinstance(sources, list) else [sources[:, take] for take in range(n_takes)]
+    return sources if isinstance(sources, list) else [sources[:, at] for at in range(n_recordings)]
 
 
 def _read(options: argparse.Namespace) -> list[Any]:
@@ -148,8 +167,8 @@ def _read(options: argparse.Namespace) -> list[Any]:
     rates = sorted({sound.rate for sound in sounds})
     if len(rates) > 1:
         raise InvalidDataError(
-            f"The files have {rates} samples a second; one rate is needed. Choose it with --rate, such as "
-            f"--rate {rates[0]}."
+            f"The files have sampling rates of {rates} Hz; they must be equal. Resample them with --rate, "
+            f"such as --rate {rates[0]}."
         )
     if options.begin < 0:
         raise InvalidParameterError(f"--begin must be at least 0, got {options.begin}.")
@@ -160,7 +179,7 @@ def _read(options: argparse.Namespace) -> list[Any]:
         part = sound.samples[first:last]
         if len(part) == 0:
             raise InvalidDataError(
-                f"{sound.source} ends after {len(sound.samples) / sound.rate:.2f} s; nothing is left behind "
+                f"{sound.source} ends after {len(sound.samples) / sound.rate:.2f} s; nothing is left after "
                 f"--begin {options.begin:g}."
             )
         parts.append(replace(sound, samples=part))
@@ -175,20 +194,21 @@ def _read(options: argparse.Namespace) -> list[Any]:
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; all else is left to the defaults of `SourceSeparation`."""
+    params = {"eps0": options.eps0, "average_frames": options.average_frames}
+    params = {name: value for name, value in params.items() if value is not None}
     said = {
+        "method_params": params or None,
         "n_components": options.components,
         "grouping": options.grouping,
         "frame_length": options.frame_length,
         "hop": options.hop,
         "window": options.window,
-        "takes": options.takes,
+        "recordings": options.recordings,
         "method": options.method,
-        "eps0": options.eps0,
-        "n_starts": options.starts,
+        "n_init": options.n_init,
         "init": options.init,
         "max_iter": options.max_iter,
         "tol": options.tol,
-        "average_frames": options.average_frames,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,
         "checkpoint": None if options.checkpoint is None else str(options.checkpoint),

@@ -17,63 +17,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "files", type=Path, nargs="*", metavar="FILES",
-        help="text files or folders of them (.txt .md .rst), .csv .tsv or .jsonl with a column of texts, or "
-        "one document-term matrix (.npz .mtx .npy .mat .csv ...)",
+        help="text files or folders (.txt .md .rst), .csv .tsv or .jsonl files with a column of texts, or a "
+        "document-term matrix (.npz .mtx .npy .mat .csv ...)",
     )  # fmt: skip
     parser.add_argument(
-        "--stdlib", action="store_true", help="the docstrings of Python's standard library, in place of files"
+        "--stdlib", action="store_true", help="use the docstrings of Python's standard library"
     )
     parser.add_argument(
         "-k", "--topics", type=arguments.count, metavar="K",
-        help="how many topics (default: 10, or as many as --anchors)",
+        help="number of topics (default: 10, or the number of --anchors)",
     )  # fmt: skip
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder for the results (default: first name + -topics)",
+        help="output folder (default: name of the first file + -topics)",
     )
     _add_text_arguments(parser.add_argument_group("documents"))
     _add_method_arguments(parser.add_argument_group("method"))
-    parser.add_argument_group("output").add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument_group("output").add_argument(
+        "--quiet", action="store_true", help="do not show progress"
+    )
 
 
 def _add_text_arguments(group: Any) -> None:
     group.add_argument(
-        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, with texts"
+        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, that holds the texts"
     )
-    group.add_argument("--lines", action="store_true", help="every line of a text file is a document")
-    group.add_argument("--vocabulary", type=Path, metavar="FILE", help="words of a matrix, one a line")
+    group.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
+    group.add_argument("--vocabulary", type=Path, metavar="FILE", help="words of a matrix, one per line")
     group.add_argument(
         "--stop-words", metavar="NAME", default="english",
-        help="words that are not counted: english (default), none, or a file with one a line",
+        help="words to ignore: english (default), none, or a file with one word per line",
     )  # fmt: skip
     group.add_argument(
-        "--min-documents",
+        "--min-df",
         type=arguments.count,
         metavar="N",
-        help="leave out words in fewer documents (default: 2)",
+        help="ignore words in fewer than N documents (default: 2)",
     )
     group.add_argument(
-        "--max-share", type=arguments.positive_number, metavar="S",
-        help="leave out words in more than this share of the documents (default: 0.5 for texts)",
+        "--max-df", type=arguments.positive_number, metavar="F",
+        help="ignore words in more than this fraction of the documents (default: 0.5 for texts)",
     )  # fmt: skip
 
 
 def _add_method_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="nmf (default), kl, lda, or anchor words by merit, merit(0), spa, snpa, xray, fast-anchor, ...",
+        help="nmf (default), kl, lda, or anchor words by merit, merit-0, spa, snpa, xray, fast-anchor, ...",
     )  # fmt: skip
-    group.add_argument("--anchors", metavar="WORDS", help="anchor words of your own, separated by commas")
+    group.add_argument("--anchors", metavar="WORDS", help="your own anchor words, separated by commas")
     group.add_argument(
         "--balance", action=argparse.BooleanOptionalAction, default=None,
-        help="nmf: keep large subjects from taking all topics (default: yes)",
+        help="nmf: keep large subjects from taking up all topics (default: yes)",
     )  # fmt: skip
-    group.add_argument("--max-iter", type=arguments.count, metavar="N", help="at most so many iterations")
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--max-iter", type=arguments.count, metavar="N", help="maximum number of iterations")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -232,19 +234,19 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
         "method": options.method,
         "anchors": None if options.anchors is None else [word.strip() for word in options.anchors.split(",")],
         "balance": options.balance,
-        "min_documents": options.min_documents,
-        "max_share": options.max_share,
+        "min_df": options.min_df,
+        "max_df": options.max_df,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,
         "verbose": None if options.quiet else 1,
-        "method_options": None if options.max_iter is None else {"max_iter": options.max_iter},
+        "max_iter": options.max_iter,
         "vocabulary": documents.words,
     }
     if documents.are_texts:
         said["stop_words"] = _stop_words(options.stop_words)
-        if options.max_share is None:
-            # Words in every other text tie documents together, whatever they are about.
-            said["max_share"] = 0.5
+        if options.max_df is None:
+            # Words in every other text connect documents, whatever they are about.
+            said["max_df"] = 0.5
     return {name: value for name, value in said.items() if value is not None}
 
 

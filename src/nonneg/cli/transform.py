@@ -20,41 +20,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         type=Path,
         metavar="MODEL",
-        help="a saved model, or the folder of results that holds model.npz",
+        help="saved model, or a folder of results that holds model.npz",
     )
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE",
-        help="what the model takes: a table as for `nonneg fit`, texts as for `nonneg topics` (then several "
-        "files or folders too), or a cube as for `nonneg unmix`",
+        help="new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several "
+        "files or folders), or a cube as for `nonneg unmix`",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
-        help="folder for the weights (default: FILE's name + -weights)",
+        help="output folder (default: name of FILE + -weights)",
     )  # fmt: skip
     data = parser.add_argument_group("data")
     add_data_arguments(data)
     data.add_argument(
         "--missing", choices=["error", "mask"],
-        help="mask: leave NaN and empty cells out (default: as in the fit)",
+        help="mask: ignore NaN and empty cells (default: as in the fit)",
     )  # fmt: skip
     texts = parser.add_argument_group("texts")
     texts.add_argument(
-        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, with texts"
+        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, that holds the texts"
     )
-    texts.add_argument("--lines", action="store_true", help="every line of a text file is a document")
-    scene = parser.add_argument_group("scene")
-    scene.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels that count")
-    scene.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (also nan)")
-    scene.add_argument(
-        "--all-bands", action="store_true", help="keep the bands that an ENVI header flags as bad (bbl)"
+    texts.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
+    image = parser.add_argument_group("hyperspectral image")
+    image.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels to use")
+    image.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (may be nan)")
+    image.add_argument(
+        "--all-bands", action="store_true", help="use the bands that an ENVI header flags as bad (bbl), too"
     )
-    scene.add_argument("--maps", choices=["npy", "envi"], help="how maps are written (default: npy)")
+    image.add_argument("--maps", choices=["npy", "envi"], help="format of the abundance maps (default: npy)")
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--csv", action="store_true", help="write the weights as .csv too (always done for tables)"
+        "--csv", action="store_true", help="also write the weights as .csv (always done for tables)"
     )
-    output.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: as in the fit)")
-    output.add_argument("--quiet", action="store_true", help="show no progress")
+    output.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: as in the fit)")
+    output.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:

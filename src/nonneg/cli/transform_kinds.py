@@ -152,7 +152,7 @@ def _scene_error(model: Any, cube: Any, mask: Any, maps: FloatArray) -> float:
     for block in ScenePixels(cube, mask, float(model.negative_tol)).blocks():
         spectra = block.spectra.astype(np.float64)
         mixed = abundances[block.pixels] @ endmembers
-        if model.constraint == "shares":
+        if model.constraint == "normalized":
             # The division by the sum took the brightness away; the best one along the mixture gives it back.
             squares = np.einsum("pb,pb->p", mixed, mixed)
             brightness = np.einsum("pb,pb->p", spectra, mixed) / np.where(squares > 0, squares, 1.0)

@@ -1,4 +1,4 @@
-"""`nonneg unmix CUBE`: the pure spectra of a hyperspectral scene, and where they are."""
+"""`nonneg unmix CUBE`: the endmembers of a hyperspectral image, and abundance maps."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cube",
         nargs="?",
         metavar="CUBE",
-        help=".npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or a real scene by its name, which is "
-        f"fetched where it is not at hand: {', '.join(SCENES)}",
+        help=".npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or the name of a real image, which is "
+        f"downloaded if need be: {', '.join(SCENES)}",
     )
-    parser.add_argument("--example", action="store_true", help="a generated scene, in place of a file")
+    parser.add_argument("--example", action="store_true", help="use a generated image")
     parser.add_argument(
         "-k", "--endmembers", type=arguments.components, default=None, metavar="K",
-        help="how many pure spectra, or 'auto' with --method merit (default: those of a known scene)",
+        help="number of endmembers, or 'auto' with --method merit (default: known for the named images)",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
-        help="folder for the results (default: CUBE's name + -unmixed)",
+        help="output folder (default: name of CUBE + -unmixed)",
     )  # fmt: skip
     _add_search_arguments(parser.add_argument_group("search"))
-    _add_scene_arguments(parser.add_argument_group("scene"))
+    _add_image_arguments(parser.add_argument_group("image"))
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--maps", choices=["npy", "envi"], default="npy", help="how maps are written (default: npy)"
+        "--maps", choices=["npy", "envi"], default="npy", help="format of the abundance maps (default: npy)"
     )
-    output.add_argument("--quiet", action="store_true", help="show no progress")
+    output.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def _add_search_arguments(group: Any) -> None:
@@ -47,38 +47,39 @@ def _add_search_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--constraint", metavar="NAME",
-        help="what abundances of a pixel do: shares (default), sum-to-one, at-most-one or nonnegative",
+        help="on the abundances of a pixel: normalized (default), sum-to-one (fully constrained least "
+        "squares), at-most-one or nonnegative",
     )  # fmt: skip
     group.add_argument(
-        "--normalize", choices=["l1"], help="divide every spectrum by its sum before the search"
+        "--normalize", choices=["l1", "l2"], help="divide every spectrum by its norm before the search"
     )
     group.add_argument(
         "--reduce", type=arguments.count, metavar="M",
-        help="search in so many leading directions, reading the cube in blocks",
+        help="search in this number of leading directions, reading the cube in blocks",
     )  # fmt: skip
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random numbers (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
-def _add_scene_arguments(group: Any) -> None:
-    group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file")
+def _add_image_arguments(group: Any) -> None:
+    group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file to read")
     group.add_argument(
         "--wavelengths", type=Path, metavar="FILE",
-        help="of all bands, in nanometres or micrometres: .npy, or one a line",
+        help="wavelengths of all bands, in nanometers or micrometers: .npy, or one per line",
     )  # fmt: skip
     group.add_argument(
         "--all-bands", action="store_true",
-        help="keep the bands that an ENVI header flags as bad (bbl), which are left out otherwise",
+        help="use the bands that an ENVI header flags as bad (bbl), too",
     )  # fmt: skip
-    group.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels that count")
-    group.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (also nan)")
+    group.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels to use")
+    group.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (may be nan)")
     group.add_argument(
         "--negative-tol", type=float, metavar="S",
-        help="set entries below zero to zero down to this share of the largest one (default: 0.05)",
+        help="set negative entries to zero down to this fraction of the largest entry (default: 0.05)",
     )  # fmt: skip
     group.add_argument(
         "--library", type=Path, metavar="FILE",
-        help="known spectra: .csv (wavelength, then one column a material), .npz or an ENVI library",
+        help="spectral library: .csv (wavelength, then one column per material), .npz or an ENVI library",
     )  # fmt: skip
 
 

@@ -18,11 +18,11 @@ class SeparationShown:
     """All that the page shows."""
 
     record: Mapping[str, Any]  # the contents of result.json
-    mixture: FloatArray  # the first take
+    mixture: FloatArray  # the first recording
     sources: FloatArray  # its sources
     transform: FloatArray  # rows are atoms
     components: FloatArray  # templates
-    activations: FloatArray  # of the first take
+    activations: FloatArray  # of the first recording
     # Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
     players: Sequence[str] = ()
     player_note: str = ""  # what to know about them
@@ -32,7 +32,7 @@ def separation_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out."""
     shares = [wording.percent(entry["energy_share"]) for entry in record["sources"]]
     files = record["data"]["files"]
-    name = files[0] if len(files) == 1 else f"{len(files)} takes"
+    name = files[0] if len(files) == 1 else f"{len(files)} recordings"
     if len(shares) == 1:
         return f"1 source: all of {name}."
     listed = ", ".join(shares[:-1]) + f" and {shares[-1]}"
@@ -55,7 +55,7 @@ def build_separation_page(shown: SeparationShown) -> str:
         "player_note": shown.player_note,
         "decibels": wording.number(int(sound_figures.DECIBELS)),
         "spectrograms": _spectrograms(shown),
-        "atoms_heading": "The atoms" if result["method"] == "dct" else "What the transform has learnt",
+        "atoms_heading": "The atoms" if result["method"] == "dct" else "What the transform has learned",
         "atoms_text": _atoms_text(record),
         "atoms": [_atom_row(entry) for entry in record["atoms"]],
         "atom_drawing": drawing(_atom_drawing(shown)),
@@ -81,15 +81,15 @@ def build_separation_page(shown: SeparationShown) -> str:
 def _outcome(record: Mapping[str, Any]) -> str:
     result, data = record["result"], record["data"]
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
-    learnt = {
-        "tl": "a transform learnt together with the components (TL-NMF)",
-        "jd": "a transform learnt before the components (JD+NMF)",
+    learned = {
+        "tl": "a transform learned together with the components (TL-NMF)",
+        "jd": "a transform learned before the components (JD+NMF)",
         "dct": "the discrete cosine transform (Itakura-Saito NMF)",
     }[result["method"]]
     return (
-        f"{wording.seconds(data['seconds'])} of sound at {wording.number(data['rate'])} samples a second "
+        f"{wording.seconds(data['seconds'])} of sound sampled at {wording.number(data['rate'])} Hz "
         f"from {', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
-        f"{wording.number(result['frame_length'])} samples. Separated in {learnt}. The fit took "
+        f"{wording.number(result['frame_length'])} samples. Separated in {learned}. The fit took "
         f"{wording.counted(result['n_iter'], 'iteration')} and {wording.seconds(result['seconds'])}, and "
         f"stopped because {reason}."
     )
@@ -100,7 +100,7 @@ def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("sources", wording.number(result["n_sources"])),
         ("components", wording.number(result["n_components"])),
-        ("divergence a coefficient", wording.number(result["divergence_per_entry"], digits=3)),
+        ("divergence per coefficient", wording.number(result["divergence_per_entry"], digits=3)),
         ("time", wording.seconds(result["seconds"])),
     ]
 
@@ -143,7 +143,7 @@ def _atoms_text(record: Mapping[str, Any]) -> str:
         return "The cosines that carry most of the power. They keep to a fixed grid of frequencies."
     return (
         "The atoms that carry most of the power, with the frequency of the sinusoid that fits each best, and "
-        "the share of the atom that is not that sinusoid. A learnt transform is not bound to a grid: two "
+        "the share of the atom that is not that sinusoid. A learned transform is not bound to a grid: two "
         "atoms at the same frequency are one partial in two phases."
     )
 
@@ -183,7 +183,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     data, result = record["data"], record["result"]
     about_data = [
         ("files", ", ".join(data["files"])),
-        ("samples a second", wording.number(data["rate"])),
+        ("sampling rate (Hz)", wording.number(data["rate"])),
         ("length", wording.seconds(data["seconds"])),
         ("channels", ", ".join(str(number) for number in data["n_channels"])),
     ]
@@ -193,11 +193,11 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         for name in (*shown, "n_iter")
         if result[name] is not None
     ]
-    if result["starts"]:
+    if result["restarts"]:
         about_result.append(
             (
-                "objective of each start",
-                ", ".join(wording.number(value, digits=8) for value in result["starts"]),
+                "objective of each initialization",
+                ", ".join(wording.number(value, digits=8) for value in result["restarts"]),
             )
         )
     parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]

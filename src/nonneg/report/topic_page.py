@@ -12,26 +12,26 @@ from nonneg.report.rendering import drawing, render
 
 N_CHIPS = 15
 ALIKE = 10.0
-"""Topics that share so many of their 20 top words are much alike: drawn darkest."""
+"""Topics that share this many of their 20 top words are drawn darkest."""
 
 
 def topic_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out."""
     data, k = record["data"], record["result"]["n_topics"]
-    largest = max(record["topics"], key=lambda entry: entry["share"])
+    largest = max(record["topics"], key=lambda entry: entry["proportion"])
     words = ", ".join(str(word) for word, _ in largest["words"][:3])
     topics = "1 topic" if k == 1 else f"{wording.number(k)} topics"
     return (
         f"{topics} in {wording.number(data['n_documents'])} documents; the largest ({words}) makes up "
-        f"{wording.percent(largest['share'])}."
+        f"{wording.percent(largest['proportion'])}."
     )
 
 
 def build_topic_page(record: Mapping[str, Any]) -> str:
     """Write the report of a search for topics."""
     topics = record["topics"]
-    order = sorted(range(len(topics)), key=lambda at: -topics[at]["share"])
-    shares = np.array([entry["share"] for entry in topics])
+    order = sorted(range(len(topics)), key=lambda at: -topics[at]["proportion"])
+    proportions = np.array([entry["proportion"] for entry in topics])
     # A topic shares all of its words with itself: that would hide what it shares with others.
     shared = np.array(record["shared_words"], dtype=float)
     np.fill_diagonal(shared, 0.0)
@@ -43,7 +43,7 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         "tiles": _tiles(record),
         "topics": [_topic(topics[at]) for at in order],
         "anchored": any(entry["anchor"] is not None for entry in topics),
-        "shares": drawing(figures.strengths(shares, "topic")),
+        "proportions": drawing(figures.strengths(proportions, "topic")),
         "shared": drawing(
             figures.heat_map(
                 shared,
@@ -68,13 +68,17 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
     heaviest = max((weight for _, weight in entry["words"]), default=1.0) or 1.0
     return {
         "number": entry["topic"],
-        "share": wording.percent(entry["share"]),
+        "proportion": wording.percent(entry["proportion"]),
         "coherence": wording.number(entry["coherence"], digits=4),
         "npmi": wording.number(entry["npmi"], digits=2),
         "anchor": entry["anchor"],
         "words": [(word, round(100 * weight / heaviest)) for word, weight in entry["words"][:N_CHIPS]],
         "examples": [
-            {"name": example["name"], "share": wording.percent(example["share"]), "text": example["text"]}
+            {
+                "name": example["name"],
+                "proportion": wording.percent(example["proportion"]),
+                "text": example["text"],
+            }
             for example in entry["examples"]
         ],
     }
@@ -83,7 +87,7 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     empty = data["n_empty"]
-    rest = f" {wording.number(empty)} documents hold no word that is in a topic." if empty else ""
+    rest = f" {wording.number(empty)} documents contain no word of a topic." if empty else ""
     return (
         f"{wording.number(data['n_documents'])} documents ({data['kind']}) from {data['source']}, "
         f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used.{rest} Topics by "

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import get_window
 
-from nonneg.applications.audio.frames import Framing, as_takes
+from nonneg.applications.audio.frames import Framing, as_recordings
 from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
 
@@ -91,13 +91,13 @@ def test_what_is_refused():
         Framing(8, 4).join(np.zeros((6, 8)), 20.0)
     with pytest.raises(InvalidParameterError, match=r"window=\('tukey', 'a'\) is not known"):
         Framing(8, 4, ("tukey", "a"))
-    with pytest.raises(ShapeError, match="takes of one length"):
-        as_takes([[1.0, 2.0], [1.0]])
+    with pytest.raises(ShapeError, match="recordings of equal length"):
+        as_recordings([[1.0, 2.0], [1.0]])
     with pytest.raises(DataTypeError, match="Read the file with read_sound"):
-        as_takes("song.wav")
+        as_recordings("song.wav")
     with pytest.raises(InvalidDataError, match="at least one sample"):
         Framing(8).split([])
-    with pytest.raises(ShapeError, match="or takes of shape"):
+    with pytest.raises(ShapeError, match="or recordings of shape"):
         Framing(8).split(np.zeros((1, 2, 3)))
     with pytest.raises(DataTypeError, match="real numbers, got dtype complex128"):
-        as_takes(np.zeros(4, dtype=complex))
+        as_recordings(np.zeros(4, dtype=complex))

@@ -62,27 +62,27 @@ def test_a_learnt_transform_separates_better_than_the_cosine_transform():
     assert ratio(notes(2500, phase=1.0), again) > 15
 
 
-def test_aligned_takes_share_activations():
+def test_aligned_recordings_share_activations():
     true = np.stack([notes(phase=phase) for phase in (0.0, 1.0, 2.0)], axis=1)
     model = separation(method="jd")
     found = model.fit_separate(true.sum(axis=0))
     assert found.shape == (2, 3, 3000)
     np.testing.assert_allclose(found.sum(axis=0), true.sum(axis=0), atol=1e-13)
     assert model.model_.activations_.shape[0] == model.framing_.n_frames(3000)
-    assert min(ratio(true[:, take], found[:, take]) for take in range(3)) > 20
+    assert min(ratio(true[:, signal], found[:, signal]) for signal in range(3)) > 20
 
 
-def test_consecutive_takes_of_any_length():
-    takes = [notes(3000).sum(axis=0), notes(2200).sum(axis=0)]
-    model = separation(takes="consecutive", max_iter=20)
-    found = model.fit_separate(takes)
+def test_consecutive_recordings_of_any_length():
+    signals = [notes(3000).sum(axis=0), notes(2200).sum(axis=0)]
+    model = separation(recordings="consecutive", max_iter=20)
+    found = model.fit_separate(signals)
     assert [sources.shape for sources in found] == [(2, 3000), (2, 2200)]
-    for sources, take in zip(found, takes, strict=True):
-        np.testing.assert_allclose(sources.sum(axis=0), take, atol=1e-13)
-    together = model.separate(np.stack([takes[0], takes[0]]))
+    for sources, signal in zip(found, signals, strict=True):
+        np.testing.assert_allclose(sources.sum(axis=0), signal, atol=1e-13)
+    together = model.separate(np.stack([signals[0], signals[0]]))
     assert together.shape == (2, 2, 3000)
     np.testing.assert_allclose(together[:, 0], found[0], atol=1e-10)
-    assert model.separate(takes[1]).shape == (2, 2200)
+    assert model.separate(signals[1]).shape == (2, 2200)
 
 
 def test_several_components_a_source():
@@ -96,7 +96,7 @@ def test_several_components_a_source():
     assert given.fit_separate(true.sum(axis=0)).shape == (2, 3000)
     assert given.groups_.tolist() == [1, 0, 1]
     assert len(given.strongest_atoms(3)) == 3
-    with pytest.raises(InvalidParameterError, match="n_atoms must be a whole number of at least 1, got -1"):
+    with pytest.raises(InvalidParameterError, match="n_atoms must be an integer of at least 1, got -1"):
         given.strongest_atoms(-1)
 
 
@@ -109,26 +109,30 @@ def test_what_is_refused():
     with pytest.raises(InvalidDataError, match="is constant: expected sound"):
         separation().fit(0 * sound + 0.25)
     # As files of sound are often read: one column a channel.
-    with pytest.raises(InvalidDataError, match=r"has 2 samples.*Takes are rows: pass signals\.T"):
+    with pytest.raises(InvalidDataError, match=r"has 2 samples.*Recordings are rows: pass signals\.T"):
         separation().fit(np.stack([sound, sound], axis=1))
-    with pytest.raises(InvalidDataError, match="Take 1 has 9 samples, less than one frame of 40"):
-        separation(takes="consecutive").fit([sound, sound[:9]])
+    with pytest.raises(InvalidDataError, match="Recording 1 has 9 samples, less than one frame of 40"):
+        separation(recordings="consecutive").fit([sound, sound[:9]])
     for rate in ("fast", -5, float("inf"), True):
         with pytest.raises(InvalidParameterError, match="rate must be None or a number"):
             separation().fit(sound, rate)
     broken = sound.copy()
     broken[7] = np.inf
-    with pytest.raises(NonFiniteDataError, match="Sample 7 of take 0 is inf"):
+    with pytest.raises(NonFiniteDataError, match="Sample 7 of recording 0 is inf"):
         separation().fit(broken)
-    with pytest.raises(ShapeError, match=r"got \[3000, 9\] samples.*takes='consecutive'"):
+    with pytest.raises(ShapeError, match=r"got \[3000, 9\] samples.*recordings='consecutive'"):
         separation().fit([sound, sound[:9]])
     with pytest.raises(InvalidParameterError, match="n_components=1 is less than n_sources=2"):
         separation(n_components=1).fit(sound)
-    with pytest.raises(InvalidParameterError, match="n_sources must be a whole number"):
+    with pytest.raises(InvalidParameterError, match="n_sources must be an integer"):
         SourceSeparation(0).fit(sound)
-    with pytest.raises(InvalidParameterError, match="grouping names 1 sources, n_sources is 2"):
+    with pytest.raises(InvalidParameterError, match="grouping names 1 sources, but n_sources=2"):
         separation(grouping=[0, 0]).fit(sound)
     with pytest.raises(UnknownNameError, match="Did you mean 'activations'"):
         separation(grouping="activation").fit(sound)
-    with pytest.raises(UnknownNameError, match="takes='align'"):
-        separation(takes="align").fit(sound)
+    with pytest.raises(UnknownNameError, match="recordings='align'"):
+        separation(recordings="align").fit(sound)
+    with pytest.raises(UnknownNameError, match=r"method_params='eps' is not known.*Did you mean 'eps0'"):
+        separation(method_params={"eps": 1e-8}).fit(sound)
+    with pytest.raises(UnknownNameError, match="method_params='tol' is not known"):
+        separation(method_params={"tol": 1e-8}).fit(sound)

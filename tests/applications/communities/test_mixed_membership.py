@@ -39,7 +39,7 @@ def test_without_noise_every_method_finds_pure_nodes_and_memberships():
     A, shares, blocks = expected_graph()
     quick = [name for name in METHODS if name not in ("fast-gradient", "geonmf")]
     for name in quick:
-        model = MixedMembership(3, name, self_loops="keep", energy=1.0, random_state=0).fit(A)
+        model = MixedMembership(3, method=name, self_loops="keep", energy=1.0, random_state=0).fit(A)
         assert sorted(model.pure_nodes_) == [0, 1, 2], name
         order = np.argsort(model.pure_nodes_)
         np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-9, err_msg=name)
@@ -50,14 +50,14 @@ def test_without_noise_every_method_finds_pure_nodes_and_memberships():
 
 def test_simplex_recovery_agrees_inside_the_simplex():
     A, shares, _ = expected_graph()
-    model = MixedMembership(3, "spa", recovery="simplex", self_loops="keep").fit(A)
+    model = MixedMembership(3, method="spa", recovery="simplex", self_loops="keep").fit(A)
     order = np.argsort(model.pure_nodes_)
     np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-7)
 
 
 def test_geonmf_finds_communities_that_do_not_meet():
     blocks = [np.ones((8, 8)), np.ones((6, 6)), np.ones((7, 7))]
-    model = MixedMembership(3, "geonmf", self_loops="keep", random_state=0).fit(
+    model = MixedMembership(3, method="geonmf", self_loops="keep", random_state=0).fit(
         sp.block_diag([sp.coo_array(block) for block in blocks])
     )
     assert sorted(np.bincount(model.labels_)) == [6, 7, 8]
@@ -70,7 +70,8 @@ def test_noisy_graphs_are_recovered_better_than_by_chance():
     before = planted.adjacency.copy()
     scores = {
         name: averaged_rank_correlation(
-            planted.memberships, MixedMembership(3, name, random_state=0).fit_transform(planted.adjacency)
+            planted.memberships,
+            MixedMembership(3, method=name, random_state=0).fit_transform(planted.adjacency),
         )
         for name in ("merit", "spa", "spoc", "geonmf")
     }
@@ -82,7 +83,7 @@ def test_noisy_graphs_are_recovered_better_than_by_chance():
 @pytest.mark.parametrize(("method", "printed"), [("merit", 0.3559), ("merit-0", 0.3559), ("spoc", 0.3479)])
 def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
     network = load_dblp("dblp4")
-    model = MixedMembership(3, method).fit(network.X)
+    model = MixedMembership(3, method=method).fit(network.X)
     found = averaged_rank_correlation(network.extras["memberships"], model.memberships_)
     assert found == pytest.approx(printed, abs=0.002)
     if method != "spoc":
@@ -93,7 +94,7 @@ def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
 def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
     pytest.importorskip("networkx")
     club = embedded_karate()
-    model = MixedMembership(2, method, random_state=0).fit(club.X)
+    model = MixedMembership(2, method=method, random_state=0).fit(club.X)
     assert sorted(model.pure_nodes_) == [0, 33]
     assert clustering_accuracy(club.y, model.labels_) > 0.95
 
@@ -102,12 +103,12 @@ def test_the_sides_of_a_bipartite_graph_and_the_groups_across_them():
     pytest.importorskip("networkx")
     women = load_southern_women()
     with pytest.warns(NonnegWarning, match="pairs of opposite sign"):
-        sides = MixedMembership(2, "spa").fit(women.X)
+        sides = MixedMembership(2, method="spa").fit(women.X)
     assert clustering_accuracy(women.y, sides.labels_) == 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MixedMembership(2, "spa", spectrum="magnitude").fit(women.X)
-    groups = MixedMembership(2, "spa", spectrum="algebraic").fit(women.X, names=women.sample_names)
+        MixedMembership(2, method="spa", spectrum="magnitude").fit(women.X)
+    groups = MixedMembership(2, method="spa", spectrum="algebraic").fit(women.X, names=women.sample_names)
     # The two circles of nine women that Davis, Gardner and Gardner described.
     assert sorted(np.bincount(groups.labels_[:18])) == [9, 9]
     assert len(set(groups.labels_[:9])) == 1
@@ -121,7 +122,7 @@ def test_isolated_nodes_have_no_membership_and_are_counted():
     padded[:15, 17:] = A[:15, 15:]
     padded[17:, :15] = A[15:, :15]
     with pytest.warns(NonnegWarning, match="2 of 32 nodes have no edge; their memberships are NaN"):
-        model = MixedMembership(3, "spa", self_loops="keep").fit(padded)
+        model = MixedMembership(3, method="spa", self_loops="keep").fit(padded)
     np.testing.assert_array_equal(model.isolated_nodes_, [15, 16])
     assert np.isnan(model.memberships_[[15, 16]]).all()
     np.testing.assert_array_equal(model.labels_[[15, 16]], -1)
@@ -136,7 +137,7 @@ def test_nodes_of_other_components_get_what_was_asked_for():
     pair = np.array([[0.0, 1e-3], [1e-3, 0.0]])
     graph = sp.block_diag([sp.coo_array(A), pair], format="csr")
     answers = {
-        rule: MixedMembership(3, "spa", self_loops="keep", unreached=rule).fit(graph)
+        rule: MixedMembership(3, method="spa", self_loops="keep", unreached=rule).fit(graph)
         for rule in ("auto", "mean", "uniform", "zero", "nan")
     }
     mean = answers["auto"].memberships_[:20].mean(axis=0)
@@ -148,14 +149,14 @@ def test_nodes_of_other_components_get_what_was_asked_for():
     np.testing.assert_array_equal(answers["auto"].unreached_nodes_, [20, 21])
     np.testing.assert_array_equal(answers["nan"].labels_[20:], -1)
     np.testing.assert_allclose(
-        MixedMembership(3, "spoc", self_loops="keep").fit(graph).memberships_[20:], 1 / 3
+        MixedMembership(3, method="spoc", self_loops="keep").fit(graph).memberships_[20:], 1 / 3
     )
 
 
 def test_the_node_table_and_the_top_nodes_carry_names():
     A, _, _ = expected_graph(12)
     names = [f"n{at}" for at in range(12)]
-    model = MixedMembership(3, "spa", self_loops="keep").fit(A, names=names)
+    model = MixedMembership(3, method="spa", self_loops="keep").fit(A, names=names)
     table = model.node_table()
     assert list(table) == [
         *("node", "degree", "community_0", "community_1", "community_2", "label", "pure", "reached"),
@@ -190,23 +191,27 @@ def test_spread_pure_nodes_are_not_two_of_one_community():
         assert "duality-gap" in model.certificate_
     assert scores["spread"] > 0.8 > scores["row-maxima"]
     with pytest.raises(UnsupportedError, match="choice"):
-        MixedMembership(3, "spa", choice="spread").fit(planted.adjacency)
+        MixedMembership(3, method="spa", choice="spread").fit(planted.adjacency)
 
 
 def test_choices_that_do_not_go_together_are_refused():
     A, _, _ = expected_graph(12)
     with pytest.raises(UnknownNameError, match="Did you mean 'merit'"):
-        MixedMembership(3, "merits").fit(A)
-    with pytest.raises(UnsupportedError, match="'spa' does not take"):
-        MixedMembership(3, "spa", lam=0.1, self_loops="keep").fit(A)
-    with pytest.raises(UnknownNameError, match="n_start"):
-        MixedMembership(3, "geonmf", method_options={"n_start": 2}, self_loops="keep").fit(A)
+        MixedMembership(3, method="merits").fit(A)
+    with pytest.raises(UnsupportedError, match="method='spa' does not accept lam; only 'merit' and"):
+        MixedMembership(3, method="spa", method_params={"lam": 0.1}, self_loops="keep").fit(A)
+    with pytest.raises(UnsupportedError, match="method='spa' does not accept tol; only 'fast-gradient',"):
+        MixedMembership(3, method="spa", tol=0.1, self_loops="keep").fit(A)
+    with pytest.raises(UnsupportedError, match="'fast-gradient' does not accept checkpoint"):
+        MixedMembership(3, method="fast-gradient", checkpoint="run", self_loops="keep").fit(A)
+    with pytest.raises(UnknownNameError, match=r"does not accept n_start. It accepts \['n_init'"):
+        MixedMembership(3, method="geonmf", method_params={"n_start": 2}, self_loops="keep").fit(A)
     with pytest.raises(InvalidParameterError, match="recovery"):
         MixedMembership(3, recovery="magic").fit(A)
     with pytest.raises(InvalidParameterError, match="12 nodes"):
         MixedMembership(13, self_loops="keep").fit(A)
     with pytest.raises(InvalidParameterError, match="eigenvalues above 0"):
-        MixedMembership(2, "geonmf").fit(np.array([[0, 1], [1, 0]]))
+        MixedMembership(2, method="geonmf").fit(np.array([[0, 1], [1, 0]]))
     with pytest.raises(InvalidParameterError, match="slack"):
         GeoNMFOptions(slack=2.0)
     with pytest.raises(UnknownNameError, match="recovery"):
@@ -214,7 +219,7 @@ def test_choices_that_do_not_go_together_are_refused():
 
 
 def test_parameters_are_those_of_scikit_learn():
-    model = MixedMembership(3, "spoc", spectrum="magnitude")
+    model = MixedMembership(3, method="spoc", spectrum="magnitude")
     assert clone(model).get_params() == model.get_params()
 
 
@@ -222,7 +227,7 @@ def test_equal_nodes_make_no_noise_in_geonmf_and_spoc_takes_no_options():
     cliques = sp.csr_array(sp.block_diag([sp.coo_array(np.ones((n, n)) - np.eye(n)) for n in (6, 5, 4, 2)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = MixedMembership(3, "geonmf", random_state=0).fit(cliques)
+        model = MixedMembership(3, method="geonmf", random_state=0).fit(cliques)
     assert sorted(model.memberships_.sum(axis=0).round(6)) == [4, 5, 6]
-    with pytest.raises(UnsupportedError, match="'spoc' has no options"):
-        MixedMembership(2, "spoc", method_options={"n_starts": 1}).fit(cliques)
+    with pytest.raises(UnsupportedError, match="'spoc' does not accept n_init; only 'geonmf' does"):
+        MixedMembership(2, method="spoc", method_params={"n_init": 1}).fit(cliques)

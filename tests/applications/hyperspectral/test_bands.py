@@ -95,7 +95,7 @@ def test_another_scene_with_bad_bands_of_its_own(planted, spoilt):
     maps = model.transform(Cube(other, bands=own))
     np.testing.assert_allclose(maps, model.abundances_, atol=1e-6)
     np.testing.assert_allclose(model.transform(other, bands=own), maps)
-    with pytest.raises(ShapeError, match="2 bands count in this scene and in that of fit"):
+    with pytest.raises(ShapeError, match="2 bands are used both in this image and in that of fit"):
         model.transform(other, bands=np.arange(BANDS) < 4)
 
 

@@ -30,7 +30,7 @@ from nonneg.exceptions import (
 )
 from nonneg.metrics import clustering_accuracy, similarity_count, top_words, umass_coherence
 
-METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "merit(0)", "fast-gradient"]
+METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "merit-0", "fast-gradient"]
 TEXTS = [
     "The cat chased a dog; the cat slept.",
     "A dog and a cat are pets, and pets sleep.",
@@ -62,12 +62,12 @@ def planted():
 
 
 # Few passes of scikit-learn's method are enough here.
-BRIEFLY = {"lda": {"max_iter": 6}}
+BRIEFLY = {"lda": 6}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_planted_topics(planted, method):
-    model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method))
+    model = TopicModel(3, method=method, random_state=0, max_iter=BRIEFLY.get(method))
     memberships = model.fit_transform(planted.X)
     assert memberships.shape == (150, 3)
     np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
@@ -75,7 +75,7 @@ def test_every_method_finds_planted_topics(planted, method):
     assert model.topics_.min() >= 0
     assert model.topics_.shape == model.components_.shape == (3, 300)
     assert clustering_accuracy(planted.labels, model.predict(planted.X)) > 0.8
-    assert model.topic_shares_.sum() == pytest.approx(1.0)
+    assert model.topic_proportions_.sum() == pytest.approx(1.0)
     if method in ("nmf", "kl", "lda"):
         assert model.anchor_words_ is None
     else:
@@ -86,7 +86,7 @@ def test_every_method_finds_planted_topics(planted, method):
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "merit"])
 def test_documents_do_not_depend_on_their_neighbours(planted, method):
-    model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method))
+    model = TopicModel(3, method=method, random_state=0, max_iter=BRIEFLY.get(method))
     memberships = model.fit_transform(planted.X)
     np.testing.assert_allclose(model.transform(planted.X), memberships, atol=1e-7)
     some = sp.csr_array(planted.X)[[3, 90]]
@@ -120,7 +120,7 @@ def test_texts_words_and_examples():
     assert "market" in words[1 - animals]
     found = model.transform(["my dog sees a cat", "a market for stocks"])
     assert found.argmax(axis=1).tolist() == [animals, 1 - animals]
-    examples = model.example_documents(TEXTS, 2)
+    examples = model.representative_documents(TEXTS, 2)
     assert set(examples[animals]) <= {0, 1, 4}
     assert set(examples[1 - animals]) <= {2, 3, 5}
     assert model.vectorizer_ is not None
@@ -145,7 +145,7 @@ def test_names_come_from_data_frames_and_vocabularies(planted):
     assert given.anchor_words_ == model.anchor_words_
     with pytest.raises(ShapeError, match="2 words, but X has 300 columns"):
         TopicModel(3, vocabulary=["a", "b"]).fit(planted.X)
-    with pytest.raises(InvalidParameterError, match="texts as_container their own words"):
+    with pytest.raises(InvalidParameterError, match="texts bring their own words"):
         TopicModel(2, vocabulary=["a"]).fit(TEXTS)
 
 
@@ -160,7 +160,7 @@ def test_given_anchors_by_word_and_by_column(planted):
     polished = TopicModel(3, anchors=found.anchor_indices_).fit(planted.X)
     # The topic of an anchor keeps its place.
     assert np.array_equal(np.argmax(polished.topics_ @ found.topics_.T, axis=1), [0, 1, 2])
-    with pytest.raises(UnsupportedError, match="method='lda' has no anchor words"):
+    with pytest.raises(UnsupportedError, match="method='lda' does not use anchor words"):
         TopicModel(3, method="lda", anchors=[1, 2, 3]).fit(planted.X)
 
 
@@ -189,8 +189,8 @@ def test_wrong_anchors(planted):
 def test_empty_documents_are_counted_and_have_no_membership(planted):
     X = sp.csr_array(sp.vstack([planted.X, sp.csr_array((2, 300))]))
     for method in ("nmf", "kl", "lda", "spa"):
-        with pytest.warns(DataChangedWarning, match="2 of 152 documents hold none"):
-            model = TopicModel(3, method=method, random_state=0, method_options=BRIEFLY.get(method)).fit(X)
+        with pytest.warns(DataChangedWarning, match="2 of 152 documents contain none"):
+            model = TopicModel(3, method=method, random_state=0, max_iter=BRIEFLY.get(method)).fit(X)
         assert model.certificate_["documents-covered"].number == pytest.approx(150 / 152)
         with pytest.warns(DataChangedWarning, match="1 of 1"):
             assert model.transform(np.zeros((1, 300))).tolist() == [[0.0, 0.0, 0.0]]
@@ -218,7 +218,7 @@ def test_rare_and_common_words_are_not_used(planted):
     model = TopicModel(3, method="spa").fit(X)
     assert not np.isin([0, 1], model.word_indices_).any()
     assert model.topics_[:, [0, 1]].max() == 0
-    rarer = TopicModel(3, method="spa", min_documents=40, max_share=0.6).fit(X)
+    rarer = TopicModel(3, method="spa", min_df=40, max_df=0.6).fit(X)
     present = np.sum(X[:, rarer.word_indices_] > 0, axis=0)
     assert 40 <= present.min() <= present.max() <= 90
 
@@ -232,9 +232,9 @@ def test_rare_and_common_words_are_not_used(planted):
         ([1.0, 2.0], ShapeError, r"shape \(n_documents, n_words\)"),
         ([[1.0, -2.0], [0.0, 1.0]], NegativeDataError, r"entry \[0, 1\] is -2.0"),
         ([[1.0, np.nan], [0.0, 1.0]], NonFiniteDataError, r"entry \[0, 1\] is nan"),
-        (np.ones((3, 4)), InvalidDataError, "4 in more than max_share=1.0 of the documents or in all"),
+        (np.ones((3, 4)), InvalidDataError, "4 in more than max_df=1.0 of the documents or in all"),
         (np.zeros((3, 4)), InvalidDataError, "4 occur nowhere"),
-        (np.eye(4), InvalidDataError, "4 in fewer than min_documents=2"),
+        (np.eye(4), InvalidDataError, "4 in fewer than min_df=2"),
         (np.zeros((0, 4)), InvalidDataError, "at least one document"),
         (["", " ", "12 34"], InvalidDataError, "No word was found in the 3 documents"),
         (np.array([["a", "b"]]), DataTypeError, "Texts go into a list"),
@@ -250,8 +250,8 @@ def test_bad_parameters(planted):
         ({"n_topics": 0}, "n_topics"),
         ({"method": "mert"}, "Did you mean 'merit'"),
         ({"n_topics": 151}, "more than the 150 documents"),
-        ({"max_share": 0.0}, "max_share"),
-        ({"min_documents": 0}, "min_documents"),
+        ({"max_df": 0.0}, "max_df"),
+        ({"min_df": 0}, "min_df"),
     ]:
         with pytest.raises(InvalidParameterError, match=message):
             TopicModel(**{"n_topics": 3} | parameters).fit(planted.X)
@@ -271,7 +271,7 @@ def test_what_was_fitted_is_what_is_asked_for(planted):
     with pytest.raises(InvalidParameterError, match="fitted to counts"):
         model.transform(TEXTS)
     with pytest.raises(ShapeError, match="memberships"):
-        model.example_documents(planted.X, memberships=np.ones((2, 3)))
+        model.representative_documents(planted.X, proportions=np.ones((2, 3)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         texts = TopicModel(2, random_state=0).fit(TEXTS)
@@ -295,14 +295,23 @@ def test_scikit_learn_contract(planted, method):
 
 def test_documents_whose_words_are_in_no_topic_are_not_called_empty():
     texts = ["cat dog pet", "dog pet cat", "bond stock", "stock bond market", "market bond"]
-    with pytest.warns(DataChangedWarning, match="documents hold only words that are in no topic"):
+    with pytest.warns(DataChangedWarning, match="documents contain only words that are in no topic"):
         TopicModel(1, method="spa").fit(texts)
 
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
 def test_unknown_options_are_told(method):
     with pytest.raises(UnknownNameError, match=r"option='depth' is not known|does not accept depth"):
-        TopicModel(2, method=method, method_options={"depth": 1}).fit(TEXTS)
+        TopicModel(2, method=method, method_params={"depth": 1}).fit(TEXTS)
+
+
+def test_parameters_of_iterations_are_refused_where_there_are_none():
+    with pytest.raises(UnsupportedError, match="method='spa' does not accept max_iter; only"):
+        TopicModel(2, method="spa", max_iter=5).fit(TEXTS)
+    with pytest.raises(UnsupportedError, match="method='lda' does not accept tol; only"):
+        TopicModel(2, method="lda", tol=0.1).fit(TEXTS)
+    stopped = TopicModel(2, method="kl", callback=lambda now: now.n_iter >= 2, random_state=0).fit(TEXTS)
+    assert stopped.n_iter_ == 2
 
 
 def test_stop_words_and_empty_lists():

@@ -24,7 +24,7 @@ class Framing:
     frame_length : int
         Samples a frame, at least 2.
     hop : int or None
-        From one frame to the next, at most `frame_length`; None takes half a frame.
+        From one frame to the next, at most `frame_length`; None recordings half a frame.
     window : str, tuple or array of shape (frame_length,)
         What frames are multiplied by: "sine", "rectangular", a name or tuple that `scipy.signal.get_window`
         knows, such as "hann" or ("tukey", 0.1), or the weights themselves. Windows by name are periodic.
@@ -104,21 +104,23 @@ class Framing:
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_takes, n_samples)
+        signals : array-like of shape (n_samples,) or (n_recordings, n_samples)
             Real numbers; not changed.
 
         Returns
         -------
-        array of shape (n_takes, n_frames, frame_length)
+        array of shape (n_recordings, n_frames, frame_length)
             The frames, times the window.
         """
-        takes = as_takes(signals)
-        n_takes, n_samples = takes.shape
+        recordings = as_recordings(signals)
+        n_recordings, n_samples = recordings.shape
         n_frames = self.n_frames(n_samples)
-        padded = np.zeros((n_takes, (n_frames - 1) * self.step + self.frame_length), dtype=takes.dtype)
-        padded[:, self.padding : self.padding + n_samples] = takes
+        padded = np.zeros(
+            (n_recordings, (n_frames - 1) * self.step + self.frame_length), dtype=recordings.dtype
+        )
+        padded[:, self.padding : self.padding + n_samples] = recordings
         views = np.lib.stride_tricks.sliding_window_view(padded, self.frame_length, axis=1)[:, :: self.step]
-        return views * self.weights.astype(takes.dtype)
+        return views * self.weights.astype(recordings.dtype)
 
     def join(self, frames: Any, n_samples: int) -> FloatArray:
         """Add overlapping frames up to signals.
@@ -164,28 +166,28 @@ class Framing:
         return added.reshape(*leading, -1)
 
 
-def as_takes(signals: Any) -> FloatArray:
+def as_recordings(signals: Any) -> FloatArray:
     """Check signals of equal length and return them as an array."""
     try:
-        takes = np.asarray(signals)
+        recordings = np.asarray(signals)
     except ValueError as error:
         raise ShapeError(
-            "Expected takes of one length. Those of different lengths go into a list, one array each, to "
-            "SourceSeparation(takes='consecutive')."
+            "Expected recordings of equal length. Pass those of different lengths as a list of arrays to "
+            "SourceSeparation(recordings='consecutive')."
         ) from error
-    if takes.dtype.kind not in "biuf":
-        hint = " Read the file with read_sound." if takes.dtype.kind == "U" else ""
-        raise DataTypeError(f"Expected signals of real numbers, got dtype {takes.dtype}.{hint}")
-    if takes.ndim == 1:
-        takes = takes[None, :]
-    if takes.ndim != 2 or takes.shape[0] == 0:
+    if recordings.dtype.kind not in "biuf":
+        hint = " Read the file with read_sound." if recordings.dtype.kind == "U" else ""
+        raise DataTypeError(f"Expected signals of real numbers, got dtype {recordings.dtype}.{hint}")
+    if recordings.ndim == 1:
+        recordings = recordings[None, :]
+    if recordings.ndim != 2 or recordings.shape[0] == 0:
         raise ShapeError(
-            f"Expected a signal of shape (n_samples,) or takes of shape (n_takes, n_samples), got "
+            f"Expected a signal of shape (n_samples,) or recordings of shape (n_recordings, n_samples), got "
             f"{np.shape(signals)}."
         )
-    if takes.shape[1] == 0:
+    if recordings.shape[1] == 0:
         raise InvalidDataError("Expected a signal with at least one sample, got an empty one.")
-    return takes if takes.dtype == np.float32 else takes.astype(np.float64)
+    return recordings if recordings.dtype == np.float32 else recordings.astype(np.float64)
 
 
 def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:

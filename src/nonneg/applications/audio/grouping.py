@@ -1,4 +1,4 @@
-"""Which components belong to the same source: learnt from when they sound, or from how they sound."""
+"""Which components belong to the same source: learned from when they sound, or from how they sound."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
 
     Parameters
     ----------
-    frames : array-like of shape (n_takes, n_frames, frame_length)
+    frames : array-like of shape (n_recordings, n_frames, frame_length)
         The mixture.
     transform : array-like of shape (frame_length, frame_length)
         Orthogonal; its rows are atoms.
@@ -70,7 +70,7 @@ def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
 
     Returns
     -------
-    array of shape (n_sources, n_takes, n_frames, frame_length)
+    array of shape (n_sources, n_recordings, n_frames, frame_length)
         Frames in time; where the masks sum to one, they sum to the mixture.
     """
     mixture, atoms, shares = np.asarray(frames), np.asarray(transform), np.asarray(masks)

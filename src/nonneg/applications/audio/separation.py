@@ -1,8 +1,9 @@
-"""SourceSeparation: from recordings to the sources in them, in a transform learnt from the recordings."""
+"""SourceSeparation: from recordings to their sources, in a transform learned from the recordings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from numbers import Real
 from os import PathLike
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
-from nonneg.applications.audio.frames import Framing, as_takes
+from nonneg.applications.audio.frames import Framing, as_recordings
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
 from nonneg.estimators import TransformNMF
@@ -29,39 +30,50 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import Progress
 
-TAKES = ("aligned", "consecutive")
+RECORDINGS = ("aligned", "consecutive")
 
 
 class SourceSeparation(SavableEstimator):
-    """Separate a recording into sources by NMF with a learnt transform.
+    """Separate a recording into sources by NMF with a learned transform.
 
     Parameters
     ----------
     n_sources : int
-        How many sources.
+        The number of sources.
+    method : {"tl", "jd", "dct"}
+        Learn the transform together with the components (TL-NMF), before them (JD+NMF), or keep the discrete
+        cosine transform.
     n_components : int or None
-        How many components in all; None takes one a source.
+        The total number of components; None takes one per source.
     grouping : {"activations", "templates", "both"} or array-like of int of shape (n_components,)
-        Which components belong to the same source: learnt by `group_components`, or the source of each,
+        Which components belong to the same source: found by `group_components`, or the source of each,
         numbered from 0.
     frame_length, hop, window : int, int or None, str, tuple or array
         How signals are cut into frames; see `Framing`.
-    takes : {"aligned", "consecutive"}
-        What several takes are. "aligned": realizations of the same piece, of equal length, in which the same
-        sounds at the same time; they share activations, which makes the estimate of variances better.
-        "consecutive": pieces of any length, as if one came after the other; they share templates only.
-    method, eps0, n_starts, init, max_iter, tol, average_frames : Any
-        As in `TransformNMF`.
+    recordings : {"aligned", "consecutive"}
+        What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
+        same sounds at the same time; they share activations, which improves the estimate of variances.
+        "consecutive": pieces of any length, as if one followed the other; they share templates only.
+    init : {"dct", "jd", "random"} or array
+        The initial transform.
+    n_init : int
+        Number of initializations, of which the best counts.
+    max_iter : int
+        Maximum number of iterations.
+    tol : float
+        Stop when ten iterations lower the objective by less than this per entry.
+    method_params : dict or None
+        Further parameters of `TransformNMF`, such as ``{"eps0": 1e-8}`` or ``{"average_frames": 5}``.
     random_state : int, RandomState, Generator or None
-        For the starts.
+        The seed of the initializations.
     verbose : int
-        1 shows a line with rate and time left.
+        1 shows progress, with the rate and the time left.
     n_jobs : int or None
-        Threads; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable or None
         Called with a `Progress` after each iteration; True stops.
     checkpoint : str, path or None
-        A folder in which the run is saved, and from which it is taken up again.
+        A folder from which an interrupted run resumes.
 
     Attributes
     ----------
@@ -72,7 +84,7 @@ class SourceSeparation(SavableEstimator):
     groups_ : array of int of shape (n_components,)
         The source of each component.
     rate_ : int or None
-        Samples a second, if `fit` was told.
+        Sampling rate in hertz, if `fit` was given it.
 
     Examples
     --------
@@ -107,19 +119,18 @@ class SourceSeparation(SavableEstimator):
         self,
         n_sources: int = 2,
         *,
+        method: str = "tl",
         n_components: int | None = None,
         grouping: Any = "activations",
         frame_length: int = 512,
         hop: int | None = None,
         window: Any = ("tukey", 0.1),
-        takes: str = "aligned",
-        method: str = "tl",
-        eps0: float | str = "auto",
-        n_starts: int = 3,
+        recordings: str = "aligned",
         init: Any = "dct",
+        n_init: int = 3,
         max_iter: int = 100,
         tol: float = 1e-7,
-        average_frames: int = 1,
+        method_params: Mapping[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -127,19 +138,18 @@ class SourceSeparation(SavableEstimator):
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_sources = n_sources
+        self.method = method
         self.n_components = n_components
         self.grouping = grouping
         self.frame_length = frame_length
         self.hop = hop
         self.window = window
-        self.takes = takes
-        self.method = method
-        self.eps0 = eps0
-        self.n_starts = n_starts
+        self.recordings = recordings
         self.init = init
+        self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.average_frames = average_frames
+        self.method_params = method_params
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
@@ -147,14 +157,14 @@ class SourceSeparation(SavableEstimator):
         self.checkpoint = checkpoint
 
     def fit(self, signals: Any, rate: int | None = None) -> SourceSeparation:
-        """Learn transform and components from a recording, or from several takes.
+        """Learn transform and components from a recording, or from several.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
-            The recording; takes of different lengths as a list. Never changed.
+        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
+            The recording; several of different lengths as a list. Never modified.
         rate : int, optional
-            Samples a second: only for what is told in seconds and hertz.
+            Sampling rate in hertz, for what is reported in seconds and hertz.
 
         Returns
         -------
@@ -163,23 +173,22 @@ class SourceSeparation(SavableEstimator):
         """
         n_components = self._checked_number()
         if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
-            raise InvalidParameterError(f"rate must be None or a number of samples a second, got {rate!r}.")
+            raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
         framing = Framing(self.frame_length, self.hop, self.window)
         frames, _ = self._frames(signals, framing)
         model = TransformNMF(
             n_components,
             method=self.method,
-            eps0=self.eps0,
-            n_init=self.n_starts,
+            n_init=self.n_init,
             init=self.init,
             max_iter=self.max_iter,
             tol=self.tol,
-            average_frames=self.average_frames,
             random_state=self.random_state,
             verbose=self.verbose,
             n_jobs=self.n_jobs,
             callback=self.callback,
             checkpoint=self.checkpoint,
+            **self._checked_params(),
         ).fit(frames)
         if isinstance(self.grouping, str):
             groups = group_components(model.activations_, model.components_, self.n_sources, by=self.grouping)
@@ -189,17 +198,17 @@ class SourceSeparation(SavableEstimator):
         return self
 
     def separate(self, signals: Any) -> Any:
-        """Return the sources of a recording in the transform and with the components that were learnt.
+        """Return the sources of a recording, by the transform and the components that were learned.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
-            A recording, that of the fit or another. Never changed.
+        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
+            A recording, that of the fit or another. Never modified.
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_takes, n_samples), or list of arrays
-            The sources, which sum to the recording; for a list, one array of sources a take.
+        array of shape (n_sources, n_samples) or (n_sources, n_recordings, n_samples), or list of arrays
+            The sources, which sum to the recording; for a list, one array of sources per recording.
         """
         check_is_fitted(self)
         frames, lengths = self._frames(signals, self.framing_)
@@ -208,13 +217,13 @@ class SourceSeparation(SavableEstimator):
         coefficients = model.analyze(frames)
         # Source by source, because all frames of all sources need much memory.
         parts = (model.synthesize(coefficients * mask) for mask in masks)
-        if self.takes == "aligned":
+        if self.recordings == "aligned":
             return _like(np.stack([framing.join(part, lengths[0]) for part in parts]), signals)
         ends = np.cumsum([framing.n_frames(length) for length in lengths])[:-1]
         pieces = [np.split(part[0], ends) for part in parts]
         sources = [
-            np.stack([framing.join(piece[take], length) for piece in pieces])
-            for take, length in enumerate(lengths)
+            np.stack([framing.join(piece[at], length) for piece in pieces])
+            for at, length in enumerate(lengths)
         ]
         return sources if _is_ragged(signals) else _like(np.stack(sources, axis=1), signals)
 
@@ -223,14 +232,14 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_takes, n_samples), or list of arrays
-            The recording. Never changed.
+        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
+            The recording. Never modified.
         rate : int, optional
-            Samples a second.
+            Sampling rate in hertz.
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_takes, n_samples), or list of arrays
+        array of shape (n_sources, n_samples) or (n_sources, n_recordings, n_samples), or list of arrays
             As `separate` returns them.
         """
         return self.fit(signals, rate).separate(signals)
@@ -241,7 +250,7 @@ class SourceSeparation(SavableEstimator):
         Parameters
         ----------
         n_atoms : int
-            At most so many.
+            Maximum number of atoms.
 
         Returns
         -------
@@ -250,7 +259,7 @@ class SourceSeparation(SavableEstimator):
         """
         check_is_fitted(self)
         if not isinstance(n_atoms, int | np.integer) or isinstance(n_atoms, bool) or n_atoms < 1:
-            raise InvalidParameterError(f"n_atoms must be a whole number of at least 1, got {n_atoms!r}.")
+            raise InvalidParameterError(f"n_atoms must be an integer of at least 1, got {n_atoms!r}.")
         power = self.model_.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
 
@@ -267,7 +276,7 @@ class SourceSeparation(SavableEstimator):
         n_components = self.n_sources if self.n_components is None else self.n_components
         for name, value in (("n_sources", self.n_sources), ("n_components", n_components)):
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise InvalidParameterError(f"{name} must be a whole number of at least 1, got {value!r}.")
+                raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
         if n_components < self.n_sources:
             raise InvalidParameterError(
                 f"n_components={n_components} is less than n_sources={self.n_sources}: every source needs a "
@@ -277,59 +286,69 @@ class SourceSeparation(SavableEstimator):
             if self.grouping not in WAYS:
                 raise UnknownNameError.of("grouping", self.grouping, WAYS)
         elif (n_found := int(checked_groups(self.grouping, int(n_components)).max()) + 1) != self.n_sources:
-            raise InvalidParameterError(
-                f"The grouping names {n_found} sources, n_sources is {self.n_sources}. Let them agree."
-            )
-        if self.takes not in TAKES:
-            raise UnknownNameError.of("takes", self.takes, TAKES)
+            raise InvalidParameterError(f"grouping names {n_found} sources, but n_sources={self.n_sources}.")
+        if self.recordings not in RECORDINGS:
+            raise UnknownNameError.of("recordings", self.recordings, RECORDINGS)
         return int(n_components)
+
+    def _checked_params(self) -> dict[str, Any]:
+        own = {"n_starts", *inspect.signature(type(self)).parameters}
+        accepted = [name for name in inspect.signature(TransformNMF).parameters if name not in own]
+        for name in self.method_params or {}:
+            if name not in accepted:
+                raise UnknownNameError.of("method_params", name, accepted)
+        return dict(self.method_params or {})
 
     def _frames(self, signals: Any, framing: Framing) -> tuple[FloatArray, list[int]]:
         """Cut signals into frames: one array, and the length of every signal."""
-        if _is_ragged(signals) and self.takes == "aligned" and len({len(take) for take in signals}) > 1:
-            lengths = [len(take) for take in signals]
+        if (
+            _is_ragged(signals)
+            and self.recordings == "aligned"
+            and len({len(signal) for signal in signals}) > 1
+        ):
+            lengths = [len(signal) for signal in signals]
             raise ShapeError(
-                f"Aligned takes have the same length, got {lengths} samples. Cut them to the same part of "
-                "the piece, or pass takes='consecutive'."
+                f"Aligned recordings have the same length, got {lengths} samples. Cut them to the same part "
+                "of the piece, or pass recordings='consecutive' (--recordings consecutive)."
             )
-        one_by_one = _is_ragged(signals) and self.takes == "consecutive"
-        parts = [as_takes(take) for take in signals] if one_by_one else [as_takes(signals)]
+        one_by_one = _is_ragged(signals) and self.recordings == "consecutive"
+        parts = [as_recordings(signal) for signal in signals] if one_by_one else [as_recordings(signals)]
         for at, part in enumerate(parts):
-            _check_sound(part, framing, f"Take {at}" if len(parts) > 1 else "The recording")
+            _check_sound(part, framing, f"Recording {at}" if len(parts) > 1 else "The recording")
         if all((part == part[:, :1]).all() for part in parts):
-            what = "constant: expected sound, got the same number all along"
+            what = "constant: expected sound, got the same number throughout"
             if not any(part.any() for part in parts):
                 what = "silent: expected sound, got zeros only"
             raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
-        if self.takes == "aligned":
+        if self.recordings == "aligned":
             return framing.split(parts[0]), [parts[0].shape[1]]
-        takes = [take for part in parts for take in part]
-        frames = np.concatenate([framing.split(take)[0] for take in takes], axis=0)
-        return frames[None], [len(take) for take in takes]
+        signals = [signal for part in parts for signal in part]
+        frames = np.concatenate([framing.split(signal)[0] for signal in signals], axis=0)
+        return frames[None], [len(signal) for signal in signals]
 
 
 def _is_ragged(signals: Any) -> bool:
-    """Tell whether takes came as a sequence of signals rather than as one array or one signal."""
+    """Tell whether recordings came as a sequence of signals rather than as one array or one signal."""
     return isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
 
 
 def _like(sources: FloatArray, signals: Any) -> FloatArray:
-    """Drop the axis of takes where one signal came."""
+    """Drop the axis of recordings if one signal came."""
     return sources[:, 0] if np.ndim(signals) == 1 else sources
 
 
-def _check_sound(takes: FloatArray, framing: Framing, name: str) -> None:
-    if not np.isfinite(takes).all():
-        take, at = np.argwhere(~np.isfinite(takes))[0]
+def _check_sound(recordings: FloatArray, framing: Framing, name: str) -> None:
+    if not np.isfinite(recordings).all():
+        row, at = np.argwhere(~np.isfinite(recordings))[0]
         raise NonFiniteDataError(
-            f"Sample {at} of take {take} is {takes[take, at]}. Expected finite numbers. Replace it, or "
-            "cut that part out."
+            f"Sample {at} of recording {row} is {recordings[row, at]}. Expected finite numbers. Replace it, "
+            "or cut that part out."
         )
-    n_takes, n_samples = takes.shape
+    n_recordings, n_samples = recordings.shape
     if n_samples < framing.frame_length:
         hint = "Record more, or use a shorter frame_length."
-        if n_takes >= framing.frame_length:
-            hint = "Takes are rows: pass signals.T, or signals.mean(axis=1) where the columns are channels."
+        if n_recordings >= framing.frame_length:
+            hint = "Recordings are rows: pass signals.T, or signals.mean(axis=1) if the columns are channels."
         raise InvalidDataError(
             f"{name} has {n_samples} samples, less than one frame of {framing.frame_length}. {hint}"
         )

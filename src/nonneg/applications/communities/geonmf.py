@@ -33,14 +33,14 @@ class GeoNMFOptions:
         corners are well conditioned.
     quantile : float
         Of a cluster the node at this quantile of the length stands for the community.
-    n_starts : int
-        So many k-means starts, of which the best counts. The authors' file means to take the best of 20 and
-        takes the last one: 1 gives answers of that kind.
+    n_init : int
+        Number of k-means initializations, of which the best counts. The authors' file means to take the best
+        of 20 and takes the last one: 1 gives answers of that kind.
     """
 
     slack: float = 0.25
     quantile: float = 0.95
-    n_starts: int = 20
+    n_init: int = 20
 
     def __post_init__(self) -> None:
         if not 0 < self.slack <= SLACK_LIMIT or not 0 < self.quantile <= 1:
@@ -48,8 +48,8 @@ class GeoNMFOptions:
                 f"slack must be above 0 and at most {SLACK_LIMIT}, quantile above 0 and at most 1, got "
                 f"{self.slack!r} and {self.quantile!r}."
             )
-        if self.n_starts < 1:
-            raise InvalidParameterError(f"n_starts must be at least 1, got {self.n_starts!r}.")
+        if self.n_init < 1:
+            raise InvalidParameterError(f"n_init must be at least 1, got {self.n_init!r}.")
 
 
 class GeoNMFResult(NamedTuple):
@@ -133,7 +133,7 @@ def geonmf(
     while n_rounds == 0 or slack <= SLACK_LIMIT:
         slack, near = _nearly_pure(lengths, slack, k)
         seed = int(source.integers(2**31 - 1))
-        found = _corners(points[near], lengths[near] * degrees[near], k, quantile, chosen.n_starts, seed)
+        found = _corners(points[near], lengths[near] * degrees[near], k, quantile, chosen.n_init, seed)
         n_rounds += 1
         if found is not None:
             pure = near[found]
@@ -170,7 +170,7 @@ def _nearly_pure(lengths: FloatArray, slack: float, k: int) -> tuple[float, IntA
 
 
 def _corners(
-    points: FloatArray, strengths: FloatArray, k: int, quantile: float, n_starts: int, seed: int
+    points: FloatArray, strengths: FloatArray, k: int, quantile: float, n_init: int, seed: int
 ) -> IntArray | None:
     """Cluster the points and take one of each cluster; None where there are fewer points than clusters."""
     if len(np.unique(points, axis=0)) < k:
@@ -178,7 +178,7 @@ def _corners(
     with warnings.catch_warnings():
         # Points that are equal up to rounding make fewer clusters, which the caller answers.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = KMeans(k, n_init=n_starts, random_state=seed).fit(points).labels_
+        labels = KMeans(k, n_init=n_init, random_state=seed).fit(points).labels_
     corners = []
     for cluster in range(k):
         members = np.flatnonzero(labels == cluster)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, SparseMatrix
+from nonneg.estimators.stored_fields import Names, Part, Sparse, Value
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -69,6 +70,18 @@ class Graph:
     def isolated(self) -> BoolArray:
         """Which nodes have no edge."""
         return np.diff(self.adjacency.indptr) == 0
+
+
+STORED_GRAPH = Part(
+    {
+        Graph: {
+            "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
+            "names": Names("n_nodes", container=tuple, optional=True),
+            "n_self_loops": Value(int),
+        }
+    }
+)
+"""What a saved model holds of its graph."""
 
 
 def as_graph(

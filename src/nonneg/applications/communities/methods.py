@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed
+from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.communities.candidates import (
     MANY_NODES,
@@ -20,10 +21,11 @@ from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
 from nonneg.applications.communities.recovery import Memberships, recover
 from nonneg.applications.communities.spoc import as_selection, spoc
+from nonneg.applications.method_entries import ApplicationMethod
 from nonneg.certificates.certificate import Certificate
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
-from nonneg.separable.registry import split_params
+from nonneg.separable.registry import Method, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.selection_certificate import span_statement
@@ -54,24 +56,20 @@ class SearchOptions:
     n_candidates: int | None = None
     recovery: str = "least-squares"  # see `nonneg.applications.communities.recovery.recover`
     choice: str = "row-maxima"  # convex methods: how pure nodes follow from the coefficients
-    # Arguments of `select_anchors` that the user moved.
-    anchors: Mapping[str, Any] = field(default_factory=dict)
+    # Parameters of the method and of its iterations that the user set.
+    params: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None  # for methods that draw
     n_jobs: int | None = None  # threads
 
 
 @dataclass(frozen=True)
-class CommunityMethod:
-    """A way to find communities."""
+class CommunityMethod(ApplicationMethod):
+    """A way to find communities: ``run(pairs, degrees, options)`` returns a `Search`."""
 
-    # ``run(pairs, degrees, options)`` returns a `Search`.
-    run: Callable[[Eigenpairs, FloatArray, SearchOptions], Search]
-    spectrum: str = "magnitude"  # which eigenvalues it takes where the user does not say
+    spectrum: str = "magnitude"  # which eigenvalues it takes by default
     # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
-    whole: bool = False  # whether it brings its own recovery, so that `energy` and `recovery` do not matter
-    seeded: bool = False  # whether random numbers matter
-    iterative: bool = False  # whether `max_iter`, `tol` and `lam` matter
+    convex: bool = False  # whether `choice` and `n_candidates` matter
 
 
 def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
@@ -98,7 +96,7 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
             # The squared norm of all rows is k: a part of them is brought there, so that the weight and the
             # gap mean the same.
             points *= np.sqrt(k / np.einsum("ij,ij->", points, points))
-        keywords = dict(options.anchors)
+        keywords = dict(options.params)
         if method == "merit":
             lam = 0.0 if name == "merit-0" else MERIT_LAM
             keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
@@ -134,21 +132,12 @@ def _in_rows_of(found: SelectionResult, rows: IntArray, n_nodes: int) -> Selecti
 
 
 def _by_spoc(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
-    if options.anchors:
-        raise UnsupportedError(
-            f"method='spoc' has no options, got {sorted(options.anchors)}. Leave method_options out."
-        )
     found, memberships = spoc(pairs.vectors, len(pairs.values))
     return Search(replace(found, method="spoc"), memberships, None, len(pairs.vectors))
 
 
 def _by_geonmf(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
-    try:
-        choices = GeoNMFOptions(**options.anchors)
-    except TypeError:
-        known = sorted(GeoNMFOptions.__dataclass_fields__)
-        strange = next(name for name in options.anchors if name not in known)
-        raise UnknownNameError.of("option", strange, known) from None
+    choices = GeoNMFOptions(**options.params)
     found = geonmf(pairs.values, pairs.vectors, degrees, options=choices, rng=options.rng)
     facts = {
         "condition": found.condition,
@@ -158,22 +147,36 @@ def _by_geonmf(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -
     return Search(as_selection(found.pure, "geonmf"), found.memberships, None, len(pairs.vectors), facts)
 
 
-METHODS: dict[str, CommunityMethod] = {
-    **{
-        name: CommunityMethod(_by_anchors(name), seeded=entry.seeded, iterative=entry.kind == "convex")
-        for name, entry in ANCHOR_METHODS.items()
-        if entry.signed
+def _anchor_entry(name: str, entry: Method) -> CommunityMethod:
+    return CommunityMethod(
+        _by_anchors(name),
+        entry.summary,
+        options=entry.options | (entry.shared & {"init"}),
+        shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint"},
+        aliases=entry.aliases,
+        convex=entry.kind == "convex",
+    )
+
+
+_MERIT_0 = _anchor_entry("merit-0", ANCHOR_METHODS["merit"])
+
+METHODS: Registry[CommunityMethod] = Registry(
+    "method",
+    {
+        **{name: _anchor_entry(name, entry) for name, entry in ANCHOR_METHODS.items() if entry.signed},
+        "merit-0": replace(
+            _MERIT_0, summary="MERIT without row sparsity", options=_MERIT_0.options - {"lam"}
+        ),
+        "spoc": CommunityMethod(
+            _by_spoc, "successive projections among all nodes", spectrum="algebraic", unreached=None
+        ),
+        "geonmf": CommunityMethod(
+            _by_geonmf,
+            "clusters of the rows with the largest norms",
+            options=frozenset(GeoNMFOptions.__dataclass_fields__),
+            spectrum="algebraic",
+            unreached=None,
+        ),
     },
-    "merit-0": CommunityMethod(_by_anchors("merit-0"), iterative=True),
-    "spoc": CommunityMethod(_by_spoc, spectrum="algebraic", unreached=None, whole=True),
-    "geonmf": CommunityMethod(_by_geonmf, spectrum="algebraic", unreached=None, whole=True, seeded=True),
-}
-"""Name -> method: the searches for anchors that take signed points, MERIT without row sparsity, SPOC and
-GeoNMF."""
-
-
-def find_community_method(name: str) -> CommunityMethod:
-    """Return a method by its name."""
-    if name not in METHODS:
-        raise UnknownNameError.of("method", name, METHODS)
-    return METHODS[name]
+)
+"""The methods of `MixedMembership`: anchor methods that accept signed points, SPOC and GeoNMF."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,15 +18,17 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.communities.certificate import community_certificate
 from nonneg.applications.communities.eigenvectors import SPECTRA, come_in_pairs, leading_eigenvectors
-from nonneg.applications.communities.graph import SELF_LOOPS, SYMMETRIZE, Graph, as_graph
-from nonneg.applications.communities.methods import CHOICES, SearchOptions, find_community_method
+from nonneg.applications.communities.graph import SELF_LOOPS, STORED_GRAPH, SYMMETRIZE, Graph, as_graph
+from nonneg.applications.communities.methods import CHOICES, METHODS, SearchOptions
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
 from nonneg.applications.communities.spoc import connectivity
+from nonneg.applications.method_entries import iteration_params
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Names, Part, Record, Sparse, StoredArray, Value
-from nonneg.exceptions import NonnegWarning, UnsupportedError
+from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
+from nonneg.exceptions import NonnegWarning
 from nonneg.iteration import Progress
+from nonneg.separable.registry import not_accepted
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -40,69 +43,72 @@ class MixedMembership(SavableEstimator):
     Parameters
     ----------
     n_communities : int
-        How many communities.
+        The number of communities.
     method : str
         How pure nodes are found: "merit" (convex, the default), "merit-0" (the same without row sparsity),
-        "spa", "snpa", "fast-anchor", "preconditioned-spa", "vca", "fast-gradient", or a whole method:
+        "spa", "snpa", "fast-anchor", "preconditioned-spa", "vca", "fast-gradient", or a complete method:
         "geonmf", "spoc".
     recovery : {"least-squares", "simplex"}
-        How memberships follow from pure nodes: by a linear system, with what is below zero cut off and rows
-        divided by their sum, as the authors' script does, or by the closest point of the simplex. "geonmf"
+        How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
+        divided by their sum, as the authors' script does, or by fully constrained least squares. "geonmf"
         and "spoc" have their own.
     energy : float
-        Pure nodes are looked for among the nodes with the longest rows that hold this share of the squared
-        norm. Not for "geonmf" and "spoc".
+        Pure nodes are searched for among the nodes with the largest rows that hold this fraction of the
+        squared norm. Not for "geonmf" and "spoc".
     n_candidates : int or None
-        Convex methods compare all pairs of nodes: they look at so many of them, half outer ones, half an
-        even sample. None takes 10 000 where more than 20 000 hold the energy, and all otherwise.
+        Convex methods compare all pairs of nodes: the number of nodes they consider, half of them extreme
+        ones, half an even sample. None considers 10 000 if more than 20 000 hold the energy, and all
+        otherwise.
     choice : {"row-maxima", "spread"}
-        Convex methods: which nodes are the pure ones, given how much each is used: those with the largest row
-        maxima, as the authors do, or successive projections on the rows times their row maxima, which do not
-        take two near twins.
+        Convex methods: how pure nodes are chosen from the coefficients: those with the largest row maxima, as
+        the authors do, or by successive projections on the rows times their row maxima, which avoid near
+        duplicates.
     spectrum : {"magnitude", "algebraic"} or None
-        Which eigenvalues lead. "magnitude" also finds communities whose nodes are tied to others rather than
-        among themselves, such as the two sides of a bipartite graph. None: as the method's authors do.
+        Which eigenvalues lead. "magnitude" also finds communities whose nodes are connected to others rather
+        than among themselves, such as the two sides of a bipartite graph. None: as the method's authors do.
     unreached : {"auto", "mean", "uniform", "zero", "nan"}
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
-        of the others, equal shares, zeros or NaN. "auto" does as the method's authors do: the mean, for
-        "spoc" and "geonmf" whatever comes out.
+        of the others, uniform, zeros or NaN. "auto" does as the method's authors do: the mean; for "spoc" and
+        "geonmf" whatever comes out.
     weight : str or None
         networkx graphs: the attribute that holds the weight of an edge; None counts every edge as 1.
     symmetrize : {"sum", "mean", "max"} or None
-        What becomes of the two weights of a pair in a directed graph; None refuses directed graphs.
+        How the two weights of a pair in a directed graph are combined; None refuses directed graphs.
     self_loops : {"drop", "keep"}
-        Whether edges from a node to itself are left out (with a warning that counts them) or stay on the
-        diagonal.
-    lam, tol : float or None
-        Convex methods: weight of the row sparsity and where to stop; None takes the authors' values for
-        graphs (5e-7 and a duality gap of 0.25) or the method's own.
+        Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
+    tol : float or None
+        Convex methods: the duality gap at which to stop. None takes the authors' value for graphs, 0.25, for
+        MERIT, and the method's default otherwise.
     max_iter : int or None
-        Convex methods: at most so many iterations; None takes 120 for MERIT.
-    method_options : dict or None
-        Further options of the method, such as ``{"n_starts": 1}`` for "geonmf".
+        Convex methods: maximum number of iterations; None takes 120 for MERIT.
+    method_params : dict or None
+        Further parameters of the method, such as ``{"lam": 1e-6}`` for "merit" (None: 5e-7, the authors'
+        value for graphs) or ``{"n_init": 1}`` for "geonmf".
     random_state : int, RandomState, Generator or None
-        For methods that draw ("geonmf", "vca", "fast-gradient").
+        The seed of methods that draw random numbers ("geonmf", "vca", "fast-gradient").
     verbose : int
         1 shows progress.
     n_jobs : int or None
-        Threads of the kernels; None takes all cores.
+        Number of threads; None uses all cores.
     callback : callable, optional
         Convex methods: called with a `Progress` after each iteration; True stops.
+    checkpoint : str or path, optional
+        "merit": a folder from which an interrupted run resumes.
 
     Attributes
     ----------
     memberships_ : array of shape (n_nodes, n_communities)
         Rows sum to one. Isolated nodes have NaN.
     pure_nodes_ : array of int of shape (n_communities,)
-        The node that stands for each community.
+        The pure node of each community.
     node_names_ : list of str
-        Names of the nodes; their numbers where the graph gives none.
+        Names of the nodes; their numbers if the graph gives none.
     labels_ : array of int of shape (n_nodes,)
-        The community with the largest share; -1 where a node has none.
+        The community with the largest membership; -1 for nodes without one.
     connectivity_ : array of shape (n_communities, n_communities)
         The expected weight of an edge between pure nodes of two communities.
     eigenvalues_ : array of shape (n_communities,)
-        The leading ones.
+        The leading eigenvalues.
     eigenvectors_ : array of shape (n_nodes, n_communities)
         Zero at isolated nodes.
     kept_nodes_ : array of int
@@ -112,7 +118,7 @@ class MixedMembership(SavableEstimator):
     graph_ : Graph
         The undirected graph that was used.
     n_iter_ : int
-        Iterations, or picks.
+        Number of iterations, or of nodes picked.
     certificate_ : Certificate
         What is known about the answer.
     result_ : SelectionResult
@@ -120,7 +126,7 @@ class MixedMembership(SavableEstimator):
 
     See Also
     --------
-    nonneg.select_anchors : The searches behind it.
+    nonneg.select_anchors : The methods behind it.
     nonneg.metrics.averaged_rank_correlation : How well memberships agree with known ones.
 
     References
@@ -151,29 +157,21 @@ class MixedMembership(SavableEstimator):
         "weight": [str, None],
         "symmetrize": [StrOptions(set(SYMMETRIZE)), None],
         "self_loops": [StrOptions(set(SELF_LOOPS))],
-        "lam": [Interval(Real, 0, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "max_iter": [*COUNT, None],
-        "method_options": [dict, None],
+        "method_params": [dict, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
     }
 
     _stored: ClassVar[Fields] = {
         "n_iter_": Value(int),
         "facts_": Value(dict),
         "certificate_": Record(Certificate.from_dict),
-        "graph_": Part(
-            {
-                Graph: {
-                    "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
-                    "names": Names("n_nodes", container=tuple, optional=True),
-                    "n_self_loops": Value(int),
-                }
-            }
-        ),
+        "graph_": STORED_GRAPH,
         "memberships_": StoredArray("n_nodes", "n_communities"),
         "connectivity_": StoredArray("n_communities", "n_communities"),
         "eigenvalues_": StoredArray("n_communities"),
@@ -187,8 +185,8 @@ class MixedMembership(SavableEstimator):
     def __init__(
         self,
         n_communities: int,
-        method: str = "merit",
         *,
+        method: str = "merit",
         recovery: str = "least-squares",
         energy: float = 0.99,
         n_candidates: int | None = None,
@@ -198,14 +196,14 @@ class MixedMembership(SavableEstimator):
         weight: str | None = "weight",
         symmetrize: str | None = None,
         self_loops: str = "drop",
-        lam: float | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
-        method_options: Mapping[str, Any] | None = None,
+        method_params: Mapping[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_communities = n_communities
         self.method = method
@@ -218,14 +216,14 @@ class MixedMembership(SavableEstimator):
         self.weight = weight
         self.symmetrize = symmetrize
         self.self_loops = self_loops
-        self.lam = lam
         self.tol = tol
         self.max_iter = max_iter
-        self.method_options = method_options
+        self.method_params = method_params
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> MixedMembership:
@@ -234,7 +232,7 @@ class MixedMembership(SavableEstimator):
         Parameters
         ----------
         X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
-            The graph; never changed.
+            The graph; never modified.
         y : Any
             Ignored.
         names : sequence of str, optional
@@ -245,7 +243,8 @@ class MixedMembership(SavableEstimator):
         MixedMembership
             Itself.
         """
-        method = find_community_method(self.method)
+        name = METHODS.name_of(self.method)
+        method = METHODS[name]
         graph = as_graph(
             X, weight=self.weight, symmetrize=self.symmetrize, self_loops=self.self_loops, names=names
         )
@@ -267,7 +266,7 @@ class MixedMembership(SavableEstimator):
                 spectrum=self.spectrum or method.spectrum,
                 verbose=self.verbose,
             )
-            search = method.run(pairs, graph.degrees[connected], self._options(method))
+            search = method.run(pairs, graph.degrees[connected], self._options(name))
         if self.spectrum is None and come_in_pairs(pairs.values):
             warnings.warn(
                 "The leading eigenvalues come in pairs of opposite sign, as those of a bipartite graph do: "
@@ -300,7 +299,7 @@ class MixedMembership(SavableEstimator):
         Parameters
         ----------
         X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
-            The graph; never changed.
+            The graph; never modified.
         y : Any
             Ignored.
         names : sequence of str, optional
@@ -329,40 +328,41 @@ class MixedMembership(SavableEstimator):
     def _complete_loaded(self) -> None:
         self._keep(self.graph_, np.arange(self.graph_.n_nodes), self.memberships_, self.eigenvectors_)
 
-    def _options(self, method: Any) -> SearchOptions:
-        said: dict[str, Any] = {"lam": self.lam, "tol": self.tol, "max_iter": self.max_iter}
-        said = {name: value for name, value in said.items() if value is not None}
-        if self.callback is not None:
-            said["callback"] = self.callback
-        if self.choice != CHOICES[0]:
-            said["choice"] = self.choice
-        if said and not method.iterative:
-            raise UnsupportedError(
-                f"method={self.method!r} does not take {sorted(said)}: they belong to the convex methods "
-                "('merit', 'merit-0', 'fast-gradient'). Leave them at None."
-            )
-        said.pop("choice", None)
-        if method.iterative and self.verbose:
-            said["verbose"] = self.verbose
+    def _options(self, name: str) -> SearchOptions:
+        params = dict(self.method_params or {})
+        METHODS.check_options(name, params)
+        params |= iteration_params(
+            METHODS,
+            name,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=self.callback,
+            checkpoint=self.checkpoint,
+        )
+        convex = [key for key, entry in METHODS.items() if entry.convex]
+        if self.choice != CHOICES[0] and name not in convex:
+            raise not_accepted(name, f"choice={self.choice!r}", convex)
+        if name in convex and self.verbose:
+            params["verbose"] = self.verbose
         return SearchOptions(
             energy=float(self.energy),
             n_candidates=self.n_candidates,
             recovery=self.recovery,
             choice=self.choice,
-            anchors=said | dict(self.method_options or {}),
+            params=params,
             rng=self.random_state,
             n_jobs=self.n_jobs,
         )
 
     def node_table(self) -> dict[str, Any]:
-        """Return all that is known about every node, as columns.
+        """Return everything known about every node, as columns.
 
         Returns
         -------
         dict of str to array
             ``node`` (names), ``degree`` (sum of the weights), ``community_0`` to ``community_{k-1}``
-            (shares), ``label``, ``pure`` (whether the node stands for a community) and ``reached``.
-            A data frame takes it as it is.
+            (memberships), ``label``, ``pure`` (whether the node stands for a community) and ``reached``.
+            `pandas.DataFrame` accepts it.
         """
         check_is_fitted(self)
         n = len(self.memberships_)
@@ -381,12 +381,12 @@ class MixedMembership(SavableEstimator):
         Parameters
         ----------
         n : int
-            At most so many a community.
+            Maximum number of nodes per community.
 
         Returns
         -------
         list of list of (str, float)
-            Names and shares; of equal shares the node with more ties comes first.
+            Names and memberships; of equal ones the node with the larger degree comes first.
         """
         check_is_fitted(self)
         degrees = self.graph_.degrees

@@ -1,4 +1,4 @@
-"""How much of every endmember is in every pixel, and what that leaves."""
+"""Abundances of the endmembers in every pixel, and residuals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nonneg.exceptions import UnknownNameError
 from nonneg.separable.weights import anchor_weights
 
 CONSTRAINTS = {
-    "sum-to-one": "nonnegative, and summing to one in every pixel",
+    "sum-to-one": "fully constrained least squares (FCLS): nonnegative, and summing to one",
     "at-most-one": "nonnegative, and summing to at most one; the rest is shade",
-    "shares": "nonnegative, then divided by their sum, so that brightness does not matter",
+    "normalized": "nonnegative, then divided by their sum, so that brightness does not matter",
     "nonnegative": "nonnegative",
 }
-"""What is asked of the abundances of a pixel."""
+"""The constraints on the abundances of a pixel."""
 NEAR_ONE = 0.1
 
 
@@ -26,20 +26,20 @@ NEAR_ONE = 0.1
 class Mixtures:
     """What was found out about blocks of pixels."""
 
-    maps: FloatArray  # the abundances; NaN for pixels that do not count
-    residuals: FloatArray  # the length of what is left of a pixel, relative to the pixel
+    maps: FloatArray  # the abundances; NaN for pixels that are not used
+    residuals: FloatArray  # the norm of the residual of a pixel, relative to the pixel
     squared_residual: float  # over all pixels
     squared_norm: float
     gram: FloatArray  # products of bands over all pixels
-    n_pixels: int = 0  # how many pixels counted
-    # Pixels whose weights sum to nearly one without being asked to; counted where it is asked.
+    n_pixels: int = 0  # number of pixels used
+    # Pixels whose weights sum to nearly one without the constraint; counted where it is imposed.
     n_near_one: int = 0
 
     @classmethod
-    def of(cls, n_scene_pixels: int, n_endmembers: int, n_bands: int, dtype: Any) -> Mixtures:
+    def of(cls, n_image_pixels: int, n_endmembers: int, n_bands: int, dtype: Any) -> Mixtures:
         """Return empty maps."""
-        maps = np.full((n_scene_pixels, n_endmembers), np.nan, dtype=dtype)
-        residuals = np.full(n_scene_pixels, np.nan, dtype=dtype)
+        maps = np.full((n_image_pixels, n_endmembers), np.nan, dtype=dtype)
+        residuals = np.full(n_image_pixels, np.nan, dtype=dtype)
         return cls(maps, residuals, 0.0, 0.0, np.zeros((n_bands, n_bands)))
 
     def add(self, pixels: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
@@ -57,11 +57,11 @@ class Mixtures:
         self.squared_norm += float(norms.sum())
         self.n_pixels += len(norms)
         self.residuals[pixels] = np.sqrt(squares / np.where(norms > 0, norms, 1.0))
-        self.maps[pixels] = shares_of(weights) if constraint == "shares" else weights
+        self.maps[pixels] = normalized_rows(weights) if constraint == "normalized" else weights
 
 
 def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> FloatArray:
-    """Return the weights with which endmembers come closest to spectra."""
+    """Return the abundances that fit spectra best."""
     data = as_data_matrix(np.ascontiguousarray(spectra))
     if constraint == "sum-to-one":
         return np.asarray(anchor_weights(data, endmembers, sum_to_one=True))
@@ -72,7 +72,7 @@ def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> 
     return np.asarray(anchor_weights(data, endmembers, sum_to_one=False))
 
 
-def shares_of(weights: FloatArray) -> FloatArray:
+def normalized_rows(weights: FloatArray) -> FloatArray:
     """Divide the weights of every pixel by their sum."""
     sums = weights.sum(axis=1, keepdims=True)
     return weights / np.where(sums > 0, sums, 1.0)

@@ -39,8 +39,8 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
         share = mixtures.n_near_one / mixtures.n_pixels
         near = (
             f"For {100 * share:.3g} % of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
-            f"{1 + NEAR_ONE:g} without being asked to; where they do not, brightness differs from that of "
-            "the pure pixels, which constraint='shares' allows for."
+            f"{1 + NEAR_ONE:g} without the constraint; where they do not, the brightness differs from "
+            "that of the pure pixels, which constraint='normalized' allows for."
         )
         holds = Verdict.HOLDS if share >= ENOUGH_PIXELS else Verdict.FAILS
         quantities = {"n_pixels": mixtures.n_near_one}

@@ -1,11 +1,12 @@
-"""Unmixing: endmembers of a scene and how much of each is in every pixel."""
+"""Unmixing: endmembers of a hyperspectral image, and abundance maps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,12 +25,14 @@ from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.io.cube import as_cube
+from nonneg.iteration import Progress
 from nonneg.iteration.progress import StepCounter
-from nonneg.separable.registry import METHODS, split_params
+from nonneg.separable.registry import METHODS
+from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 
 ROWS = 1 << 14
-"""So many pixels are unmixed at a time."""
+"""Number of pixels that are unmixed at a time."""
 
 
 def _is_whole(number: Any) -> bool:
@@ -37,66 +40,72 @@ def _is_whole(number: Any) -> bool:
 
 
 class Unmixing(SavableEstimator):
-    """Find the pure spectra of a scene and map them.
+    """Find the endmembers of a hyperspectral image and map their abundances.
 
     Parameters
     ----------
     n_endmembers : int or None
-        How many pure spectra. None lets "merit" find the number.
+        The number of endmembers. None lets a convex method such as "merit" find it.
     method : str
         How pure pixels are found: a name in `nonneg.separable.METHODS`. "snpa" takes one pass over the
-        pixels an endmember and is not misled by shade; "merit" is convex and compares all pairs of pixels, so
-        that it is for scenes of a few thousand.
-    constraint : {"shares", "sum-to-one", "at-most-one", "nonnegative"}
-        What the abundances of a pixel do beside being nonnegative. "shares": the best weights are divided by
-        their sum, so that a pixel may be brighter or darker than the pure ones. "sum-to-one": the best
-        weights that sum to one (fully constrained least squares), for scenes of even brightness.
-        "at-most-one": the same with shade as one more endmember. "nonnegative": nothing else.
-    normalize : {"l1"} or None
-        Look for pure pixels among spectra divided by their sums, whatever their brightness.
+        pixels per endmember and is not misled by shade; "merit" is convex and compares all pairs of pixels,
+        so that it suits images of a few thousand.
+    constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
+        The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS),
+        for images of even brightness. "at-most-one": the same with shade as one more endmember.
+        "nonnegative": nonnegative least squares. "normalized": the same, divided by their sum, so that a
+        pixel may be brighter or darker than the pure ones.
+    normalize : {"l1", "l2"} or None
+        Search for pure pixels among spectra divided by this norm, whatever their brightness.
     reduce : int or None
-        Look for pure pixels in so many leading directions. The cube is then read block by block and never
-        held: the memory is `reduce` numbers a pixel beside the maps.
+        Search for pure pixels in this number of leading directions. The cube is then read block by block and
+        never held in memory, which takes `reduce` numbers per pixel beside the abundance maps.
     negative_tol : float
-        Entries below zero, down to this share of the largest one, are set to zero with a warning that counts
-        them; further below is an error.
-    method_options : dict or None
-        Further options of the method.
+        Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
+        them; entries further below are an error.
+    tol, max_iter : float, int, optional
+        Convex methods: when the iterations stop; None for the defaults of the method.
+    method_params : dict or None
+        Further parameters of the method.
     random_state : int, RandomState, Generator or None
-        For methods that draw.
+        The seed of methods that draw random numbers.
     verbose : int
-        1 shows a line with the progress of convex methods and of the mapping.
+        1 shows the progress of convex methods and of the mapping.
     n_jobs : int or None
-        Threads; None takes all cores.
+        Number of threads; None uses all cores.
+    callback : callable, optional
+        Convex methods: called with a `Progress` after each iteration; True stops.
+    checkpoint : str or path, optional
+        "merit": a folder from which an interrupted run resumes.
 
     Attributes
     ----------
     endmembers_ : array of shape (n_endmembers, n_kept_bands)
-        The spectra of the pure pixels, in the bands that count.
+        The spectra of the pure pixels, in the bands that are used.
     n_endmembers_ : int
-        How many.
+        Number of endmembers.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
-        Row and column of each in the scene.
+        Row and column of each pure pixel.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
-        The maps; NaN for pixels that do not count.
+        The abundance maps; NaN for pixels that are not used.
     residuals_ : array of shape (n_rows, n_columns)
-        The length of what the mixture leaves of each pixel, relative to the pixel.
+        The norm of the residual of each pixel, relative to that of the pixel.
     relative_error_ : float
-        The same for the whole scene.
+        The same for the whole image.
     mask_ : array of bool of shape (n_rows, n_columns)
-        Which pixels counted.
+        Which pixels were used.
     bands_ : array of bool of shape (n_bands,)
-        Which bands of the scene counted.
+        Which bands were used.
     wavelengths_ : array of shape (n_kept_bands,) or None
-        Of the bands that count.
+        Wavelengths of the bands that were used.
     n_features_in_ : int
-        How many bands the scene has.
+        Number of bands of the image.
     n_clipped_ : int
         Entries below zero that were set to zero.
     certificate_ : Certificate
         What is known about the answer.
     result_ : SelectionResult
-        The search for pure pixels, whose anchors are numbered among the pixels that count.
+        The search for pure pixels, whose anchors are indices among the pixels that are used.
 
     Examples
     --------
@@ -128,14 +137,18 @@ class Unmixing(SavableEstimator):
         n_endmembers: int | None = None,
         *,
         method: str = "snpa",
-        constraint: str = "shares",
+        constraint: str = "normalized",
         normalize: str | None = None,
         reduce: int | None = None,
         negative_tol: float = 0.05,
-        method_options: Mapping[str, Any] | None = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        method_params: Mapping[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_endmembers = n_endmembers
         self.method = method
@@ -143,10 +156,14 @@ class Unmixing(SavableEstimator):
         self.normalize = normalize
         self.reduce = reduce
         self.negative_tol = negative_tol
-        self.method_options = method_options
+        self.tol = tol
+        self.max_iter = max_iter
+        self.method_params = method_params
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(
         self,
@@ -158,24 +175,24 @@ class Unmixing(SavableEstimator):
         wavelengths: Any = None,
         no_data: float | None = None,
     ) -> Unmixing:
-        """Find the endmembers and map them.
+        """Find the endmembers and map their abundances.
 
         Parameters
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-            The scene, never changed. A mapped file is read in blocks, and floating-point pixels that all
-            count are not copied.
+            The hyperspectral image, never modified. A memory-mapped file is read in blocks, and
+            floating-point pixels that are all used are not copied.
         y : Any
             Ignored.
         mask : array of bool of shape (n_rows, n_columns), optional
-            True for pixels that count.
+            True for pixels to use.
         bands : "all" or array of bool of shape (n_bands,), optional
-            True for bands that count, instead of the cube's own: of an ENVI file those that its header does
-            not flag as bad.
+            True for bands to use. By default those of the cube: of an ENVI file, the bands that its header
+            does not flag as bad.
         wavelengths : array of shape (n_bands,), optional
-            Of all bands, instead of the cube's own.
+            Wavelengths of all bands, instead of those of the cube.
         no_data : float, optional
-            Pixels that hold this value in every band do not count; NaN is such a value too.
+            Pixels that hold this value in every band are not used; it may be NaN.
 
         Returns
         -------
@@ -189,25 +206,14 @@ class Unmixing(SavableEstimator):
         # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
         if (self.n_endmembers or 0) > pixels.n_bands + 1:
             raise InvalidParameterError(
-                f"n_endmembers={self.n_endmembers} is too many: {pixels.n_bands} bands that count tell "
-                f"{pixels.n_bands + 1} spectra apart at most. Ask for fewer."
+                f"n_endmembers={self.n_endmembers} is too many: {pixels.n_bands} bands distinguish at most "
+                f"{pixels.n_bands + 1} spectra. Ask for fewer."
             )
         with threads(self.n_jobs):
             matrix = pixels.gathered() if self.reduce is None else None
             points = self._reduced(pixels) if matrix is None else matrix
             pixels.tell()
-            found = select_anchors(
-                points,
-                self.n_endmembers,
-                method=self.method,
-                normalize=None if matrix is None else self.normalize,
-                rng=self.random_state,
-                n_jobs=self.n_jobs,
-                **split_params(
-                    {"verbose": self.verbose if METHODS.find(self.method).kind == "convex" else 0}
-                    | dict(self.method_options or {})
-                ),
-            )
+            found = self._search(points, normalize=None if matrix is None else self.normalize)
             places = np.flatnonzero(pixels.mask)[found.anchors]
             rows, columns = np.divmod(places, scene.shape[1])
             endmembers = np.array([pixels.spectrum(r, c) for r, c in zip(rows, columns, strict=True)])
@@ -228,12 +234,12 @@ class Unmixing(SavableEstimator):
         return self
 
     def fit_transform(self, cube: Any, y: Any = None, **options: Any) -> FloatArray:
-        """Find the endmembers and return the maps.
+        """Find the endmembers and return the abundance maps.
 
         Parameters
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-            The scene.
+            The hyperspectral image.
         y : Any
             Ignored.
         **options : Any
@@ -249,24 +255,24 @@ class Unmixing(SavableEstimator):
     def transform(
         self, cube: Any, *, mask: Any = None, bands: Any = None, no_data: float | None = None
     ) -> FloatArray:
-        """Map the endmembers in another scene of the same bands.
+        """Map the endmembers in another image with the same bands.
 
         Parameters
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-            The scene.
+            The hyperspectral image.
         mask : array of bool of shape (n_rows, n_columns), optional
-            True for pixels that count.
+            True for pixels to use.
         bands : "all" or array of bool of shape (n_bands,), optional
-            True for bands that count, instead of the cube's own. Of these, the ones that counted in fit are
-            used.
+            True for bands to use, instead of those of the cube. Of these, the ones that were used in fit
+            are used.
         no_data : float, optional
             The value of pixels without data.
 
         Returns
         -------
         array of shape (n_rows, n_columns, n_endmembers)
-            The maps; NaN for pixels that do not count.
+            The abundance maps; NaN for pixels that are not used.
         """
         check_is_fitted(self)
         scene = as_cube(cube, no_data=no_data, bands=bands)
@@ -277,8 +283,8 @@ class Unmixing(SavableEstimator):
         shared = self.bands_ & scene.kept
         if shared.sum() < min(self.n_endmembers_, self.endmembers_.shape[1]):
             raise ShapeError(
-                f"{int(shared.sum())} bands count in this scene and in that of fit, which do not tell "
-                f"{self.n_endmembers_} endmembers apart. Pass bands='all' to use all those of fit."
+                f"{int(shared.sum())} bands are used both in this image and in that of fit, too few for "
+                f"{self.n_endmembers_} endmembers. Pass bands='all' to use all those of fit."
             )
         pixels = ScenePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
         endmembers = self.endmembers_[:, shared[self.bands_]]
@@ -288,12 +294,12 @@ class Unmixing(SavableEstimator):
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
     def match(self, library: SpectralLibrary) -> LibraryMatch:
-        """Name the endmembers by the spectra of a library that they look like.
+        """Name the endmembers by the most similar spectra of a library.
 
         Parameters
         ----------
         library : SpectralLibrary
-            Known spectra; brought to the bands of the scene by its wavelengths where they differ.
+            Known spectra; interpolated to the bands of the image if their wavelengths differ.
 
         Returns
         -------
@@ -331,11 +337,27 @@ class Unmixing(SavableEstimator):
             raise InvalidParameterError(
                 f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
             )
-        if self.normalize not in (None, "l1"):
-            raise InvalidParameterError(f"normalize must be None or 'l1', got {self.normalize!r}.")
+        if self.normalize not in (None, "l1", "l2"):
+            raise InvalidParameterError(f"normalize must be None, 'l1' or 'l2', got {self.normalize!r}.")
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
+
+    def _search(self, points: FloatArray, *, normalize: str | None) -> SelectionResult:
+        given: dict[str, Any] = {"callback": self.callback, "checkpoint": self.checkpoint}
+        given |= {"tol": self.tol, "max_iter": self.max_iter}
+        if METHODS.find(self.method).kind == "convex":
+            given["verbose"] = self.verbose
+        return select_anchors(
+            points,
+            self.n_endmembers,
+            method=self.method,
+            method_params=self.method_params,
+            normalize=normalize,
+            rng=self.random_state,
+            n_jobs=self.n_jobs,
+            **{name: value for name, value in given.items() if value is not None},
+        )
 
     def _reduced(self, pixels: ScenePixels) -> FloatArray:
         """Project the pixels onto the leading directions in two passes over the blocks."""
@@ -358,8 +380,8 @@ class Unmixing(SavableEstimator):
         values = np.asarray(spectra, dtype=np.float64)
         if self.normalize is None:
             return values
-        sums = values.sum(axis=1, keepdims=True)
-        return values / np.where(sums > 0, sums, 1.0)
+        sizes = np.linalg.norm(values, ord=int(self.normalize[1:]), axis=1, keepdims=True)
+        return values / np.where(sizes > 0, sizes, 1.0)
 
     def _unmixed(
         self, pixels: ScenePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str

@@ -28,7 +28,7 @@ LAM, MU, GAP, LAST_ITERATION = 5e-7, 1e-5, 0.25, 100
 
 
 def reduced_words(weights: Any, n_directions: int) -> FloatArray:
-    """Return the words in few dimensions: normalised correlations along their leading directions."""
+    """Return the words in few dimensions: normalized correlations along their leading directions."""
     correlation = WordCorrelation(weights, normalized=True)
     return correlation.times(correlation.to_device(leading_vectors(correlation, n_directions)))
 
@@ -47,10 +47,10 @@ def find_anchor_words(
     """Search for anchor words."""
     # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
     # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
-    name = "merit" if method == "merit(0)" else METHODS.name_of(method)
+    name = "merit" if method == "merit-0" else METHODS.name_of(method)
     if name == "merit":
         settings = merit_settings(to_float64(points), n_topics, options, as_published=as_published)
-        if method == "merit(0)":
+        if method == "merit-0":
             settings["lam"] = 0.0
     else:
         settings = {}

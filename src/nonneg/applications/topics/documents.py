@@ -121,19 +121,19 @@ def _place(counts: Any, wrong: Any) -> str:
     return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
 
 
-def used_words(counts: Any, min_documents: int, max_share: float) -> IntArray:
+def used_words(counts: Any, min_df: int, max_df: float) -> IntArray:
     """Return the words that topics are made of."""
     n_documents = counts.shape[0]
     found = document_frequencies(counts)
-    kept = (found >= max(1, min_documents)) & (found <= max_share * n_documents) & (found < n_documents)
+    kept = (found >= max(1, min_df)) & (found <= max_df * n_documents) & (found < n_documents)
     if not kept.any():
-        remedy = "Lower min_documents" if (found < min_documents).any() else "Raise max_share"
+        remedy = "Lower min_df" if (found < min_df).any() else "Raise max_df"
         raise InvalidDataError(
             f"No word is left of {counts.shape[1]} in {n_documents} documents: {int(np.sum(found == 0))} "
-            f"occur nowhere, {int(np.sum((found > 0) & (found < min_documents)))} in fewer than "
-            f"min_documents={min_documents}, "
-            f"{int(np.sum(found > min(max_share * n_documents, n_documents - 1)))} in more than "
-            f"max_share={max_share} of the documents or in all. {remedy}, or pass more documents."
+            f"occur nowhere, {int(np.sum((found > 0) & (found < min_df)))} in fewer than "
+            f"min_df={min_df}, "
+            f"{int(np.sum(found > min(max_df * n_documents, n_documents - 1)))} in more than "
+            f"max_df={max_df} of the documents or in all. {remedy}, or pass more documents."
         )
     return np.flatnonzero(kept)
 

@@ -30,7 +30,7 @@ def anchor_places(
             found = int(document_frequencies(counts)[column])
             raise InvalidParameterError(
                 f"The anchor {anchor!r} is in {found} of {counts.shape[0]} documents and therefore not "
-                "used (see min_documents and max_share). Choose another, or change these."
+                "used (see min_df and max_df). Choose another, or change these."
             )
     return places.astype(np.intp)
 

@@ -13,21 +13,17 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed
+from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.method_entries import ApplicationMethod
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
-from nonneg.applications.topics.memberships import AllocationEncoder, LeastSquaresEncoder, NMFEncoder
+from nonneg.applications.topics.proportions import AllocationEncoder, LeastSquaresEncoder, NMFEncoder
 from nonneg.applications.topics.term_weights import balanced_documents, term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.nmf import NMF
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedError
-from nonneg.separable.registry import METHODS
-
-FACTORIZATIONS = {
-    "nmf": "least squares on balanced TF-IDF weights",
-    "kl": "Kullback-Leibler divergence on counts",
-    "lda": "latent Dirichlet allocation, scikit-learn's variational method",
-}
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,18 @@ class Task:
     n_topics: int  # how many topics
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
     balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    # Of the method and of its iterations.
+    params: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None  # for methods that draw
     n_jobs: int | None = None  # threads
     verbose: int = 0  # 1 shows progress
+
+
+@dataclass(frozen=True)
+class TopicMethod(ApplicationMethod):
+    """A way to find topics: ``run(task)`` returns `FoundTopics`."""
+
+    takes_anchors: bool = False  # whether it can start from anchor words that the user chose
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class FoundTopics:
     """What a method found."""
 
     components: FloatArray  # topics in the method's own unit
-    # Takes counts of the used words and returns memberships that are not normalised, row by row.
+    # Takes counts of the used words and returns topic proportions before normalization, row by row.
     encode: Callable[[Any], FloatArray]
     anchors: IntArray | None  # anchor words among the used ones
     n_iter: int  # iterations of the method
@@ -58,26 +62,7 @@ class FoundTopics:
     result: Any  # the method's own result
 
 
-def topic_method(name: Any) -> str:
-    """Return the name of a method, given that or an alias."""
-    if name in FACTORIZATIONS or name == "merit(0)":
-        return str(name)
-    try:
-        return METHODS.name_of(name)
-    except UnknownNameError:
-        raise UnknownNameError.of("method", name, [*FACTORIZATIONS, "merit(0)", *METHODS]) from None
-
-
-def run_method(name: str, task: Task) -> FoundTopics:
-    """Find topics."""
-    if task.anchors is not None and name in ("kl", "lda"):
-        raise UnsupportedError(
-            f"method={name!r} has no anchor words. Leave them out, or choose 'nmf' or 'spa'."
-        )
-    return {"nmf": least_squares, "kl": divergence, "lda": dirichlet}.get(name, _anchored(name))(task)
-
-
-def _anchored(name: str) -> Callable[[Task], FoundTopics]:
+def _anchor_method(name: str) -> Callable[[Task], FoundTopics]:
     def run(task: Task) -> FoundTopics:
         weights = term_weights(task.counts, task.inverse)
         anchors, found = task.anchors, None
@@ -91,7 +76,7 @@ def _anchored(name: str) -> Callable[[Task], FoundTopics]:
                 )
             found = find_anchor_words(
                 reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,
-                n_jobs=task.n_jobs, verbose=task.verbose, **task.options,
+                n_jobs=task.n_jobs, verbose=task.verbose, **task.params,
             )  # fmt: skip
             anchors = found.anchors
         topics = topics_of_anchors(weights, anchors)
@@ -107,11 +92,11 @@ def _anchored(name: str) -> Callable[[Task], FoundTopics]:
     return run
 
 
-def least_squares(task: Task) -> FoundTopics:
+def _least_squares(task: Task) -> FoundTopics:
     """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
     X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
     X = balanced_documents(X) if task.balance else X
-    options = {"tol": 1e-6, "max_iter": 1000, **task.options}
+    options = {"tol": 1e-6, "max_iter": 1000, **task.params}
     given = {}
     if task.anchors is not None:
         topics = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
@@ -119,7 +104,6 @@ def least_squares(task: Task) -> FoundTopics:
         options["init"] = "custom"
         # Zeros would stay zeros: a little everywhere lets them go.
         given = {"W": W + 1e-6 * W.max(), "H": topics + 1e-9}
-    _check_options(NMF, options, "n_jobs")
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
@@ -131,10 +115,9 @@ def least_squares(task: Task) -> FoundTopics:
     return FoundTopics(components, encode, task.anchors, model.n_iter_, model.certificate_, model)
 
 
-def divergence(task: Task) -> FoundTopics:
+def _divergence(task: Task) -> FoundTopics:
     """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
-    options = {"tol": 1e-5, "max_iter": 500, **task.options}
-    _check_options(NMF, options, "n_jobs", "beta_loss")
+    options = {"tol": 1e-5, "max_iter": 500, **task.params}
     model = NMF(
         task.n_topics, beta_loss="kullback-leibler", random_state=task.rng, n_jobs=task.n_jobs,
         verbose=task.verbose, **options,
@@ -149,16 +132,15 @@ def divergence(task: Task) -> FoundTopics:
     return FoundTopics(components, encode, None, model.n_iter_, model.certificate_, model)
 
 
-def dirichlet(task: Task) -> FoundTopics:
+def _allocation(task: Task) -> FoundTopics:
     """Fit scikit-learn's latent Dirichlet allocation to counts."""
     from sklearn.decomposition import LatentDirichletAllocation
 
-    _check_options(LatentDirichletAllocation, task.options)
     model = LatentDirichletAllocation(
         task.n_topics,
         random_state=_legacy(task.rng),
         verbose=task.verbose,
-        **{"max_iter": 20, **task.options},
+        **{"max_iter": 20, **task.params},
     )
     try:
         # scikit-learn prints its progress where results belong.
@@ -178,14 +160,6 @@ def dirichlet(task: Task) -> FoundTopics:
     )
 
 
-def _check_options(estimator: Any, options: Mapping[str, Any], *taken: str) -> None:
-    # What the topic model sets itself is not given twice.
-    known = set(inspect.signature(estimator).parameters) - {"n_components", "random_state", "verbose", *taken}
-    for name in options:
-        if name not in known:
-            raise UnknownNameError.of("option", name, known)
-
-
 def _legacy(rng: Seed) -> Any:
     # scikit-learn takes whole numbers and its own kind of generator.
     if rng is None or isinstance(rng, int | np.integer | np.random.RandomState):
@@ -193,3 +167,57 @@ def _legacy(rng: Seed) -> Any:
     from nonneg._random import generator
 
     return int(generator(rng).integers(2**31 - 1))
+
+
+OF_NMF = frozenset(inspect.signature(NMF).parameters) - {
+    *("n_components", "random_state", "verbose", "n_jobs", "tol", "max_iter", "callback", "checkpoint")
+}
+OF_ALLOCATION = frozenset(
+    {"doc_topic_prior", "topic_word_prior", "learning_method", "learning_decay", "learning_offset"}
+    | {"batch_size", "evaluate_every", "total_samples", "perp_tol", "mean_change_tol", "max_doc_update_iter"}
+)
+ITERATIVE = frozenset({"tol", "max_iter", "callback", "checkpoint"})
+
+METHODS: Registry[TopicMethod] = Registry(
+    "method",
+    {
+        "nmf": TopicMethod(
+            _least_squares,
+            "least squares on TF-IDF weights, balanced so that large subjects do not take all topics",
+            options=OF_NMF,
+            shared=ITERATIVE,
+            takes_anchors=True,
+        ),
+        "kl": TopicMethod(
+            _divergence,
+            "Kullback-Leibler divergence on counts",
+            options=OF_NMF - {"beta_loss"},
+            shared=ITERATIVE,
+        ),
+        "lda": TopicMethod(
+            _allocation,
+            "latent Dirichlet allocation, scikit-learn's variational method",
+            options=OF_ALLOCATION,
+            shared=frozenset({"max_iter"}),
+        ),
+        **{
+            name: TopicMethod(
+                _anchor_method(name),
+                f"anchor words by {name}: {entry.summary}",
+                options=entry.options | (entry.shared & {"init"}),
+                shared=entry.shared & ITERATIVE,
+                takes_anchors=True,
+                aliases=entry.aliases,
+            )
+            for name, entry in ANCHOR_METHODS.items()
+        },
+        "merit-0": TopicMethod(
+            _anchor_method("merit-0"),
+            "anchor words by MERIT without its row sparsity",
+            options=(ANCHOR_METHODS["merit"].options | {"init"}) - {"lam"},
+            shared=ITERATIVE,
+            takes_anchors=True,
+        ),
+    },
+)
+"""The methods of `TopicModel`."""

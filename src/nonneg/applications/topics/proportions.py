@@ -1,4 +1,4 @@
-"""From documents to memberships: encoders of the methods, shares, and documents that show a topic."""
+"""From documents to topic proportions: encoders of the methods, and representative documents."""
 
 from __future__ import annotations
 
@@ -105,25 +105,27 @@ ENCODER = Part(
 """What a saved model holds of its encoder."""
 
 
-def shares_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
-    """Return memberships that sum to one, and warn of documents that have none."""
+def proportions_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
+    """Return topic proportions, which sum to one, and warn of documents that have none."""
     found = rows_of_sum_one(np.maximum(np.asarray(weights, dtype=np.float64), 0.0))
-    # A method with a prior gives an empty document the prior's mean: nothing is known of it.
+    # A method with a prior gives an empty document the prior's mean, although nothing is known of it.
     found[np.diff(used.indptr) == 0] = 0.0
     n_empty = int(np.sum(np.diff(used.indptr) == 0))
     n_apart = int(np.sum(~(found.sum(axis=1) > 0))) - n_empty
-    said = [f"{n_empty} of {len(found)} documents hold none of the {used.shape[1]} used words"] * (
+    said = [f"{n_empty} of {len(found)} documents contain none of the {used.shape[1]} words used"] * (
         n_empty > 0
     )
-    said += [f"{n_apart} of {len(found)} documents hold only words that are in no topic"] * (n_apart > 0)
+    said += [f"{n_apart} of {len(found)} documents contain only words that are in no topic"] * (n_apart > 0)
     if said:
-        warnings.warn(f"{', and '.join(said)}: their memberships are zero.", DataChangedWarning, stacklevel=4)
+        warnings.warn(
+            f"{', and '.join(said)}: their topic proportions are zero.", DataChangedWarning, stacklevel=4
+        )
     return found.astype(dtype)
 
 
-def telling_documents(memberships: FloatArray, said: FloatArray, n: int) -> list[IntArray]:
-    """Return the documents that show every topic best."""
+def representative_rows(proportions: FloatArray, said: FloatArray, n: int) -> list[IntArray]:
+    """Return the most representative documents of every topic."""
     # A long document about a topic shows more of it than a line that happens to have one of its words.
-    strength = memberships * np.sqrt(said)
+    strength = proportions * np.sqrt(said)
     order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
-    return [order[memberships[order[:, at], at] > 0, at] for at in range(memberships.shape[1])]
+    return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
