@@ -114,7 +114,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidDataError, match="Recording 1 has 9 samples, less than one frame of 40"):
         separation(recordings="consecutive").fit([sound, sound[:9]])
     for rate in ("fast", -5, float("inf"), True):
-        with pytest.raises(InvalidParameterError, match="rate must be None or a number"):
+        with pytest.raises(InvalidParameterError, match="rate must be None or a sampling rate"):
             separation().fit(sound, rate)
     broken = sound.copy()
     broken[7] = np.inf

@@ -270,7 +270,7 @@ def test_what_was_fitted_is_what_is_asked_for(planted):
         model.transform(np.ones((2, 5)))
     with pytest.raises(InvalidParameterError, match="fitted to counts"):
         model.transform(TEXTS)
-    with pytest.raises(ShapeError, match="memberships"):
+    with pytest.raises(ShapeError, match="proportions"):
         model.representative_documents(planted.X, proportions=np.ones((2, 3)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -301,7 +301,7 @@ def test_documents_whose_words_are_in_no_topic_are_not_called_empty():
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
 def test_unknown_options_are_told(method):
-    with pytest.raises(UnknownNameError, match=r"option='depth' is not known|does not accept depth"):
+    with pytest.raises(UnknownNameError, match="does not accept depth"):
         TopicModel(2, method=method, method_params={"depth": 1}).fit(TEXTS)
 
 
