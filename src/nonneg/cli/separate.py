@@ -194,10 +194,9 @@ def _read(options: argparse.Namespace) -> list[Any]:
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; all else is left to the defaults of `SourceSeparation`."""
-    params = {"eps0": options.eps0, "average_frames": options.average_frames}
-    params = {name: value for name, value in params.items() if value is not None}
     said = {
-        "method_params": params or None,
+        "eps0": options.eps0,
+        "average_frames": options.average_frames,
         "n_components": options.components,
         "grouping": options.grouping,
         "frame_length": options.frame_length,

@@ -128,7 +128,7 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
             "hop": model.framing_.step,
             "n_iter": fit.n_iter_,
             "stop_reason": stop_facts(result),
-            "restarts": None if result.starts is None else result.starts.objective,
+            "restarts": None if result.restarts is None else result.restarts.objective,
             "seconds": separated.seconds,
         },
         sources=[

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from numbers import Real
 from os import PathLike
@@ -54,6 +53,9 @@ class SourceSeparation(SavableEstimator):
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
         same sounds at the same time; they share activations, which improves the estimate of variances.
         "consecutive": pieces of any length, as if one followed the other; they share templates only.
+    eps0, average_frames : float or "auto", int
+        The floor of the variances, and the number of neighboring frames that are averaged: see
+        `TransformNMF`.
     init : {"dct", "jd", "random"} or array
         The initial transform.
     n_init : int
@@ -63,7 +65,7 @@ class SourceSeparation(SavableEstimator):
     tol : float
         Stop when ten iterations lower the objective by less than this per entry.
     method_params : dict or None
-        Further parameters of `TransformNMF`, such as ``{"eps0": 1e-8}`` or ``{"average_frames": 5}``.
+        Further parameters of the method, as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int
@@ -126,11 +128,13 @@ class SourceSeparation(SavableEstimator):
         hop: int | None = None,
         window: Any = ("tukey", 0.1),
         recordings: str = "aligned",
+        eps0: float | str = "auto",
+        average_frames: int = 1,
         init: Any = "dct",
         n_init: int = 3,
         max_iter: int = 100,
         tol: float = 1e-7,
-        method_params: Mapping[str, Any] | None = None,
+        method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -145,6 +149,8 @@ class SourceSeparation(SavableEstimator):
         self.hop = hop
         self.window = window
         self.recordings = recordings
+        self.eps0 = eps0
+        self.average_frames = average_frames
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -188,7 +194,9 @@ class SourceSeparation(SavableEstimator):
             n_jobs=self.n_jobs,
             callback=self.callback,
             checkpoint=self.checkpoint,
-            **self._checked_params(),
+            eps0=self.eps0,
+            average_frames=self.average_frames,
+            method_params=self.method_params,
         ).fit(frames)
         if isinstance(self.grouping, str):
             groups = group_components(model.activations_, model.components_, self.n_sources, by=self.grouping)
@@ -290,14 +298,6 @@ class SourceSeparation(SavableEstimator):
         if self.recordings not in RECORDINGS:
             raise UnknownNameError.of("recordings", self.recordings, RECORDINGS)
         return int(n_components)
-
-    def _checked_params(self) -> dict[str, Any]:
-        own = {"n_starts", *inspect.signature(type(self)).parameters}
-        accepted = [name for name in inspect.signature(TransformNMF).parameters if name not in own]
-        for name in self.method_params or {}:
-            if name not in accepted:
-                raise UnknownNameError.of("method_params", name, accepted)
-        return dict(self.method_params or {})
 
     def _frames(self, signals: Any, framing: Framing) -> tuple[FloatArray, list[int]]:
         """Cut signals into frames: one array, and the length of every signal."""

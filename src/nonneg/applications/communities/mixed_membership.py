@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -198,7 +198,7 @@ class MixedMembership(SavableEstimator):
         self_loops: str = "drop",
         tol: float | None = None,
         max_iter: int | None = None,
-        method_params: Mapping[str, Any] | None = None,
+        method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
@@ -143,7 +143,7 @@ class Unmixing(SavableEstimator):
         negative_tol: float = 0.05,
         tol: float | None = None,
         max_iter: int | None = None,
-        method_params: Mapping[str, Any] | None = None,
+        method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
