@@ -28,11 +28,12 @@ from nonneg.solvers import factorize
 PROVED = 0.1
 # Estimates of l above it were not seen for any init with l up to 0.8.
 HOPELESS = 1.5
-# The warm start needs directions, not an optimum: as many iterations as take about as long as purification.
+# A warm start needs no optimum: on 18 planted sets of 8 features, 5 to 200 iterations recovered the same 15.
 NMF_ITERATIONS = 50
-# Anchors are sought among this many entries of the data: their SVD takes well below a second.
+# Anchors are sought among this many entries of the data, which bounds the cost of the SVD (2048 x 2048).
 ANCHOR_ENTRIES = 1 << 22
 # Samples with less weight than this share of the median are not candidates for anchors: noise dominates them.
+# On the same sets 0.05 to 0.4 recovered 15 of 18, 0 only 4, and 0.6 only 6.
 LOWEST_HEIGHT = 0.2
 # Samples are centered where the cosine between a column of ones and their span is below the rounding of a
 # mean in single precision; their heights are then nothing but rounding.
