@@ -61,7 +61,7 @@ def test_sparse_and_dense_hold_out_the_same(holdout, planted_counts):
 
 
 @pytest.mark.parametrize("container", ["torch", "dask", "float32"])
-def test_other_holders_give_the_same(container, planted):
+def test_other_containers_give_the_same(container, planted):
     makers = {
         "torch": lambda X: pytest.importorskip("torch").asarray(X),
         "dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(33, -1)),

@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_numbers_whatever_the_threads_and_candidate
 def test_the_consensus_is_of_a_limited_number_of_points(clusters, monkeypatch):
     monkeypatch.setattr(stability, "MAX_POINTS", 20)
     found = estimate(clusters, candidates=[4])
-    assert "on 20 points" in found.reason
+    assert "on 20 samples" in found.reason
     assert found.curves[2].at(4)[0] > 0.99
 
 

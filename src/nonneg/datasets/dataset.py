@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.exceptions import NonnegError
+
+Home: TypeAlias = str | os.PathLike[str] | None
+"""A folder of data sets, as passed to a loader."""
 
 
 class DatasetNotFoundError(NonnegError, FileNotFoundError):

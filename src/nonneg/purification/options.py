@@ -105,13 +105,6 @@ def check_name(name: str, value: Any, known: tuple[str, ...]) -> None:
         raise UnknownNameError.of(name, value, known)
 
 
-def checked_flag(name: str, value: Any) -> bool:
-    """Return a parameter that is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
-
-
 def checked_tolerance(tol: Any, dtype: Any) -> float:
     """Return the tolerance, by default one that the precision of the data can meet."""
     if tol is None:

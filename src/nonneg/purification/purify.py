@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_flag, checked_verbose
 from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
@@ -34,7 +34,6 @@ from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
     Options,
     check_name,
-    checked_flag,
     checked_tolerance,
     completed_options,
 )

@@ -186,7 +186,7 @@ def compare_ranks(
     data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
-    # The seed of a method does not depend on which others are asked.
+    # The seed of a method does not depend on which other methods run.
     seeds = [int(seed) for seed in generator(rng).integers(2**62, size=len(METHODS))]
     with threads(n_jobs):
         problem = rank_problem(data, k_min, k_max, candidates, normalize=normalize)

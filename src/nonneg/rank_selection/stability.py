@@ -80,7 +80,7 @@ def stability(
     reason = (
         f"{rank} is the largest number of components for which {n_init} restarts agree as well as for "
         f"the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
-        f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} points."
+        f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} samples."
     )
     return problem.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)
 

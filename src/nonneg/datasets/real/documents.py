@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
+from nonneg.datasets.dataset import Home
 from nonneg.datasets.weighting import tfidf
 from nonneg.exceptions import UnknownNameError
-
-Home: TypeAlias = str | os.PathLike[str] | None
 
 CLUTO = {
     "classic": "abstracts of four collections (CACM, CISI, Cranfield, MEDLINE)",

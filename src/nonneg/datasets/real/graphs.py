@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
+from nonneg.datasets.dataset import Home
 from nonneg.datasets.real.networkx_graphs import networkx_karate
 from nonneg.exceptions import UnknownNameError
-
-Home: TypeAlias = str | os.PathLike[str] | None
 
 EGOS = tuple(
     sorted((file[2:-4] for file in store.SOURCES["facebook_ego"]["files"] if file[0] == "A"), key=int)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nonneg._typing import IntArray
 from nonneg.datasets import store
-
-Home: TypeAlias = str | os.PathLike[str] | None
+from nonneg.datasets.dataset import Home
 
 COVERS = (
     "Alfalfa",

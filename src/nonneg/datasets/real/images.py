@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
-
-Home: TypeAlias = str | os.PathLike[str] | None
+from nonneg.datasets.dataset import Home
 
 
 def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:

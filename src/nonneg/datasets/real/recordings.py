@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
 from nonneg.datasets import store
+from nonneg.datasets.dataset import Home
 from nonneg.exceptions import UnknownNameError
-
-Home: TypeAlias = str | os.PathLike[str] | None
 
 
 def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Recording:
