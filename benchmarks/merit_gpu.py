@@ -40,24 +40,24 @@ def check() -> Iterator[dict[str, Any]]:
     from nonneg import select_anchors
     from nonneg.data import as_data_matrix
     from nonneg.kernels.self_dictionary import array_api as portable
-    from nonneg.kernels.self_dictionary import best_atoms, dictionary_of
-    from nonneg.kernels.self_dictionary.torch_scan import best_atoms_of_host
+    from nonneg.kernels.self_dictionary import dictionary_of, minimizing_vertices
+    from nonneg.kernels.self_dictionary import torch as tensor_scan
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
-    from nonneg.separable.merit.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.frank_wolfe import advance, open_loop
+    from nonneg.separable.merit.problem import SelfDictionary
 
     for n_points in (1_000, 20_000):
         X = make(n_points, 10.0).X
         problem = SelfDictionary.of(as_data_matrix(X), 1.0, 1e-5)
-        state = problem.start(no_entries(n_points))
+        state = problem.initial_iterate(no_entries(n_points))
         device = dictionary_of(torch.tensor(X, device="cuda"))
         for t in range(6):
-            state, _ = problem.answer(state)
+            state, _ = problem.call_oracle(state)
             slope = problem.sparsity(state).slope(1.0)
             residual = torch.tensor(state.residual, device="cuda")
-            fused = best_atoms_of_host(device, residual, slope)
-            blocked = portable.best_atoms(device, residual, slope)
-            host = best_atoms(problem.dictionary, state.residual, slope)
+            fused = tensor_scan.minimizing_vertices(device, residual, slope)
+            blocked = portable.minimizing_vertices(device, residual, slope)
+            host = minimizing_vertices(problem.dictionary, state.residual, slope)
             yield {
                 "what": "scan", "n_points": n_points, "t": t,
                 "fused_differs": int(np.sum(fused != host)), "blocked_differs": int(np.sum(blocked != host)),
@@ -87,22 +87,22 @@ def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]
 
     from nonneg.data import as_data_matrix
     from nonneg.kernels.self_dictionary import array_api as portable
-    from nonneg.kernels.self_dictionary import torch_scan as tensor_scan
+    from nonneg.kernels.self_dictionary import torch as tensor_scan
     from nonneg.kernels.self_dictionary import triton as triton_scan
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
-    from nonneg.separable.merit.self_dictionary import SelfDictionary
-    from nonneg.separable.merit.tensor_row_sparsity import tensor_row_sparsity
+    from nonneg.separable.merit.frank_wolfe import advance, open_loop
+    from nonneg.separable.merit.problem import SelfDictionary
+    from nonneg.separable.merit.row_sparsity import tensor_row_sparsity
 
     X = torch.tensor(make(n_points, 10.0).X, device="cuda")
     problem = SelfDictionary.of(as_data_matrix(X), 3.0, 1e-5)
-    state = problem.start(no_entries(n_points), placed=True)
+    state = problem.initial_iterate(no_entries(n_points), on_device=True)
     part = max(1, n_iter // 10)
     taken: list[float] = []
     for _ in range(n_iter + 3):
         torch.cuda.synchronize()
         started = time.perf_counter()
-        state, _ = problem.answer(state)
+        state, _ = problem.call_oracle(state)
         state = advance(problem, state, open_loop(problem, state))
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - started)
@@ -124,10 +124,10 @@ def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]
             "seconds": _median(lambda p=left, c=right: triton_scan.lowest_scores(p, c), 10),
             "doubtful": int(scan.decided(None, kind)[1].sum()), "listed": len(slope.rows),
         }  # fmt: skip
-    host = problem.sparsity(state.home).slope(problem.lam)
+    host = problem.sparsity(state.as_numpy).slope(problem.lam)
     for name, function, given in (
-        ("fused", tensor_scan.best_atoms, slope),
-        ("blocked", portable.best_atoms, host),
+        ("fused", tensor_scan.minimizing_vertices, slope),
+        ("blocked", portable.minimizing_vertices, host),
     ):
         seconds = _median(lambda f=function, s=given: f(problem.dictionary, residual, s), 10)
         yield {"what": f"scan, {name}", "n_points": n_points, "seconds": seconds}

@@ -46,7 +46,7 @@ def points(n_points: int) -> Any:
 
 def bare_products(X: Any) -> Callable[[], None]:
     """Return a function that makes all blocks of X' R in float32, one after another, and keeps none."""
-    from nonneg.kernels.self_dictionary import COLUMNS, ROWS
+    from nonneg.kernels.self_dictionary.numba import COLUMNS, ROWS
 
     left = np.ascontiguousarray(X, dtype=np.float32)
     right = left.copy()
@@ -68,18 +68,18 @@ def iterations(X: Any) -> Callable[[int], None]:
     from nonneg._threads import threads
     from nonneg.data import as_data_matrix
     from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
+    from nonneg.separable.merit.frank_wolfe import advance, open_loop
     from nonneg.separable.merit.penalty_weight import balanced_weight
-    from nonneg.separable.merit.self_dictionary import SelfDictionary
+    from nonneg.separable.merit.problem import SelfDictionary
 
     data = as_data_matrix(X)
     problem = SelfDictionary.of(data, balanced_weight(data, N_ANCHORS).lam, 1e-5)
-    state = [problem.start(no_entries(len(X)))]
+    state = [problem.initial_iterate(no_entries(len(X)))]
 
     def iterate(n_threads: int) -> None:
         with threads(n_threads):
-            answered, _ = problem.answer(state[0])
-            state[0] = advance(problem, answered, open_loop(problem, answered))
+            has_vertices, _ = problem.call_oracle(state[0])
+            state[0] = advance(problem, has_vertices, open_loop(problem, has_vertices))
 
     for _ in range(4 if len(X) <= 10_000 else 1):
         iterate(2 if len(X) > 10_000 else 1)
@@ -117,12 +117,12 @@ def measure_speed(n_points: int, threads: int) -> dict[str, Any]:
 def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
     """Return the record of the memory of one search; to be called in a fresh process."""
     from nonneg import select_anchors
-    from nonneg.separable.merit.algorithm import self_dictionary
+    from nonneg.separable.merit import problem
 
     X = points(n_points)
     # Kernels are compiled and loaded before the count begins.
     select_anchors(X[: min(1000, n_points)], N_ANCHORS, max_iter=2)
-    scan, left_out = self_dictionary.best_atoms, [0 if whole else 98]
+    scan, left_out = problem.minimizing_vertices, [0 if whole else 98]
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, n_points, (1 if whole else n_points, ENTRIES), dtype=np.int32)
 
@@ -133,7 +133,7 @@ def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
         return choice[np.arange(n_points), rng.integers(0, ENTRIES, n_points)].astype(np.int64)
 
     found: list[Any] = []
-    with mock.patch.object(self_dictionary, "best_atoms", drawn):
+    with mock.patch.object(problem, "minimizing_vertices", drawn):
         peak, how = peak_beyond(lambda: found.append(select_anchors(X, N_ANCHORS, max_iter=100)))
     return {
         "peak": peak,

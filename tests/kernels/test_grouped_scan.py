@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels import self_dictionary
-from nonneg.kernels.self_dictionary import PenaltySlope, best_atoms, dictionary_of, grouped_scan
+from nonneg.kernels.self_dictionary import dictionary_of, grouped_scan, minimizing_vertices
+from nonneg.kernels.self_dictionary import numba as host_scan
 from nonneg.kernels.self_dictionary.grouped_scan import PointGroups, best_coordinates
+from nonneg.kernels.self_dictionary.types import PenaltyGradient
 
 
 def slope_of(n, rng, *, penalised):
@@ -15,13 +16,13 @@ def slope_of(n, rng, *, penalised):
     indptr = np.arange(0, 3 * n + 1, 3)
     rows = np.concatenate([np.sort(rng.choice(n, 3, replace=False)) for _ in range(n)])
     extra = rng.random(3 * n) * (1e-2 if penalised else 0.0)
-    return PenaltySlope(base, indptr, rows, extra)
+    return PenaltyGradient(base, indptr, rows, extra)
 
 
 @pytest.mark.parametrize("penalised", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
-    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
     rng = np.random.default_rng(5)
     n = 900
     X = rng.dirichlet(np.full(6, 0.3), size=n).astype(dtype)
@@ -31,22 +32,22 @@ def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
     R = X.astype(np.float64) @ rng.standard_normal((6, 6)) * 0.1
     slope = slope_of(n, rng, penalised=penalised)
     dictionary = dictionary_of(X)
-    groups = dictionary.groups
+    groups = host_scan.point_groups(dictionary)
     assert groups is not None
     shares = []
     count = grouped_scan.PointGroups.follow
     monkeypatch.setattr(
         grouped_scan.PointGroups, "follow", lambda self, found: (shares.append(1), count(self, found))
     )
-    first = best_atoms(dictionary, R, slope)
-    again = best_atoms(dictionary, R, slope)  # with the leaders of the first
+    first = minimizing_vertices(dictionary, R, slope)
+    again = minimizing_vertices(dictionary, R, slope)  # with the leaders of the first
     some = np.array([5, 899, 17])
-    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 10**9)
-    expected = best_atoms(dictionary_of(X), R, slope)
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 10**9)
+    expected = minimizing_vertices(dictionary_of(X), R, slope)
     assert len(shares) >= 3
     assert np.array_equal(first, expected)
     assert np.array_equal(again, expected)
-    assert np.array_equal(best_atoms(dictionary, R, slope, some), expected[some])
+    assert np.array_equal(minimizing_vertices(dictionary, R, slope, some), expected[some])
 
 
 @pytest.mark.parametrize("stretched", [False, True])
@@ -58,7 +59,7 @@ def test_balls_hold_their_points(rng, stretched):
     assert np.array_equal(np.sort(groups.order), np.arange(401))
     for at, (start, stop) in enumerate(zip(groups.starts[:-1], groups.starts[1:], strict=True)):
         members = rounded[groups.order[start:stop], :-1].astype(np.float64)
-        furthest = np.linalg.norm((members - groups.centres[at]) @ stretch, axis=1).max()
+        furthest = np.linalg.norm((members - groups.centers[at]) @ stretch, axis=1).max()
         assert furthest <= radii[at] <= furthest * (1 + 1e-5)
         # Filled up with their own points.
         held = groups.members[groups.places[at] : groups.places[at + 1]]
@@ -86,16 +87,19 @@ def test_coordinates_of_nothing_are_those_there_are(rng):
 
 
 def test_many_features_and_few_points_are_scanned_whole(rng):
-    assert dictionary_of(rng.random((grouped_scan.FEWEST_POINTS - 1, 4))).groups is None
+    assert host_scan.point_groups(dictionary_of(rng.random((grouped_scan.FEWEST_POINTS - 1, 4)))) is None
     assert (
-        dictionary_of(rng.random((grouped_scan.FEWEST_POINTS, grouped_scan.MOST_FEATURES + 1))).groups is None
+        host_scan.point_groups(
+            dictionary_of(rng.random((grouped_scan.FEWEST_POINTS, grouped_scan.MOST_FEATURES + 1)))
+        )
+        is None
     )
-    assert dictionary_of(np.ones((grouped_scan.FEWEST_POINTS, 4))).groups is None
+    assert host_scan.point_groups(dictionary_of(np.ones((grouped_scan.FEWEST_POINTS, 4)))) is None
 
 
 def test_points_that_no_bound_tells_apart_are_scanned_whole(monkeypatch, rng):
-    monkeypatch.setattr(self_dictionary, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
     monkeypatch.setattr(grouped_scan, "WORTH_IT", 0.0)
     X, R = rng.random((300, 4)), rng.standard_normal((300, 4))
-    nothing = PenaltySlope(np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
-    assert np.array_equal(best_atoms(dictionary_of(X), R, nothing), (X @ R.T).argmin(axis=0))
+    nothing = PenaltyGradient(np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    assert np.array_equal(minimizing_vertices(dictionary_of(X), R, nothing), (X @ R.T).argmin(axis=0))

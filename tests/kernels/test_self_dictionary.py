@@ -9,10 +9,10 @@ from tests.references.containers import TORCH, as_container
 
 from nonneg._threads import threads
 from nonneg.kernels import column_residuals as residuals
-from nonneg.kernels import self_dictionary
 from nonneg.kernels.column_residuals import array_api as portable_residuals
-from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope, best_atoms, dictionary_of, near_tie
 from nonneg.kernels.self_dictionary import array_api as portable
+from nonneg.kernels.self_dictionary import dictionary_of, minimizing_vertices
+from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, near_tie
 from nonneg.kernels.sparse_columns import columns_of, no_entries
 
 FORMS = ["dense", "fortran", "csr", "strict", TORCH]
@@ -22,11 +22,11 @@ def slope_of(rng, n, *, scale=1.0, listed=3):
     counts = rng.integers(0, listed + 1, n)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     rows = np.concatenate([rng.choice(n, count, replace=False) for count in counts]).astype(np.int32)
-    return PenaltySlope(scale * rng.random(n) / n, indptr, rows, scale * rng.random(len(rows)))
+    return PenaltyGradient(scale * rng.random(n) / n, indptr, rows, scale * rng.random(len(rows)))
 
 
 def nothing(n):
-    return PenaltySlope(np.zeros(n), np.zeros(n + 1, dtype=np.int64), np.zeros(0, np.int32), np.zeros(0))
+    return PenaltyGradient(np.zeros(n), np.zeros(n + 1, dtype=np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 def scores_of(X, R, slope):
@@ -45,9 +45,9 @@ def test_the_lowest_score_of_every_column(n, form, rng):
     expected = scores_of(X, R, slope).argmin(axis=0)
     R = as_container(R, form) if form in ("strict", "torch") else R
     dictionary = dictionary_of(as_container(X, form))
-    assert np.array_equal(best_atoms(dictionary, R, slope), expected)
+    assert np.array_equal(minimizing_vertices(dictionary, R, slope), expected)
     some = np.arange(0, n, 3)
-    assert np.array_equal(best_atoms(dictionary, R, slope, some), expected[some])
+    assert np.array_equal(minimizing_vertices(dictionary, R, slope, some), expected[some])
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "strict"])
@@ -62,7 +62,7 @@ def test_scores_that_float32_cannot_tell_apart(gap, form, rng):
     slope = slope_of(rng, 2 * n, scale=1e-3)
     expected = scores_of(X - X.mean(axis=0), R, slope).argmin(axis=0)
     R = as_container(R, form) if form == "strict" else R
-    assert np.array_equal(best_atoms(dictionary_of(as_container(X, form)), R, slope), expected)
+    assert np.array_equal(minimizing_vertices(dictionary_of(as_container(X, form)), R, slope), expected)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "strict", TORCH])
@@ -71,7 +71,7 @@ def test_of_equal_scores_the_lowest_index_wins(form, rng):
     R = rng.standard_normal((200, 6))
     R[::7] = 0.0
     X_form, R_form = as_container(X, form), as_container(R, form) if form in ("strict", "torch") else R
-    found = best_atoms(dictionary_of(X_form), R_form, nothing(200))
+    found = minimizing_vertices(dictionary_of(X_form), R_form, nothing(200))
     assert found.max() < 40
     assert np.all(found[::7] == 0)
 
@@ -81,14 +81,14 @@ def test_a_zero_residual_leaves_the_choice_to_the_penalty(form, rng):
     X, R = rng.random((50, 4)), np.zeros((50, 4))
     slope = slope_of(rng, 50)
     R_form = as_container(R, form) if form == "strict" else R
-    found = best_atoms(dictionary_of(as_container(X, form)), R_form, slope)
+    found = minimizing_vertices(dictionary_of(as_container(X, form)), R_form, slope)
     assert np.array_equal(found, scores_of(X, R, slope).argmin(axis=0))
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3, 1e6])
 def test_the_centre_of_the_points_does_not_matter(shift, rng):
     X, R = rng.random((300, 8)), rng.standard_normal((300, 8))
-    found = best_atoms(dictionary_of(X + shift), R, nothing(300))
+    found = minimizing_vertices(dictionary_of(X + shift), R, nothing(300))
     assert np.array_equal(found, (X @ R.T).argmin(axis=0))
 
 
@@ -97,21 +97,23 @@ def test_sizes_beyond_float32(size, rng):
     X, R = rng.random((90, 5)), rng.standard_normal((90, 5))
     slope = slope_of(rng, 90, scale=size * size)
     expected = scores_of(X * size, R * size, slope).argmin(axis=0)
-    assert np.array_equal(best_atoms(dictionary_of(X * size), R * size, slope), expected)
+    assert np.array_equal(minimizing_vertices(dictionary_of(X * size), R * size, slope), expected)
 
 
 def test_a_base_near_the_smallest_number(rng):
     X, R = rng.random((90, 5)), rng.standard_normal((90, 5))
-    slope = PenaltySlope(np.full(90, 5e-324), nothing(90).indptr, nothing(90).rows, nothing(90).extra)
+    slope = PenaltyGradient(np.full(90, 5e-324), nothing(90).indptr, nothing(90).rows, nothing(90).extra)
     with np.errstate(all="raise", under="ignore"):
-        assert np.array_equal(best_atoms(dictionary_of(X), R, slope), (X @ R.T).argmin(axis=0))
+        assert np.array_equal(minimizing_vertices(dictionary_of(X), R, slope), (X @ R.T).argmin(axis=0))
 
 
 def test_points_that_are_all_the_same(rng):
     X = np.ones((30, 3))
     slope = slope_of(rng, 30)
     R = rng.standard_normal((30, 3))
-    assert np.array_equal(best_atoms(dictionary_of(X), R, slope), scores_of(0 * X, R, slope).argmin(axis=0))
+    assert np.array_equal(
+        minimizing_vertices(dictionary_of(X), R, slope), scores_of(0 * X, R, slope).argmin(axis=0)
+    )
 
 
 def test_the_bound_covers_the_errors_seen(rng):
@@ -130,12 +132,12 @@ def test_the_scan_is_the_same_in_many_calls(products, rng, monkeypatch):
     X[450:] += 1e-9 * rng.standard_normal((450, 9))
     slope = slope_of(rng, 900)
     expected = scores_of(X - X.mean(axis=0), R, slope).argmin(axis=0)
-    monkeypatch.setattr(self_dictionary, "ONE_CALL", products)
+    monkeypatch.setattr("nonneg.kernels.self_dictionary.numba.ONE_CALL", products)
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            assert np.array_equal(best_atoms(dictionary_of(X), R, slope), expected)
+            assert np.array_equal(minimizing_vertices(dictionary_of(X), R, slope), expected)
             some = np.arange(0, 900, 2)[::-1]
-            assert np.array_equal(best_atoms(dictionary_of(X), R, slope, some), expected[some])
+            assert np.array_equal(minimizing_vertices(dictionary_of(X), R, slope, some), expected[some])
 
 
 def test_radius_is_not_below_the_true_one(rng):
@@ -149,11 +151,11 @@ def test_tf32_is_not_trusted(rng):
     torch = pytest.importorskip("torch")
     before = torch.get_float32_matmul_precision()
     X, R = torch.tensor(rng.random((40, 5))), torch.tensor(rng.standard_normal((40, 5)))
-    scan = portable.Scan(Dictionary(X, *portable.centre_and_radius(X)), R, nothing(40))
+    scan = portable.Scan(Dictionary(X, *portable.center_and_radius(X)), R, nothing(40))
     try:
         torch.set_float32_matmul_precision("high")
         assert scan.product_type() == (torch.float64, 2.0**-53)
-        found = portable.best_atoms(scan.dictionary, R, nothing(40))
+        found = portable.minimizing_vertices(scan.dictionary, R, nothing(40))
         torch.set_float32_matmul_precision("highest")
         assert scan.product_type() == (torch.float32, 2.0**-24)
     finally:
@@ -205,8 +207,10 @@ def test_compiled_and_portable_twins_agree(form, rng):
     X, R = rng.random((500, 10)), rng.standard_normal((500, 10))
     X_form, R_form = as_container(X, form), as_container(R, form)
     slope, entering = slope_of(rng, 500), rng.integers(0, 500, 500)
-    host, other = dictionary_of(X), Dictionary(X_form, *portable.centre_and_radius(X_form))
-    assert np.array_equal(best_atoms(host, R, slope), portable.best_atoms(other, R_form, slope))
+    host, other = dictionary_of(X), Dictionary(X_form, *portable.center_and_radius(X_form))
+    assert np.array_equal(
+        minimizing_vertices(host, R, slope), portable.minimizing_vertices(other, R_form, slope)
+    )
     twins = [
         residuals.column_products(host, R, entering),
         portable_residuals.column_products(X_form, R_form, entering),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.references import sparse_columns as portable
 
 from nonneg.kernels import sparse_columns as lists
-from nonneg.kernels.sparse_columns import array_api as portable
 from nonneg.kernels.sparse_columns import numba as compiled
 
 
@@ -28,12 +28,12 @@ def test_whole_weights_grow_with_every_step(rng):
     n, T = 40, 60
     columns, C = lists.no_entries(n), np.zeros((n, n))
     for t in range(T):
-        chosen = rng.integers(0, n if t % 2 else 3, n)
-        columns, reached = lists.move_columns(columns, chosen, t + 1, total=(t + 1) * (t + 2) / 2)
+        vertices = rng.integers(0, n if t % 2 else 3, n)
+        columns, reached = lists.step_columns(columns, vertices, t + 1, total=(t + 1) * (t + 2) / 2)
         step = 2 / (t + 2)
         C *= 1 - step
-        C[chosen, np.arange(n)] += step
-        assert np.allclose(reached / columns.total, C[chosen, np.arange(n)], rtol=0, atol=1e-14)
+        C[vertices, np.arange(n)] += step
+        assert np.allclose(reached / columns.total, C[vertices, np.arange(n)], rtol=0, atol=1e-14)
     assert columns.weights.dtype == np.int32
     assert np.abs(columns.as_csc().toarray() - C).max() <= 1e-14
     assert np.array_equal(columns.weights.sum(axis=1), np.full(n, T * (T + 1) // 2))
@@ -51,7 +51,7 @@ def test_moves_keep_gain_and_lose(rng):
     gain[::5] = 0.0
     cut[1::6] = C.max(axis=0)[1::6] * (leaving[1::6] >= 0)
     keep = np.ones(n)
-    moved, _ = lists.move_columns(
+    moved, _ = lists.step_columns(
         lists.columns_of(C), entering, gain, total=1.0, keep=keep, leaving=leaving, cut=cut
     )
     expected = C.copy()
@@ -78,7 +78,7 @@ def test_compiled_and_portable_twins_agree(exact, rng, monkeypatch):
     for twin in (compiled, portable):
         out = (np.zeros((n, 16), np.int32), np.zeros((n, 16), kind), np.zeros(n, np.int32), np.zeros(n, kind))
         for start, stop in ((0, 20), (20, n)):
-            twin.move_columns(rows, weights, counts, entering, leaving, keep, gain, cut, 0, *out, start, stop)
+            twin.step_columns(rows, weights, counts, entering, leaving, keep, gain, cut, 0, *out, start, stop)
         found.append(out)
     for one, other in zip(*found, strict=True):
         assert np.allclose(one, other, rtol=1e-15)
@@ -130,10 +130,10 @@ def test_row_facts_after_gains_equal_those_counted_anew(rng):
     row_max, row_count = lists.row_facts(columns)
     for t in range(20):
         before = columns
-        chosen = rng.integers(0, 9, n)
-        columns, reached = lists.move_columns(columns, chosen, t + 1, total=(t + 1) * (t + 2) / 2)
+        vertices = rng.integers(0, 9, n)
+        columns, reached = lists.step_columns(columns, vertices, t + 1, total=(t + 1) * (t + 2) / 2)
         fresh = columns.counts > before.counts
-        row_max, row_count = lists.raised_row_facts(row_max, row_count, chosen, reached, fresh)
+        row_max, row_count = lists.raised_row_facts(row_max, row_count, vertices, reached, fresh)
     expected = lists.row_facts(columns)
     assert np.array_equal(row_max, expected[0])
     assert np.array_equal(row_count, expected[1])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.kernels.test_self_dictionary import nothing, slope_of
 
-from nonneg.kernels.self_dictionary import Dictionary, best_atoms, dictionary_of
-from nonneg.kernels.self_dictionary.array_api import centre_and_radius
-from nonneg.kernels.self_dictionary.torch_scan import TensorScan, best_atoms_of_host
-from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
+from nonneg.kernels.self_dictionary import dictionary_of, minimizing_vertices
+from nonneg.kernels.self_dictionary import torch as tensor_scan
+from nonneg.kernels.self_dictionary.array_api import center_and_radius
+from nonneg.kernels.self_dictionary.types import Dictionary, TensorPenaltyGradient
 
 pytestmark = pytest.mark.torch
 
@@ -20,7 +20,7 @@ def tensors(torch):
 
     def brought(X, R):
         points = torch.tensor(X)
-        return Dictionary(points, *centre_and_radius(points)), torch.tensor(R)
+        return Dictionary(points, *center_and_radius(points)), torch.tensor(R)
 
     return brought
 
@@ -30,18 +30,18 @@ def test_the_same_points_as_on_the_host(n, m, rng, tensors):
     X, R = rng.random((n, m)), rng.standard_normal((n, m))
     R[::7] = 0.0
     slope = slope_of(rng, n, listed=min(3, n))
-    expected = best_atoms(dictionary_of(X), R, slope)
-    assert np.array_equal(best_atoms_of_host(*tensors(X, R), slope), expected)
+    expected = minimizing_vertices(dictionary_of(X), R, slope)
+    assert np.array_equal(tensor_scan.minimizing_vertices(*tensors(X, R), slope), expected)
     some = np.arange(0, n, 3)
-    assert np.array_equal(best_atoms_of_host(*tensors(X, R), slope, some), expected[some])
+    assert np.array_equal(tensor_scan.minimizing_vertices(*tensors(X, R), slope, some), expected[some])
 
 
 def test_a_slope_of_tensors_gives_tensors(rng, tensors, torch):
     X, R = rng.random((90, 4)), rng.standard_normal((90, 4))
     slope = slope_of(rng, 90)
-    found = best_atoms(*tensors(X, R), TensorSlope.of(slope, "cpu"))
+    found = minimizing_vertices(*tensors(X, R), TensorPenaltyGradient.of(slope, "cpu"))
     assert found.dtype == torch.int64
-    assert np.array_equal(found, best_atoms(dictionary_of(X), R, slope))
+    assert np.array_equal(found, minimizing_vertices(dictionary_of(X), R, slope))
 
 
 def test_a_listed_entry_is_not_chosen_where_the_slope_is_steep(rng, tensors):
@@ -53,7 +53,7 @@ def test_a_listed_entry_is_not_chosen_where_the_slope_is_steep(rng, tensors):
         slope.base, np.arange(0, 1601, 4), order[:4].T.ravel().astype(np.int32), np.full(1600, 100.0)
     )
     dictionary, residual = tensors(X, R)
-    assert np.array_equal(best_atoms_of_host(dictionary, residual, steep), order[4])
+    assert np.array_equal(tensor_scan.minimizing_vertices(dictionary, residual, steep), order[4])
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-8, 1e-12])
@@ -64,17 +64,17 @@ def test_scores_that_short_products_cannot_tell_apart(gap, rng, tensors):
     X = np.concatenate([X, X[-2:]])
     residual = np.concatenate([R, R[:30]])
     expected = (X @ residual.T).argmin(axis=0)
-    assert np.array_equal(best_atoms_of_host(*tensors(X, residual), nothing(80)), expected)
+    assert np.array_equal(tensor_scan.minimizing_vertices(*tensors(X, residual), nothing(80)), expected)
 
 
 def test_of_equal_points_the_first_wins(rng, tensors):
     X, R = np.tile(rng.random((40, 6)), (5, 1)), rng.standard_normal((200, 6))
-    assert best_atoms_of_host(*tensors(X, R), nothing(200)).max() < 40
+    assert tensor_scan.minimizing_vertices(*tensors(X, R), nothing(200)).max() < 40
 
 
 def test_what_the_bounds_call_decided_is_right(rng, tensors, torch):
     X, R = rng.standard_normal((2000, 50)), rng.standard_normal((2000, 50))
-    scan = TensorScan(*tensors(X, R), TensorSlope.of(nothing(2000), "cpu"))
+    scan = tensor_scan.TensorScan(*tensors(X, R), TensorPenaltyGradient.of(nothing(2000), "cpu"))
     expected = torch.tensor((X @ R.T).argmin(axis=0))
     shares = []
     for kind in (torch.float16, torch.float32):
@@ -92,5 +92,5 @@ def test_the_share_of_the_penalty_is_brought_up_to_date(rng, tensors):
     dictionary, residual = tensors(X, R)
     for scale in (1.0, 0.01, 0.0):
         slope = slope_of(rng, 150, scale=scale)
-        expected = best_atoms(dictionary_of(X), R, slope)
-        assert np.array_equal(best_atoms_of_host(dictionary, residual, slope), expected)
+        expected = minimizing_vertices(dictionary_of(X), R, slope)
+        assert np.array_equal(tensor_scan.minimizing_vertices(dictionary, residual, slope), expected)

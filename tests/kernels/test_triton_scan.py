@@ -9,10 +9,10 @@ from tests.kernels.test_self_dictionary import nothing, slope_of
 from nonneg import select_anchors
 from nonneg.datasets import separable_dirichlet
 from nonneg.kernels.self_dictionary import array_api as portable
-from nonneg.kernels.self_dictionary import best_atoms, dictionary_of, fused_at
+from nonneg.kernels.self_dictionary import dictionary_of, minimizing_vertices, runs_fused
+from nonneg.kernels.self_dictionary import torch as tensor_scan
 from nonneg.kernels.self_dictionary import triton as triton_scan
-from nonneg.kernels.self_dictionary.torch_scan import TensorScan, best_atoms_of_host
-from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
+from nonneg.kernels.self_dictionary.types import TensorPenaltyGradient
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_the_same_points_as_on_the_host(n, m, rng, torch, device):
     slope = slope_of(rng, n, listed=min(3, n))
     on_device = dictionary_of(torch.tensor(X, device=device))
     residual = torch.tensor(R, device=device)
-    expected = best_atoms(dictionary_of(X), R, slope)
-    assert fused_at(residual)
-    assert np.array_equal(best_atoms_of_host(on_device, residual, slope), expected)
-    assert np.array_equal(portable.best_atoms(on_device, residual, slope), expected)
+    expected = minimizing_vertices(dictionary_of(X), R, slope)
+    assert runs_fused(residual)
+    assert np.array_equal(tensor_scan.minimizing_vertices(on_device, residual, slope), expected)
+    assert np.array_equal(portable.minimizing_vertices(on_device, residual, slope), expected)
     some = np.arange(0, n, 3)
-    assert np.array_equal(best_atoms(on_device, residual, slope, some), expected[some])
+    assert np.array_equal(minimizing_vertices(on_device, residual, slope, some), expected[some])
 
 
 @pytest.mark.torch
@@ -43,14 +43,16 @@ def test_of_equal_points_the_first_wins(rng, torch, device):
     X = np.tile(rng.random((40, 6)), (5, 1))
     R = rng.standard_normal((200, 6))
     on_device = dictionary_of(torch.tensor(X, device=device))
-    assert best_atoms(on_device, torch.tensor(R, device=device), nothing(200)).max() < 40
+    assert minimizing_vertices(on_device, torch.tensor(R, device=device), nothing(200)).max() < 40
 
 
 @pytest.mark.torch
 def test_what_the_bounds_call_decided_is_right(rng, torch, device):
     X, R = rng.standard_normal((2000, 50)), rng.standard_normal((2000, 50))
     on_device = dictionary_of(torch.tensor(X, device=device))
-    scan = TensorScan(on_device, torch.tensor(R, device=device), TensorSlope.of(nothing(2000), device))
+    scan = tensor_scan.TensorScan(
+        on_device, torch.tensor(R, device=device), TensorPenaltyGradient.of(nothing(2000), device)
+    )
     expected = torch.tensor((X @ R.T).argmin(axis=0), device=device)
     for kind, most in ((torch.float16, 0.05), (torch.float32, 0.01)):
         index, doubtful = scan.decided(None, kind)
@@ -69,7 +71,8 @@ def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, devi
         torch.tensor(rng.standard_normal((n, depth)) / depth**0.5, device=device).to(getattr(torch, kind))
         for n in (n_points, n_columns)
     )
-    found, expected = (scan(points, columns) for scan in (triton_scan.lowest_scores, portable.lowest_scores))
+    found = triton_scan.lowest_scores(points, columns)
+    expected = tensor_scan.lowest_scores(points, columns)
     scores = columns.double() @ points.double().T
     named = scores.gather(1, found.points.long().T).T
     assert float((named - found.scores).abs().max()) <= error

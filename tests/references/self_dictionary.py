@@ -31,8 +31,8 @@ def frank_wolfe(X: Any, lam: float, mu: float, n_iter: int) -> Any:
     n = X.shape[1]
     C = np.zeros((n, n))
     for t in range(n_iter):
-        chosen = np.argmin(gradient(X, C, lam, mu), axis=0)
+        vertices = np.argmin(gradient(X, C, lam, mu), axis=0)
         step = 2.0 / (t + 2)
         C *= 1.0 - step
-        C[chosen, np.arange(n)] += step
+        C[vertices, np.arange(n)] += step
     return C

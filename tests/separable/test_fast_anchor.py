@@ -47,7 +47,7 @@ def test_picks_are_those_of_the_slow_version(seed, dtype):
     result = fast_anchor(as_data_matrix(X), 7)
     assert result.anchors.tolist() == picks
     assert result.n_passes == passes(picks, first)
-    assert result.facts["changed_in_second_round"] == np.sum(np.array(picks) != first)
+    assert result.facts["changed_in_clean_up"] == np.sum(np.array(picks) != first)
     assert fast_anchor(as_data_matrix(X), 7, clean_up=False).anchors.tolist() == first
 
 

@@ -8,13 +8,12 @@ from tests.references.containers import FORMS, as_container
 
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
-from nonneg.separable.registry import split_params
 
 GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
 
 
-def found(X, k, name, **options):
-    return select_anchors(X, k, method=name, rng=0, **split_params(options))
+def found(X, k, name, normalize=None, **params):
+    return select_anchors(X, k, method=name, rng=0, normalize=normalize, method_params=params)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -152,7 +151,7 @@ def test_fast_anchor_corrects_a_pick_in_the_second_round():
     result = found(X, 3, "fast-anchor")
     assert set(result.anchors) == {50, 51, 52}
     first = found(X, 3, "fast-anchor", clean_up=False)
-    assert result.facts["changed_in_second_round"] == len(set(result.anchors) - set(first.anchors))
+    assert result.facts["changed_in_clean_up"] == len(set(result.anchors) - set(first.anchors))
 
 
 def test_workers_of_a_cluster(clean, dask_client):

@@ -7,8 +7,8 @@ import pytest
 from tests.references.containers import FORMS, as_container, plain
 
 from nonneg.data import as_data_matrix
-from nonneg.separable.ellipsoid import smallest_ellipsoid
 from nonneg.separable.near_duplicates import representatives
+from nonneg.separable.preconditioned_spa import smallest_ellipsoid
 from nonneg.separable.preprocessing import (
     Prepared,
     gathered,
@@ -114,7 +114,7 @@ def test_steps_run_in_order(clean):
     result = prepared(as_data_matrix(X), normalize="l1", reduce=6, merge=1e-6)
     assert list(result.facts) == ["normalize", "reduce", "merge"]
     assert result.data.shape == (90, 6)
-    # Copies of different length are the same point once normalised, and the first of equals stays.
+    # Copies of different length are the same point once normalized, and the first of equals stays.
     assert set(result.kept % 90) == set(range(90))
 
 

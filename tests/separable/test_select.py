@@ -16,9 +16,9 @@ from nonneg.exceptions import (
     UnsupportedError,
 )
 from nonneg.separable import METHODS
-from nonneg.separable.number import leading_rows
+from nonneg.separable.certificate import span_distance
 from nonneg.separable.registry import split_params
-from nonneg.separable.selection_certificate import span_distance
+from nonneg.separable.row_maxima import leading_rows
 
 
 @pytest.mark.parametrize(

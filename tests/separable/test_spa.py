@@ -89,7 +89,7 @@ def test_search_ends_where_the_picks_span_the_data(dtype):
     assert result.n_components == 4
     assert result.stop_reason is StopReason.EXHAUSTED
     assert result.best_left < 1e-5
-    with pytest.raises(ValueError, match="found 4 anchors where n_anchors=10"):
+    with pytest.raises(ValueError, match="found 4 anchors, fewer than n_components=10"):
         select_anchors(X, 10, method="spa")
 
 
@@ -104,7 +104,7 @@ def test_entries_of_any_size():
 def test_passes_over_the_data(name, passes, monkeypatch, clean):
     # One to begin with, and one an anchor; XRAY needs another one to find its first ray, FastAnchor
     # one for each of the three anchors that it replaces.
-    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", 0)
+    monkeypatch.setattr("nonneg.separable.xray.PREFETCH_FROM", 0)
     data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
     seen = []
     plain_pass = type(data).map_reduce_rows

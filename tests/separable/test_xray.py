@@ -9,12 +9,12 @@ from tests.references.containers import FORMS, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
-from nonneg.separable.xray import FORESEEN_FROM, _Hunt, xray
+from nonneg.separable.xray import PREFETCH_FROM, _RaySearch, xray
 
 
 @pytest.fixture(autouse=True)
 def _guesses_on_small_data_too(monkeypatch):
-    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", 0)
+    monkeypatch.setattr("nonneg.separable.xray.PREFETCH_FROM", 0)
 
 
 def residual(point, rays):
@@ -64,22 +64,22 @@ def test_a_guess_that_fails_costs_a_pass_and_no_pick(variant, dtype, monkeypatch
     data = as_data_matrix(points(4).astype(dtype))
     foreseen = xray(data, 7, variant=variant, rng=5)
     assert foreseen.n_passes == 9
-    monkeypatch.setattr(_Hunt, "_worst_at_hand", lambda self: [])
-    monkeypatch.setattr(_Hunt, "_drawn_ahead", lambda self: [])
+    monkeypatch.setattr(_RaySearch, "_worst_at_hand", lambda self: [])
+    monkeypatch.setattr(_RaySearch, "_drawn_ahead", lambda self: [])
     plain = xray(data, 7, variant=variant, rng=5)
     assert plain.anchors.tolist() == foreseen.anchors.tolist()
     assert plain.n_passes == 15
-    monkeypatch.setattr(_Hunt, "_worst_at_hand", any_at_hand)
+    monkeypatch.setattr(_RaySearch, "_worst_at_hand", any_at_hand)
     assert xray(data, 7, variant=variant, rng=5).anchors.tolist() == foreseen.anchors.tolist()
 
 
 def test_small_data_in_this_process_take_the_second_pass(monkeypatch):
-    monkeypatch.setattr("nonneg.separable.xray.FORESEEN_FROM", FORESEEN_FROM)
+    monkeypatch.setattr("nonneg.separable.xray.PREFETCH_FROM", PREFETCH_FROM)
     X = points(7)
     small, chunked = (xray(as_data_matrix(as_container(X, form)), 6) for form in ("csr", "dask"))
     assert small.anchors.tolist() == chunked.anchors.tolist() == by_hand(X, 6)
     assert (small.n_passes, chunked.n_passes) == (13, 8)
-    many = np.tile(X, (1 + FORESEEN_FROM // X.size, 1))
+    many = np.tile(X, (1 + PREFETCH_FROM // X.size, 1))
     assert xray(as_data_matrix(many), 6).n_passes == 8
 
 

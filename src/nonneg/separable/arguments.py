@@ -1,4 +1,4 @@
-"""Whether the numbers that a user passed to `select_anchors` can be what they are meant for."""
+"""What each parameter of `select_anchors` and its methods may be: the one place where values are checked."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from nonneg._arguments import is_count, is_folder, is_number, is_verbose
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
 def check_arguments(values: Mapping[str, Any]) -> None:
-    """Refuse values that no method could use."""
+    """Refuse values that no method can use."""
     for name, value in values.items():
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise UnknownNameError.of(name, value, _CHOICES[name])
         if name in _CHECKS:
             meant, possible = _CHECKS[name]
             if not possible(value):
@@ -25,11 +27,21 @@ def _is_weight(value: Any) -> bool:
     return is_number(value) and 0 <= value < math.inf
 
 
+def _is_tolerance(value: Any) -> bool:
+    return value is None or (is_number(value) and value >= 0)
+
+
 def _is_flag(value: Any) -> bool:
-    # NumPy's own bool is none of Python's.
+    # NumPy's bool is not a subclass of Python's.
     return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
 
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "steps": ("open-loop", "line-search", "away", "pairwise"),
+    "ties": ("farthest", "first"),
+    "variant": ("max", "rand"),
+    "preconditioner": ("ellipsoid", "whitening", "spa"),
+}
 _CHECKS: dict[str, tuple[str, Any]] = {
     "lam": ("'auto' or a finite number not below 0", _is_weight),
     "mu": (
@@ -37,10 +49,7 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: is_number(value) and 0 < value < math.inf,
     ),
     "max_iter": ("an integer of at least 1", is_count),
-    "tol": (
-        "None or a number not below 0",
-        lambda value: value is None or (is_number(value) and value >= 0),
-    ),
+    "tol": ("None or a number not below 0", _is_tolerance),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
     "verbose": ("True, False or a nonnegative integer", is_verbose),
     "checkpoint": ("None or the path of a folder", is_folder),
@@ -54,6 +63,13 @@ _CHECKS: dict[str, tuple[str, Any]] = {
     ),
     "centered": ("True or False", _is_flag),
     "skip_converged": ("True or False", _is_flag),
+    "corrective_steps": (
+        "None or an integer of at least 0",
+        lambda value: value is None or is_count(value, 0),
+    ),
+    "residual_tol": ("None or a number not below 0", _is_tolerance),
+    "change_tol": ("None or a number not below 0", _is_tolerance),
+    "anchor_window": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
     "clean_up": ("True or False", _is_flag),
     "tie_tol": (
         "a share from 0 to 1, for example 1e-6",

@@ -21,8 +21,8 @@ from nonneg.iteration.progress import reporter
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.projections import onto_dominating_diagonal
-from nonneg.separable.number import distinct_rows, leading_rows
 from nonneg.separable.result import SelectionResult
+from nonneg.separable.row_maxima import distinct_rows, leading_rows
 from nonneg.separable.spa import spa
 
 MEMORY_LIMIT = 2 << 30
@@ -60,7 +60,7 @@ def fast_gradient(
     verbose: int = 0,
     memory_limit: float = MEMORY_LIMIT,
 ) -> SelectionResult:
-    r"""Minimise the self-dictionary problem of Gillis and Luce and take the largest diagonal entries.
+    r"""Minimize the self-dictionary problem of Gillis and Luce and take the largest diagonal entries.
 
     .. math::
 

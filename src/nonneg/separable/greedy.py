@@ -22,7 +22,7 @@ def relative_floor(data: DataMatrix) -> float:
     return (64.0 * eps) ** 2
 
 
-def pursue(
+def select_greedily(
     data: DataMatrix,
     n_components: int,
     rule: GreedyRule,
@@ -79,7 +79,7 @@ class GrowingBasis:
         return direction
 
 
-def settled(
+def accurate_squares(
     block: LocalMatrix,
     left: Array,
     original: Array,

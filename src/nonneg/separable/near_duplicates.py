@@ -14,9 +14,9 @@ _PAIR_ENTRIES = 1 << 22
 
 def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
     """Choose points such that every other one is within a radius of a chosen one, and no two chosen are."""
-    # Close points are close along any direction: pairs are looked for among neighbours in the order along the
+    # Close points are close along any direction: pairs are looked for among neighbors in the order along the
     # direction of largest spread, so that no table of all pairs exists. The choice among the pairs is made in
-    # rounds, in each of which the points that outrank all their undecided neighbours are chosen.
+    # rounds, in each of which the points that outrank all their undecided neighbors are chosen.
     points = np.asarray(points, dtype=np.float64)
     first, second = _close_pairs(points, radius)
     n = len(points)
@@ -33,7 +33,7 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         np.minimum.at(best, second, rank[first])
         winners = open_points & (best == rank)
         leader[winners] = np.flatnonzero(winners)
-        # A neighbour of several winners goes to the longest of them.
+        # A neighbor of several winners goes to the longest of them.
         taken = np.full(n, n, dtype=np.int64)
         for mine, other in ((first, second), (second, first)):
             won = winners[other] & ~winners[mine]
@@ -48,8 +48,8 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
 
 def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
     n, m = points.shape
-    centred = points - points.mean(axis=0)
-    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1] if m > 1 else np.ones(1)
+    centered = points - points.mean(axis=0)
+    direction = np.linalg.eigh(centered.T @ centered)[1][:, -1] if m > 1 else np.ones(1)
     along = points @ direction
     order = np.argsort(along, kind="stable")
     along, sorted_points = along[order], points[order]

@@ -47,7 +47,7 @@ def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[
 
 def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:
     """Return the leading directions of the points."""
-    # The centred data are never formed. Where the features are few the covariance is decomposed; elsewhere
+    # The centered data are never formed. Where the features are few the covariance is decomposed; elsewhere
     # the leading directions are looked for in the span of k + 1 leading singular vectors and the mean, within
     # which they lie wherever the data have no more than k + 1 dimensions.
     if not centered:

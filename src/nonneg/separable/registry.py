@@ -72,7 +72,7 @@ METHODS: Registry[Method] = Registry(
     "method",
     {
         "merit": Method(
-            "nonneg.separable.merit.algorithm:merit",
+            "nonneg.separable.merit.merit:merit",
             "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, in linear memory",
             kind="convex",
             needs_n_components=False,
@@ -120,7 +120,7 @@ METHODS: Registry[Method] = Registry(
             aliases=("fastanchor", "fast-anchor-words"),
         ),
         "preconditioned-spa": Method(
-            "nonneg.separable.preconditioning:preconditioned_spa",
+            "nonneg.separable.preconditioned_spa:preconditioned_spa",
             "successive projections after a linear map that makes the anchors nearly orthogonal",
             options=frozenset({"preconditioner", "tie_tol"}),
             aliases=("precspa",),

@@ -43,7 +43,7 @@ class SelectionResult:
     mu : float or None
         Smoothing of the row sparsity.
     objective : float or None
-        What was minimised, at `coefficients`.
+        What was minimized, at `coefficients`.
     n_iter : int
         Iterations or picks done.
     stop_reason : StopReason

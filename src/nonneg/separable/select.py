@@ -21,11 +21,11 @@ from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.separable.arguments import check_arguments
-from nonneg.separable.given_points import init_among
+from nonneg.separable.certificate import with_statements
+from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
 from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.selection_certificate import with_statements
 
 DEFAULTS: dict[str, Any] = {
     "init": None,

@@ -10,7 +10,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule
 from nonneg.leastsquares.simplex import simplex_least_squares
-from nonneg.separable.greedy import pursue, relative_floor, settled
+from nonneg.separable.greedy import accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL, squared_row_norms
 
@@ -21,7 +21,9 @@ def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Se
     # with a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a
     # simplex).
     # Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
-    return pursue(data, n_components, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data))
+    return select_greedily(
+        data, n_components, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data)
+    )
 
 
 def _rule(tie_tol: float) -> GreedyRule:
@@ -72,5 +74,5 @@ def _advance(
         rows = rows - simplex_least_squares(gram, rows @ hull.T) @ hull
         return xp.sum(rows * rows, axis=1)
 
-    left = settled(block, xp.clip(left, min=0.0), original[:, 0], tie_tol, squares_of)
+    left = accurate_squares(block, xp.clip(left, min=0.0), original[:, 0], tie_tol, squares_of)
     return (left[:, None], original, products, weights), left

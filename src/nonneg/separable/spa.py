@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule
-from nonneg.separable.greedy import GrowingBasis, pursue, relative_floor, settled
+from nonneg.separable.greedy import GrowingBasis, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
 
 TIE_TOL = 1e-6
@@ -22,7 +22,7 @@ def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Sel
     # needs, the candidates' residuals are formed anew.
     # Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014),
     # IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
-    return pursue(
+    return select_greedily(
         data, n_components, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
     )
 
@@ -75,7 +75,7 @@ def _projected(
     def squares_of(rows: Array, places: Array) -> Array:
         return squares_outside(rows, basis)
 
-    left = settled(block, left, original[:, 0], tie_tol, squares_of)
+    left = accurate_squares(block, left, original[:, 0], tie_tol, squares_of)
     return (left[:, None], original), left
 
 

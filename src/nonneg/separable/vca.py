@@ -13,7 +13,7 @@ from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.greedy import GreedyRule
-from nonneg.separable.greedy import pursue, relative_floor
+from nonneg.separable.greedy import relative_floor, select_greedily
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 
@@ -56,7 +56,7 @@ def vca(
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
     # Scores are no squares.
     floor = math.sqrt(relative_floor(data))
-    return pursue(
+    return select_greedily(
         points, k, rule, method="vca", squared=False, facts=details, finish=False, relative_floor=floor
     )
 

@@ -15,13 +15,11 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule, best_candidate
 from nonneg.data.sparse import SparseMatrix
-from nonneg.exceptions import UnknownNameError
-from nonneg.separable.greedy import pursue, relative_floor
+from nonneg.separable.greedy import relative_floor, select_greedily
 from nonneg.separable.reduction import mean_row
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.xray_prefetch import Report, Search, advance, begin, look, residuals
 
-VARIANTS = ("max", "rand")
 RANDOM_TRIES = 50
 EXPLAINED = 1e-6
 """A point whose residual is at most this share of the longest one is not drawn."""
@@ -35,7 +33,7 @@ TIED = 1e-9
 """Guesses whose squared residuals are this close may each be the worst point: all are looked along."""
 MAX_DIRECTIONS = 4
 """But no more than these."""
-FORESEEN_FROM = 1 << 16
+PREFETCH_FROM = 1 << 16
 """A pass over fewer entries, where they are in this process, costs less than the guess that saves it."""
 
 
@@ -52,30 +50,33 @@ def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed
     # guesses cost time but never change a pick. Small data in this process are not guessed about, since a
     # second pass is quicker there. `n_passes` of the result counts all of them.
     # Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max" and "rand".
-    if variant not in VARIANTS:
-        raise UnknownNameError.of("variant", variant, VARIANTS)
-    hunt = _Hunt(data, n_components, generator(rng) if variant == "rand" else None)
+    ray_search = _RaySearch(data, n_components, generator(rng) if variant == "rand" else None)
     rule = GreedyRule(
-        begin=begin, advance=advance, facts=hunt.facts, n_kept=4, refine=hunt.refine, listen=hunt.listen
+        begin=begin,
+        advance=advance,
+        facts=ray_search.facts,
+        n_kept=4,
+        refine=ray_search.refine,
+        listen=ray_search.listen,
     )
-    result = pursue(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
-    return replace(result, n_passes=(result.n_passes or 0) + hunt.n_passes)
+    result = select_greedily(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
+    return replace(result, n_passes=(result.n_passes or 0) + ray_search.n_passes)
 
 
-class _Hunt:
+class _RaySearch:
     """The side of the search that is at home: picks, points at hand, guesses, and what passes found."""
 
     def __init__(self, data: DataMatrix, n_components: int, draws: np.random.Generator | None) -> None:
         self.data = data
         self.n_components = n_components
         self.draws = draws
-        self.foresees = draws is None and _is_worth_a_guess(data)
+        self.prefetches = draws is None and _prefetch_pays(data)
         self.drawn: deque[Array] = deque()  # ahead of their turn
         self.picked: list[Array] = []
         self.rays: Array = None  # the picks as a matrix
         self.gram: Array = None
         self.pool: dict[int, Array] = {}
-        self.guesses: list[tuple[Array, Array]] = []  # points and their residuals
+        self.predictions: list[tuple[Array, Array]] = []  # points and their residuals
         self.reports: list[Report] = []
         self.heights: Any = None
         self.longest = 0.0
@@ -104,19 +105,19 @@ class _Hunt:
         self.picked.append(_wide(row))
         self.rays = array_namespace(row).stack(self.picked, axis=0)
         self.gram = self.rays @ self.rays.T
-        self.guesses = []
+        self.predictions = []
         if n_picks < self.n_components:
-            self.guesses = self._drawn_ahead() if self.draws is not None else self._worst_at_hand()
-        return {"rays": self.rays, "search": self._search() if self.guesses else None}
+            self.predictions = self._drawn_ahead() if self.draws is not None else self._worst_at_hand()
+        return {"rays": self.rays, "search": self._search() if self.predictions else None}
 
     def refine(
         self, data: DataMatrix, kept: tuple[SampleArray, ...], index: int, row: Array
     ) -> tuple[int, Array]:
         """Return the extreme ray in the direction of the worst explained point, or of a drawn one."""
         point = _wide(row) if self.draws is None else self._drawn_point(_wide(row))
-        which = next((i for i, guess in enumerate(self.guesses) if _same(guess[0], point)), None)
+        which = next((i for i, guess in enumerate(self.predictions) if _same(guess[0], point)), None)
         if which is None:
-            which, self.guesses = 0, [(point, self._residual(point))]
+            which, self.predictions = 0, [(point, self._residual(point))]
             self.n_passes += 1
             self.listen(data.map_reduce_rows(look, *kept, n_out=0, search=self._search())[1][0])
         ray = best_candidate([entry for report in self.reports for entry in report.rays[which]])[0]
@@ -129,11 +130,11 @@ class _Hunt:
         return residuals(row[None, :], self.rays, self.gram)[0, :] if self.picked else row
 
     def _search(self) -> Search:
-        first = self.guesses[0][1]
+        first = self.predictions[0][1]
         xp = array_namespace(first)
-        directions = xp.stack([residual for _, residual in self.guesses], axis=1)
+        directions = xp.stack([residual for _, residual in self.predictions], axis=1)
         slopes = self.rays @ first if self.picked else first[:0]
-        n_rows = max(1, min(NEW_POINTS, self._room()) // self.n_blocks) if self.foresees else 0
+        n_rows = max(1, min(NEW_POINTS, self._room()) // self.n_blocks) if self.prefetches else 0
         return Search(directions, self.heights, slopes, n_rows)
 
     def _room(self) -> int:
@@ -174,12 +175,12 @@ class _Hunt:
         return _wide(self.data.take_rows([int(self.draws.integers(self.data.shape[0]))])[0, :])
 
 
-def _is_worth_a_guess(data: DataMatrix) -> bool:
+def _prefetch_pays(data: DataMatrix) -> bool:
     whole = getattr(data, "base", data)  # of a view with scaled rows
     if not isinstance(whole, LocalMatrix):
         return True
     n_entries = whole.csr.nnz if isinstance(whole, SparseMatrix) else data.shape[0] * data.shape[1]
-    return bool(n_entries >= FORESEEN_FROM)
+    return bool(n_entries >= PREFETCH_FROM)
 
 
 def _wide(row: Array) -> Array:

@@ -13,7 +13,7 @@ from nonneg.data import LocalMatrix
 from nonneg.data.greedy import Candidate, block_candidates
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.separable.greedy import settled
+from nonneg.separable.greedy import accurate_squares
 from nonneg.separable.spa import squared_row_norms
 
 SAMPLE = 4096
@@ -80,7 +80,7 @@ def advance(
         rows = residuals(rows, rays, gram)
         return xp.sum(rows * rows, axis=1)
 
-    squares = settled(block, squares, original[:, 0], 0.0, squares_of)
+    squares = accurate_squares(block, squares, original[:, 0], 0.0, squares_of)
     reports = [] if search is None else [_report(block, squares, weights, along[:, 1:], search)]
     return (original, squares[:, None], products, weights), squares, reports
 

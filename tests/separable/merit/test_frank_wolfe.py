@@ -10,7 +10,7 @@ import pytest
 from nonneg.iteration import Checkpoint, StopReason
 from nonneg.iteration.loop import Stalled
 from nonneg.leastsquares.simplex import simplex_least_squares
-from nonneg.separable.merit.frank_wolfe import frank_wolfe, open_loop_step
+from nonneg.separable.merit.frank_wolfe import frank_wolfe, open_loop_size
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class LeastSquares:
         return float(np.clip(-(change @ (self.A @ point.x - self.b)) / (change @ change), 0, 1))
 
     @staticmethod
-    def move(point, size):
+    def take_step(point, size):
         x = (1 - size) * point.x + size * np.eye(5)[point.vertex]
         return Point(x, t=point.t + 1)
 
     def run(self, rule, **options):
-        step_rule = {"exact": self.exact, "open": lambda point: open_loop_step(point.t)}[rule]
+        step_rule = {"exact": self.exact, "open": lambda point: open_loop_size(point.t)}[rule]
         return frank_wolfe(
             Point(np.full(5, 0.2)),
             oracle=self.oracle,
             step_rule=step_rule,
-            move=self.move,
-            answered=lambda point: point.vertex is not None,
+            take_step=self.take_step,
+            has_vertices=lambda point: point.vertex is not None,
             **options,
         )
 
@@ -73,19 +73,19 @@ def test_reaches_the_minimum_within_its_gap(rule, rng):
 
 
 def test_the_first_open_loop_step_forgets_the_start():
-    assert open_loop_step(0) == 1.0
-    assert open_loop_step(2) == 0.5
+    assert open_loop_size(0) == 1.0
+    assert open_loop_size(2) == 0.5
 
 
 def test_ends_at_a_point_that_is_good_enough(rng):
     problem = LeastSquares(rng)
-    run = problem.run("exact", max_iter=1000, enough=lambda point: point.gap <= 0.05)
+    run = problem.run("exact", max_iter=1000, converged=lambda point: point.gap <= 0.05)
     assert run.stop_reason is StopReason.CONVERGED
     assert run.state.gap <= 0.05 < run.history["gap"][-2]
 
 
 def test_a_start_that_is_good_enough_takes_no_step(rng):
-    run = LeastSquares(rng).run("open", max_iter=10, enough=lambda point: True)
+    run = LeastSquares(rng).run("open", max_iter=10, converged=lambda point: True)
     assert run.n_iter == 0
     assert run.stop_reason is StopReason.CONVERGED
     assert np.array_equal(run.state.x, np.full(5, 0.2))
@@ -110,8 +110,8 @@ def test_a_rule_that_stalls_ends_the_run(rng):
         Point(np.full(5, 0.2)),
         oracle=problem.oracle,
         step_rule=stall,
-        move=problem.move,
-        answered=lambda point: point.vertex is not None,
+        take_step=problem.take_step,
+        has_vertices=lambda point: point.vertex is not None,
         max_iter=10,
     )
     assert run.n_iter == 3
@@ -147,7 +147,7 @@ def test_the_line_says_what_ended_the_run():
     assert sentence == StopReason.MAX_ITER.value
     # A gap that is met at a start, on the way, and by the very last step that is allowed.
     for gap, most in [(np.inf, 5), (run.history["gap"][2], 5), (run.state.gap, 5)]:
-        again, sentence = ended(max_iter=most, enough=lambda point, gap=gap: point.gap <= gap)
+        again, sentence = ended(max_iter=most, converged=lambda point, gap=gap: point.gap <= gap)
         assert again.stop_reason is StopReason.CONVERGED
         assert sentence == "the duality gap is small enough"
     # A further rule tells its own sentence, or that a rule was met.

@@ -1,4 +1,4 @@
-"""MERIT: what it minimises, on which data, when it ends, and what it says of its answer."""
+"""MERIT: what it minimizes, on which data, when it ends, and what it says of its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import StopReason
-from nonneg.separable.merit.algorithm import merit
+from nonneg.separable.merit.merit import merit
 
 STEPS = ["open-loop", "line-search", "away", "pairwise"]
 
@@ -171,8 +171,8 @@ def test_the_number_of_anchors_is_found(n_points, k, snr):
 
 
 def test_signed_points(noisy):
-    centred = noisy.X - noisy.X.mean(axis=0)
-    assert set(select_anchors(centred, 6).anchors) == set(noisy.anchors)
+    centered = noisy.X - noisy.X.mean(axis=0)
+    assert set(select_anchors(centered, 6).anchors) == set(noisy.anchors)
 
 
 def test_inputs_are_not_changed(data):
@@ -200,5 +200,5 @@ def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
 
 
 def test_an_iteration_to_go_on_from_needs_a_start(data):
-    with pytest.raises(InvalidParameterError, match=r"t_init=5 says .*there is none"):
+    with pytest.raises(InvalidParameterError, match=r"t_init=5 is the iteration .* there is none"):
         select_anchors(data.X, 6, method_params={"t_init": 5})

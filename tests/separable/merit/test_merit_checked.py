@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from nonneg import select_anchors
 from nonneg.data import as_data_matrix
 from nonneg.kernels.sparse_columns import columns_of, no_entries
-from nonneg.separable.merit.algorithm import merit
-from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
-from nonneg.separable.merit.self_dictionary import SelfDictionary
+from nonneg.separable.merit.frank_wolfe import advance, open_loop
+from nonneg.separable.merit.merit import merit
+from nonneg.separable.merit.problem import SelfDictionary
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -29,7 +29,7 @@ def steps_of(problem, state, n_steps):
     """Every answered iterate before its step, and the last one."""
     states = []
     for _ in range(n_steps):
-        state, _ = problem.answer(state)
+        state, _ = problem.call_oracle(state)
         states.append(state)
         state = advance(problem, state, open_loop(problem, state))
     return states, state
@@ -44,8 +44,8 @@ def test_every_index_gap_and_objective(name, container):
     if container == "torch":
         X = pytest.importorskip("torch").tensor(X)
     problem = SelfDictionary.of(as_data_matrix(X), lam, mu)
-    states, last = steps_of(problem, problem.start(no_entries(X.shape[0])), int(case["iters"]))
-    assert np.array_equal([state.chosen for state in states], case["j"])
+    states, last = steps_of(problem, problem.initial_iterate(no_entries(X.shape[0])), int(case["iters"]))
+    assert np.array_equal([state.vertices for state in states], case["j"])
     # The cases' objective has no 1/2.
     assert np.allclose([2 * state.gap for state in states], case["gap"], rtol=0, atol=1e-9)
     assert np.allclose([2 * state.loss for state in states], case["obj"], rtol=0, atol=1e-9)
@@ -73,7 +73,7 @@ def test_weights_are_whole_numbers(name):
     case, X, lam, mu = checked(name)
     problem = SelfDictionary.of(as_data_matrix(X), lam, mu)
     n = int(case["iters"])
-    _, last = steps_of(problem, problem.start(no_entries(len(X))), n)
+    _, last = steps_of(problem, problem.initial_iterate(no_entries(len(X))), n)
     assert last.weights.dtype == np.int32
     assert last.total == n * (n + 1) / 2
     assert np.array_equal(last.weights.sum(axis=1), np.full(len(X), n * (n + 1) // 2))
@@ -85,7 +85,9 @@ def test_warm_start():
     t = int(case["iterStart"]) - 1
     n_iter = int(case["maxIters"]) - t
     problem = SelfDictionary.of(as_data_matrix(X), lam, mu)
-    states, last = steps_of(problem, problem.start(columns_of(case["C0"], total=t * (t + 1) / 2), t), n_iter)
+    states, last = steps_of(
+        problem, problem.initial_iterate(columns_of(case["C0"], total=t * (t + 1) / 2), t), n_iter
+    )
     assert np.allclose([2 * state.gap for state in states], case["gap"], rtol=0, atol=1e-9)
     assert np.allclose([2 * state.loss for state in states], case["obj"], rtol=0, atol=1e-9)
     assert np.abs(last.columns.as_csc().toarray() - case["C"]).max() <= 1e-12

@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
+from tests.kernels.test_tensor_columns import lists
 
 from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.sparse_columns import columns_of, no_entries
-from nonneg.separable.merit.row_sparsity import SparsityAlong, row_sparsity, smoothed_row_sparsity
+from nonneg.kernels.sparse_columns.torch import columns_to_device, tensor_on
+from nonneg.separable.merit.row_sparsity import (
+    SparsityAlong,
+    row_sparsity,
+    smoothed_row_sparsity,
+    tensor_row_sparsity,
+)
 
 MU = [1e-4, 1e-2, 1.0, 50.0]
 
@@ -93,3 +100,24 @@ def test_along_a_line(mu, C, rng):
 def test_smoothing_must_be_positive(mu):
     with pytest.raises(InvalidParameterError, match="mu must be a number above 0"):
         smoothed_row_sparsity(np.eye(3), mu)
+
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("mu", [1e-320, 1e-5, 0.01, 10.0])
+def test_value_and_slope_are_those_of_the_host(exact, mu, rng, torch):
+    columns, row_max, row_count = lists(rng, 60, exact)
+    expected = row_sparsity(columns, mu)
+    facts = (tensor_on(array, "cpu") for array in (row_max, row_count))
+    found = tensor_row_sparsity(columns_to_device(columns, "cpu"), mu, *facts)
+    assert float(found.value) == pytest.approx(expected.value, rel=1e-13)
+    np.testing.assert_allclose(found.base, expected.base, rtol=1e-13)
+    np.testing.assert_allclose(found.inner, expected.inner, rtol=1e-13, atol=1e-15)
+    slope, there = expected.slope(0.7), found.slope(0.7)
+    dense = np.repeat(slope.base[:, None], 60, axis=1)
+    dense[slope.rows, np.repeat(np.arange(60), np.diff(slope.indptr))] += slope.extra
+    for row in (0, 3, 59):
+        at = there.at(torch.full((60,), row))
+        np.testing.assert_allclose(at, dense[row], rtol=1e-12)

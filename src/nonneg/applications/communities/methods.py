@@ -24,11 +24,11 @@ from nonneg.applications.communities.spoc import as_selection, spoc
 from nonneg.applications.method_entries import ApplicationMethod
 from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import InvalidParameterError
+from nonneg.separable.certificate import span_statement
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import Method, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from nonneg.separable.selection_certificate import span_statement
 
 CHOICES = ("row-maxima", "spread")
 # The authors' choices for graphs, in the unit of the paper's objective (18), which has half the squared

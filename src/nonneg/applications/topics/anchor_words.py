@@ -16,10 +16,10 @@ from nonneg.applications.topics.word_correlation import WordCorrelation
 from nonneg.data import as_data_matrix
 from nonneg.data.spectral import leading_vectors
 from nonneg.iteration import Progress
+from nonneg.separable.certificate import with_statements
 from nonneg.separable.registry import METHODS, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from nonneg.separable.selection_certificate import with_statements
 from nonneg.separable.weights import anchor_weights
 
 # The paper's settings for topics, in the objective with the 1/2 of its (18): the authors' programs leave it

@@ -12,15 +12,15 @@ from nonneg._arrays import numpy_view
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.column_residuals import array_api as portable
-from nonneg.kernels.self_dictionary import Dictionary
+from nonneg.kernels.self_dictionary.types import Dictionary
 from nonneg.kernels.sparse_columns import SparseColumns
 
-GRAIN = 256
+CHUNK_SIZE = 256
 # Rows of a sparse matrix that are dense at a time: about a million entries.
 ENTRIES = 1 << 20
 
 
-def column_products(dictionary: Dictionary, residual: Array, chosen: IntArray) -> tuple[Array, Array]:
+def column_products(dictionary: Dictionary, residual: Array, vertices: IntArray) -> tuple[Array, Array]:
     """Return r'(r + x - a) and r'r for every column, with x its data point and a the chosen one.
 
     Parameters
@@ -39,13 +39,14 @@ def column_products(dictionary: Dictionary, residual: Array, chosen: IntArray) -
     square : array of float64 of shape (n_points,)
         The squared norms.
     """
-    if not dictionary.on_host:
-        return portable.column_products(dictionary.points, residual, chosen)
-    from nonneg.kernels.self_dictionary import numba as compiled
+    from nonneg.kernels.column_residuals import numba as compiled
+
+    if not compiled.is_supported(dictionary.points):
+        return portable.column_products(dictionary.points, residual, vertices)
 
     residual = _on_host(residual)
-    fit, square = np.empty(len(chosen)), np.empty(len(chosen))
-    _over_columns(compiled.column_products, dictionary, (chosen,), (), (residual, fit, square))
+    fit, square = np.empty(len(vertices)), np.empty(len(vertices))
+    _over_columns(compiled.column_products, dictionary, (vertices,), (), (residual, fit, square))
     return fit, square
 
 
@@ -81,9 +82,10 @@ def advance_residuals(
     array of float64 of shape (n_points, n_features)
         keep r + gain (x_entering - x) - cut (x_leaving - x).
     """
-    if not dictionary.on_host:
+    from nonneg.kernels.column_residuals import numba as compiled
+
+    if not compiled.is_supported(dictionary.points):
         return portable.advance_residuals(dictionary.points, residual, entering, leaving, keep, gain, cut)
-    from nonneg.kernels.self_dictionary import numba as compiled
 
     residual = _on_host(residual)
     out = np.empty_like(residual)
@@ -116,21 +118,23 @@ def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColum
     array of float64 of shape (n_points, capacity)
         In NumPy, in the places of the lists.
     """
+    from nonneg.kernels.column_residuals import numba as compiled
+
     out = np.zeros(columns.rows.shape)
     points = dictionary.points
-    if dictionary.on_host and not sp.issparse(points):
-        from nonneg.kernels.self_dictionary import numba as compiled
+    compiles = compiled.is_supported(points)
+    if compiles and not sp.issparse(points):
 
         def work(start: int, stop: int) -> None:
             compiled.entry_products(points, columns.rows, columns.counts, residual, out, start, stop)
 
         residual = _on_host(residual)
-        parallel_for(work, len(out), chunk_size=GRAIN, operations=2.0 * columns.nnz * points.shape[1])
+        parallel_for(work, len(out), chunk_size=CHUNK_SIZE, operations=2.0 * columns.nnz * points.shape[1])
         return out
     # One place of all lists at a time.
     for place in range(int(columns.counts.max(initial=0))):
         rows = np.where(columns.counts > place, columns.rows[:, place], 0)
-        if dictionary.on_host:
+        if compiles:
             out[:, place] = points[rows].multiply(residual).sum(axis=1)
         else:
             out[:, place] = portable.row_products(points, rows, residual)
@@ -152,8 +156,10 @@ def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
     array of float64 of shape (n_points, n_features)
         The rows of (XC - X)', where the points are.
     """
+    from nonneg.kernels.column_residuals import numba as compiled
+
     points = dictionary.points
-    if not dictionary.on_host:
+    if not compiled.is_supported(points):
         return portable.residuals_of(points, columns)
     if not columns.nnz:
         return -(points.toarray() if sp.issparse(points) else points).astype(np.float64)
@@ -198,4 +204,6 @@ def _over_columns(
             own, source, views = points[part].toarray(), points[named].toarray(), [of[part] for of in arrays]
             kernel(own, source, *places, *numbers, *views, 0, len(own))
 
-    parallel_for(work, len(indices[0]), chunk_size=GRAIN, operations=4.0 * points.shape[0] * points.shape[1])
+    parallel_for(
+        work, len(indices[0]), chunk_size=CHUNK_SIZE, operations=4.0 * points.shape[0] * points.shape[1]
+    )

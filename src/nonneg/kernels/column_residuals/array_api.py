@@ -21,12 +21,12 @@ def _rows(points: Array, index: Any) -> Array:
     return xp.astype(xp.take(points, index, axis=0), xp.float64)
 
 
-def column_products(points: Array, residual: Array, chosen: Any) -> tuple[Array, Array]:
+def column_products(points: Array, residual: Array, vertices: Any) -> tuple[Array, Array]:
     """Return r'(r + x - a) and r'r of every column; see `kernels.column_residuals.column_products`."""
     xp = array_namespace(points)
-    apart = xp.astype(points, xp.float64) - _rows(points, chosen)
+    apart = xp.astype(points, xp.float64) - _rows(points, vertices)
     fit, squares = xp.sum(residual * (residual + apart), axis=1), xp.sum(residual * residual, axis=1)
-    return (to_numpy(fit), to_numpy(squares)) if isinstance(chosen, np.ndarray) else (fit, squares)
+    return (to_numpy(fit), to_numpy(squares)) if isinstance(vertices, np.ndarray) else (fit, squares)
 
 
 def advance_residuals(

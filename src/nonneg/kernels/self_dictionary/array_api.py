@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_cupy_namespace, is_numpy_namespace, is_torch_namespace
 
 from nonneg._arrays import to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope
-    from nonneg.kernels.self_dictionary.triton import Lowest
+from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, near_tie
 
 # Scores that exist at a time: 256 MB in float32.
 ENTRIES = 1 << 26
 
 
-def centre_and_radius(points: Array) -> tuple[Array, float]:
+def center_and_radius(points: Array) -> tuple[Array, float]:
     """Return the mean of the points and the largest distance from it."""
     xp = array_namespace(points)
-    centre = xp.mean(xp.astype(points, xp.float64), axis=0)
-    apart = xp.astype(points, xp.float64) - centre[None, :]
-    return centre, float(xp.sqrt(xp.max(xp.sum(apart * apart, axis=1)))) * (1.0 + 1e-12)
+    center = xp.mean(xp.astype(points, xp.float64), axis=0)
+    apart = xp.astype(points, xp.float64) - center[None, :]
+    return center, float(xp.sqrt(xp.max(xp.sum(apart * apart, axis=1)))) * (1.0 + 1e-12)
 
 
-def best_atoms(
-    dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
+def minimizing_vertices(
+    dictionary: Dictionary, residual: Array, slope: PenaltyGradient, columns: IntArray | None = None
 ) -> IntArray:
-    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`."""
+    """Return the best data point of every column; see `kernels.self_dictionary.minimizing_vertices`."""
     scan = Scan(dictionary, residual, slope)
     wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     step = max(1, ENTRIES // len(slope.base))
@@ -45,47 +42,30 @@ def best_atoms(
     return np.concatenate(parts)
 
 
-def lowest_scores(points: Array, columns: Array) -> Lowest:
-    """Return the lowest products of points with columns; see `kernels.triton_scan.lowest_scores`."""
-    import torch
-
-    from nonneg.kernels.self_dictionary.triton import KEPT, Lowest
-
-    n_points, n_columns = points.shape[0], columns.shape[0]
-    scores = torch.full((n_columns, KEPT + 1), float("inf"), device=points.device)
-    index = torch.zeros((n_columns, KEPT + 1), dtype=torch.int32, device=points.device)
-    n_kept, step = min(KEPT + 1, n_points), max(1, ENTRIES // n_points)
-    for start in range(0, n_columns, step):
-        part = slice(start, start + step)
-        found = (columns[part].float() @ points.float().T).topk(n_kept, dim=1, largest=False)
-        scores[part, :n_kept], index[part, :n_kept] = found.values, found.indices.int()
-    return Lowest(scores[:, :KEPT].T, index[:, :KEPT].T, scores[:, KEPT])
-
-
 class Scan:
     """One scan, with the points and the penalty brought where they are needed."""
 
-    def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltySlope) -> None:
+    def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltyGradient) -> None:
         self.xp: Any = array_namespace(residual)
         self.dictionary = dictionary
-        self.points, self.centre, self.radius = dictionary.points, dictionary.centre, dictionary.radius
+        self.points, self.center, self.radius = dictionary.points, dictionary.center, dictionary.radius
         self.residual, self.slope = residual, slope
         self.base_scale = slope.base_scale
-        self.base = self.placed(slope.base)
+        self.base = self.on_device(slope.base)
 
     @cached_property
-    def centred(self) -> Array:
-        """The points less their centre, in float64."""
-        return self.xp.astype(self.points, self.xp.float64) - self.centre[None, :]
+    def centered(self) -> Array:
+        """The points less their center, in float64."""
+        return self.xp.astype(self.points, self.xp.float64) - self.center[None, :]
 
-    def placed(self, array: Any, kind: Any = None) -> Array:
+    def on_device(self, array: Any, kind: Any = None) -> Array:
         """Bring a NumPy array to the residuals."""
         return self.xp.asarray(np.ascontiguousarray(array), dtype=kind, device=self.residual.device)
 
     def scaled_columns(self, wanted: IntArray) -> tuple[Array, Array]:
         """Return residuals scaled so that no score exceeds 1, and the scales."""
         xp = self.xp
-        rows = xp.take(self.residual, self.placed(wanted), axis=0)
+        rows = xp.take(self.residual, self.on_device(wanted), axis=0)
         sizes = self.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
         factor = xp.full_like(sizes, self.base_scale) / sizes
@@ -93,9 +73,9 @@ class Scan:
 
     @cached_property
     def scaled_points(self) -> Array:
-        """The centred points within the unit ball, in float64, the scaled base of the penalty last."""
+        """The centered points within the unit ball, in float64, the scaled base of the penalty last."""
         xp = self.xp
-        scaled = self.centred * (1.0 / self.radius if self.radius > 0 else 0.0)
+        scaled = self.centered * (1.0 / self.radius if self.radius > 0 else 0.0)
         base = self.base * (1.0 / self.base_scale if self.base_scale > 0 else 0.0)
         return xp.concat([scaled, base[:, None]], axis=1)
 
@@ -106,8 +86,6 @@ class Scan:
 
     def in_float32(self, wanted: IntArray) -> tuple[IntArray, Any]:
         """Return the best points by float32 scores, and which of them are too close to call."""
-        from nonneg.kernels.self_dictionary import near_tie
-
         xp = self.xp
         kind, unit = self.product_type()
         right, sizes = self.scaled_columns(wanted)
@@ -125,8 +103,8 @@ class Scan:
         step = max(1, ENTRIES // len(self.slope.base))
         for start in range(0, len(wanted), step):
             part = wanted[start : start + step]
-            rows = xp.take(self.residual, self.placed(part), axis=0)
-            scores = self.centred @ rows.T + self.base[:, None]
+            rows = xp.take(self.residual, self.on_device(part), axis=0)
+            scores = self.centered @ rows.T + self.base[:, None]
             scores = self._with_listed(scores, part, xp.ones_like(rows[:, 0]))
             parts.append(to_numpy(xp.argmin(scores, axis=0)))
         return np.concatenate(parts).astype(np.int64)
@@ -161,7 +139,7 @@ class Scan:
             # The standard has no assignment to listed places.
             dense = to_numpy(scores).copy()
             dense[row, column] += (extra / to_numpy(sizes)[column]).astype(dense.dtype)
-            return self.placed(dense)
-        at, of = self.placed(row), self.placed(column)
-        scores[at, of] += xp.astype(self.placed(extra) / sizes[of], scores.dtype)
+            return self.on_device(dense)
+        at, of = self.on_device(row), self.on_device(column)
+        scores[at, of] += xp.astype(self.on_device(extra) / sizes[of], scores.dtype)
         return scores

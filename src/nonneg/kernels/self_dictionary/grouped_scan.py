@@ -1,6 +1,6 @@
 """The best data point of every column without a look at all: groups that a bound rules out are skipped.
 
-Points that lie close together form a group with a centre c and a radius. No score of the group is below c'r -
+Points that lie close together form a group with a center c and a radius. No score of the group is below c'r -
 radius ||r||, in any coordinates: with T'(x - c) for the points and T^-1 r for the columns the bound is
 tighter where the columns lie along few directions. A few leaders, the points that were best elsewhere, give
 every column a score to beat, and most groups cannot beat it where points have few features. The answers are
@@ -16,6 +16,7 @@ import numpy as np
 
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
+from nonneg.kernels.self_dictionary import numba_kernels as kernels
 
 # In more dimensions balls hold so much room that bounds rule out too little.
 MOST_FEATURES = 32
@@ -37,8 +38,6 @@ class PointGroups:
     """Points of a self-dictionary problem, put together by nearness."""
 
     def __init__(self, rounded: Any) -> None:
-        from nonneg.kernels.self_dictionary.grouped_scan_numba import FEATURES, POINTS
-
         labels = _nearness(np.ascontiguousarray(rounded[:, :-1]))
         self.order = np.argsort(labels, kind="stable").astype(np.int64)
         _, starts = np.unique(labels[self.order], return_index=True)
@@ -46,35 +45,35 @@ class PointGroups:
         self.sizes = np.diff(self.starts)
         features = rounded[self.order, :-1].astype(np.float64)
         sums = np.add.reduceat(features, starts, axis=0)
-        self.centres = (sums / self.sizes[:, None]).astype(np.float32)
-        features -= np.repeat(self.centres, self.sizes, axis=0)
+        self.centers = (sums / self.sizes[:, None]).astype(np.float32)
+        features -= np.repeat(self.centers, self.sizes, axis=0)
         self.spread = features.T @ features
         # Groups are filled up with their first point, which changes no minimum, and features with zeros.
-        filled = -(-self.sizes // POINTS) * POINTS
+        filled = -(-self.sizes // kernels.POINTS) * kernels.POINTS
         self.places = np.append(0, np.cumsum(filled))
         self.members = self.order[starts].repeat(filled)
         shift = (self.places[:-1] - starts).repeat(self.sizes)
         self.members[np.arange(len(labels)) + shift] = self.order
         self.width = rounded.shape[1]
-        self.points = np.zeros((len(self.members), -(-self.width // FEATURES) * FEATURES), dtype=np.float32)
+        self.points = np.zeros(
+            (len(self.members), -(-self.width // kernels.FEATURES) * kernels.FEATURES), dtype=np.float32
+        )
         self.points[:, : self.width] = rounded[self.members]
         self.leaders: IntArray = np.zeros(0, dtype=np.int64)
 
     def radii(self, rounded: Any, stretch: FloatArray) -> Any:
         """Return the radii of the groups in other coordinates."""
-        from nonneg.kernels.self_dictionary.grouped_scan_numba import group_radii
-
         found = np.empty(len(self.sizes), dtype=np.float32)
 
         def work(first: int, last: int) -> None:
-            group_radii(rounded, self.order, self.starts, self.centres, stretch, found, first, last)
+            kernels.group_radii(rounded, self.order, self.starts, self.centers, stretch, found, first, last)
 
         parallel_for(work, len(found), chunk_size=64, operations=float(len(self.order)) * stretch.size)
         return found
 
-    def follow(self, chosen: IntArray) -> None:
+    def follow(self, vertices: IntArray) -> None:
         """Remember the points that were best most often."""
-        found, counts = np.unique(np.append(chosen, self.leaders), return_counts=True)
+        found, counts = np.unique(np.append(vertices, self.leaders), return_counts=True)
         self.leaders = found[np.argsort(-counts, kind="stable")[:MOST_LEADERS]].astype(np.int64)
 
 
@@ -83,16 +82,16 @@ def _nearness(features: Any) -> IntArray:
     n_points = len(features)
     n_groups = max(1, n_points // POINTS_A_GROUP)
     # The answers do not depend on the groups: a fixed seed keeps the time the same.
-    centres = features[np.random.default_rng(n_points).choice(n_points, n_groups, replace=False)]
+    centers = features[np.random.default_rng(n_points).choice(n_points, n_groups, replace=False)]
     labels = np.zeros(n_points, dtype=np.intp)
     for last in range(ROUNDS, 0, -1):
-        half = 0.5 * np.einsum("ij,ij->i", centres, centres)[None, :]
+        half = 0.5 * np.einsum("ij,ij->i", centers, centers)[None, :]
 
-        def assign(start: int, stop: int, centres: Any = centres, half: Any = half) -> None:
-            step = max(1, (1 << 20) // len(centres))
+        def assign(start: int, stop: int, centers: Any = centers, half: Any = half) -> None:
+            step = max(1, (1 << 20) // len(centers))
             for first in range(start, stop, step):
                 part = features[first : min(first + step, stop)]
-                labels[first : first + len(part)] = np.argmin(half - part @ centres.T, axis=1)
+                labels[first : first + len(part)] = np.argmin(half - part @ centers.T, axis=1)
 
         parallel_for(
             assign, n_points, chunk_size=1024, operations=0.4 * n_points * features.shape[1] * n_groups
@@ -103,7 +102,7 @@ def _nearness(features: Any) -> IntArray:
                 [np.bincount(labels, weights=column, minlength=n_groups) for column in features.T], axis=1
             )
             kept = sizes > 0
-            centres = np.where(kept[:, None], sums / np.maximum(sizes, 1)[:, None], centres).astype(
+            centers = np.where(kept[:, None], sums / np.maximum(sizes, 1)[:, None], centers).astype(
                 np.float32
             )
     return labels
@@ -161,24 +160,22 @@ class GroupedScan:
         return found
 
     def _chunk(self, wanted: IntArray) -> IntArray:
-        from nonneg.kernels.self_dictionary import grouped_scan_numba as compiled
-
         groups, n = self.groups, len(wanted)
         rows, sizes = self.scaled_columns(wanted)
-        points, centre, residual, base, *listed = self.exact_facts
+        points, center, residual, base, *listed = self.exact_facts
         exact, index = np.empty(n), np.empty(n, dtype=np.int64)
         threshold = np.empty(n, dtype=np.float32)
-        facts = (self.tol, sizes, points, centre, residual, wanted, base, *listed, exact, index, threshold)
-        compiled.settle_leaders(rows @ self.leading_points.T, self.leaders, *facts)
-        along = groups.centres @ rows[:, :-1].T
+        facts = (self.tol, sizes, points, center, residual, wanted, base, *listed, exact, index, threshold)
+        kernels.decide_leaders(rows @ self.leading_points.T, self.leaders, *facts)
+        along = groups.centers @ rows[:, :-1].T
         norms = np.linalg.norm(rows[:, :-1] @ self.shrink, axis=1).astype(np.float32)
         bounds = (along, self.radii, norms)
         # Read eight at a time.
         marks = np.zeros((len(self.radii), -(-n // 8) * 8), dtype=np.uint8)
         # Bounds are off by roundings as scores are.
-        if compiled.mark_alive(*bounds, threshold, self.tol, marks) > WORTH_IT * along.size:
+        if kernels.mark_alive(*bounds, threshold, self.tol, marks) > WORTH_IT * along.size:
             return self.plain(wanted)
         filled = np.zeros((n, groups.points.shape[1]), dtype=np.float32)
         filled[:, : groups.width] = rows
-        compiled.settle_groups(marks, *bounds, groups.places, groups.points, groups.members, filled, *facts)
+        kernels.decide_groups(marks, *bounds, groups.places, groups.points, groups.members, filled, *facts)
         return index

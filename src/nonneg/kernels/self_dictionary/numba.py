@@ -1,277 +1,190 @@
-"""The scan for the best data point of every column of a self-dictionary problem (compiled).
+"""The vertex of every column for points in host memory (compiled).
 
-A block of scores is made by one float32 product and read once while it is in the cache; what is too close
-to call is decided in float64.
+A block of scores is made by one float32 product and read once while it is in the cache; what is too close to
+call is decided in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
-from nonneg.kernels.jit import jit
+from nonneg._arrays import numpy_view
+from nonneg._blas import single_threaded_products
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.self_dictionary.grouped_scan import FEWEST_POINTS, MOST_FEATURES, GroupedScan, PointGroups
+from nonneg.kernels.self_dictionary.numba_kernels import (
+    add_listed,
+    decide_sparse,
+    fill_columns,
+    fill_dense,
+    fill_sparse_tile,
+    scan_dense,
+    take_block,
+)
+from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, near_tie
 
-
-@jit(error_model="numpy")
-def fill_dense(points, centre, inverse, start, stop, out):
-    """Write centred, scaled points and leave the last feature, the penalty's, at zero."""
-    m = points.shape[1]
-    for n in range(start, stop):
-        for k in range(m):
-            out[n, k] = (points[n, k] - centre[k]) * inverse
-        out[n, m] = 0.0
-
-
-@jit(error_model="numpy")
-def fill_sparse_tile(indptr, indices, data, centre, inverse, base, base_inverse, start, stop, tile):
-    """Write centred, scaled rows of a CSR matrix with their share of the penalty as the last feature."""
-    m = centre.shape[0]
-    for n in range(start, stop):
-        for k in range(m):
-            tile[n - start, k] = -centre[k] * inverse
-        for p in range(indptr[n], indptr[n + 1]):
-            k = indices[p]
-            tile[n - start, k] = (data[p] - centre[k]) * inverse
-        tile[n - start, m] = base[n] * base_inverse
-
-
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def fill_columns(residual, columns, radius, base_scale, out, sizes):
-    """Write the residuals of some columns, scaled so that no score exceeds 1; `sizes` gets the scales."""
-    m = residual.shape[1]
-    for c in range(columns.shape[0]):
-        row = residual[columns[c]]
-        square = 0.0
-        for k in range(m):
-            square += row[k] * row[k]
-        size = radius * np.sqrt(square) + base_scale
-        sizes[c] = size
-        inverse = 1.0 / size if size > 0.0 else 0.0
-        for k in range(m):
-            out[c, k] = row[k] * (radius * inverse)
-        out[c, m] = base_scale * inverse
+# Points and columns in a block of the scan: the scores (256 KB) and the points and residuals that make them
+# stay in a core's second-level cache.
+ROWS, COLUMNS = 256, 256
+# Products in one call of a compiled scan, which takes two milliseconds then: where other processes use the
+# cores too, threads that never meet were seen to stay on the same one.
+ONE_CALL = 1 << 25
 
 
-@jit(error_model="numpy")
-def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
-    """Add what the penalty's slope has beyond its base at the listed entries of these rows and columns."""
-    for c in range(columns.shape[0]):
-        column = columns[c]
-        for p in range(indptr[column], indptr[column + 1]):
-            n = rows[p] - first_row
-            if 0 <= n < n_rows and sizes[c] > 0.0:
-                scores[n, c] += extra[p] / sizes[c]
+def is_supported(points: Any) -> bool:
+    """Tell whether the compiled loops accept an array."""
+    return isinstance(points, np.ndarray) or sp.issparse(points)
 
 
-@jit(error_model="numpy")
-def _lowest_of_eight(scores, n, lowest, fresh):
-    # Selections instead of branches, so that the loop over columns runs on vectors.
-    for c in range(scores.shape[1]):
-        a, b, d, e = scores[n, c], scores[n + 1, c], scores[n + 2, c], scores[n + 3, c]
-        f, g, h, i = scores[n + 4, c], scores[n + 5, c], scores[n + 6, c], scores[n + 7, c]
-        less = b < a
-        a = b if less else a
-        less = e < d
-        d = e if less else d
-        less = g < f
-        f = g if less else f
-        less = i < h
-        h = i if less else h
-        less = d < a
-        a = d if less else a
-        less = h < f
-        f = h if less else f
-        less = f < a
-        a = f if less else a
-        less = (lowest[c] < a) & (not fresh)
-        lowest[c] = lowest[c] if less else a
+def minimizing_vertices(
+    dictionary: Dictionary, residual: Array, slope: PenaltyGradient, columns: IntArray | None = None
+) -> IntArray:
+    """Return the vertex of every column; see `kernels.self_dictionary.minimizing_vertices`."""
+    wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
+    residual = np.ascontiguousarray(numpy_view(residual))
+    scan = _HostScan(dictionary, residual, slope)
+    groups = point_groups(dictionary) if len(wanted) > FEWEST_POINTS else None
+    if groups is None:
+        return scan.columns(wanted)
+    if not len(groups.leaders):
+        groups.follow(scan.columns(wanted[:: max(1, len(wanted) // COLUMNS)]))
+    find = scan.grouped(groups)
+    found = np.concatenate(scan.over(lambda start, stop: find(wanted[start:stop]), len(wanted)))
+    groups.follow(found)
+    return found
 
 
-@jit(error_model="numpy")
-def lowest_two(scores, first_row, best, second, index):
-    """Take the rows of a block of scores into the running minimum, its index and the second lowest value."""
-    n_rows, n_columns = scores.shape
-    lowest = np.empty(n_columns, dtype=scores.dtype)
-    for n in range(0, n_rows, 16):
-        stop = min(n + 16, n_rows)
-        if stop - n == 16:
-            _lowest_of_eight(scores, n, lowest, True)
-            _lowest_of_eight(scores, n + 8, lowest, False)
-        else:
-            lowest[:] = -np.inf
-        # Sixteen rows seldom bring one of the two lowest values of a column.
-        for c in range(n_columns):
-            if lowest[c] < second[c]:
-                low, high, at = best[c], second[c], index[c]
-                for row in range(n, stop):
-                    value = scores[row, c]
-                    if value < high:
-                        if value < low:
-                            high, low, at = low, value, first_row + row
-                        else:
-                            high = value
-                best[c], second[c], index[c] = low, high, at
+def rounded_points(dictionary: Dictionary) -> Any:
+    """Return dense points in float32, centered and scaled, with room for the penalty; computed once."""
+    if "rounded" not in dictionary.cache:
+        n_points, m = dictionary.points.shape
+        out = np.empty((n_points, m + 1), dtype=np.float32)
+
+        def work(start: int, stop: int) -> None:
+            fill_dense(dictionary.points, dictionary.center, dictionary.inverse, start, stop, out)
+
+        parallel_for(work, n_points, chunk_size=ROWS, operations=float(out.size))
+        dictionary.cache["rounded"] = out
+    return dictionary.cache["rounded"]
 
 
-@jit(error_model="numpy")
-def take_block(scores, first_row, columns, indptr, rows, extra, sizes, best, second, index):
-    """Put the listed entries of a block of scores right and take it into the running minima."""
-    add_listed(scores, first_row, scores.shape[0], columns, indptr, rows, extra, sizes)
-    lowest_two(scores, first_row, best, second, index)
+def point_groups(dictionary: Dictionary) -> PointGroups | None:
+    """Return dense points grouped by nearness, where that makes the scan faster; computed once."""
+    points = dictionary.points
+    if "groups" not in dictionary.cache:
+        n_points, m = points.shape
+        plain = sp.issparse(points) or n_points < FEWEST_POINTS or m > MOST_FEATURES or dictionary.radius == 0
+        dictionary.cache["groups"] = None if plain else PointGroups(rounded_points(dictionary))
+    groups: PointGroups | None = dictionary.cache["groups"]
+    return groups
 
 
-@jit(error_model="numpy")
-def _extra_at(indptr, rows, extra, column, n):
-    for p in range(indptr[column], indptr[column + 1]):
-        if rows[p] == n:
-            return extra[p]
-    return 0.0
+class _HostScan:
+    """One scan of the compiled kernels over dense or sparse points."""
 
+    def __init__(self, dictionary: Dictionary, residual: FloatArray, slope: PenaltyGradient) -> None:
+        self.points, self.center, self.radius = dictionary.points, dictionary.center, dictionary.radius
+        self.residual, self.slope = residual, slope
+        self.base_scale = slope.base_scale
+        base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
+        self.scaling = (self.center, dictionary.inverse, slope.base, base_inverse)
+        self.listed = (slope.indptr, slope.rows, slope.extra)
+        self.tol: Any = np.float32(near_tie(residual.shape[1]))
+        self.rounded: Any = None if sp.issparse(self.points) else rounded_points(dictionary)
+        if self.rounded is not None:
+            np.multiply(slope.base, base_inverse, out=self.rounded[:, -1], casting="same_kind")
 
-# Summed in one order for every row, so that equal points have equal scores and the first of them wins.
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def _centred_dot(row, centre, other):
-    total = 0.0
-    for k in range(row.shape[0]):
-        total += (row[k] - centre[k]) * other[k]
-    return total
+    def over(self, work: Callable[[int, int], Any], n_columns: int) -> list[Any]:
+        """Call `work(start, stop)` on ranges that cover some columns."""
+        n_points, m = self.residual.shape
+        return parallel_for(
+            work,
+            n_columns,
+            chunk_size=COLUMNS if n_columns > 4 * COLUMNS else 64,
+            operations=0.2 * 2.0 * n_points * m * n_columns,
+        )
 
+    def columns(self, wanted: IntArray) -> IntArray:
+        """Return the best points of some columns."""
+        found = np.empty(len(wanted), dtype=np.int64)
+        take = self._dense(wanted, found) if self.rounded is not None else self._sparse(wanted, found)
+        with single_threaded_products():
+            self.over(take, len(wanted))
+        return found
 
-@jit(error_model="numpy")
-def settle_dense(
-    scores, first_row, threshold, points, centre, residual, columns, base, indptr, rows, extra, exact, index
-):
-    """Evaluate in float64 every score that may be the lowest, and keep the lowest of them."""
-    for n in range(scores.shape[0]):
-        for c in range(scores.shape[1]):
-            if scores[n, c] <= threshold[c]:
-                at, column = first_row + n, columns[c]
-                value = _centred_dot(points[at], centre, residual[column]) + base[at]
-                value += _extra_at(indptr, rows, extra, column, at)
-                if value < exact[c]:
-                    exact[c], index[c] = value, at
+    def _dense(self, wanted: IntArray, found: IntArray) -> Callable[[int, int], None]:
+        # Few calls, with little before them: threads that meet at the GIL wait for each other.
+        named = np.ascontiguousarray(wanted)
+        points = (self.rounded, self.points, self.center)
+        columns = (self.residual, named, self.radius, self.base_scale, self.slope.base, *self.listed)
+        scales = (self.tol, ROWS, COLUMNS)
+        step = COLUMNS * max(1, ONE_CALL // (COLUMNS * self.rounded.size))
 
+        def take(start: int, stop: int) -> None:
+            for first in range(start, stop, step):
+                scan_dense(*points, *columns, *scales, found, first, min(first + step, stop))
 
-@jit(error_model="numpy")
-def scan_dense(
-    rounded, points, centre, residual, columns, radius, base_scale, base, indptr, rows, extra, tol,
-    height, width, found, start, stop,
-):  # fmt: skip
-    """Find the best point of columns start to stop; see `kernels.self_dictionary.best_atoms`."""
-    # The products are made here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
-    n_points, m = rounded.shape
-    room = np.empty(min(height, n_points) * width, dtype=np.float32)
-    right, sizes = np.empty((width, m), dtype=np.float32), np.empty(width)
-    best, second = np.empty(width, dtype=np.float32), np.empty(width, dtype=np.float32)
-    exact, index = np.empty(width), np.empty(width, dtype=np.int64)
-    close, places = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
-    for first in range(start, stop, width):
-        n = min(width, stop - first)
-        named = columns[first : first + n]
-        fill_columns(residual, named, radius, base_scale, right, sizes)
-        best[:n], second[:n], index[:n] = np.inf, np.inf, 0
-        for row in range(0, n_points, height):
-            left = rounded[row : row + height]
-            scores = room[: left.shape[0] * n].reshape((left.shape[0], n))
-            np.dot(left, right[:n].T, scores)
-            take_block(scores, row, named, indptr, rows, extra, sizes, best[:n], second[:n], index[:n])
-        n_close = 0
-        for c in range(n):
-            found[first + c] = index[c]
-            if not second[c] - best[c] > tol:
-                close[n_close], places[n_close] = named[c], first + c
-                best[n_close] = best[c] + tol
-                n_close += 1
-        if n_close == 0:
-            continue
-        fill_columns(residual, close[:n_close], radius, base_scale, right, sizes)
-        exact[:n_close], index[:n_close] = np.inf, 0
-        for row in range(0, n_points, height):
-            left = rounded[row : row + height]
-            scores = room[: left.shape[0] * n_close].reshape((left.shape[0], n_close))
-            np.dot(left, right[:n_close].T, scores)
-            add_listed(scores, row, left.shape[0], close[:n_close], indptr, rows, extra, sizes)
-            settle_dense(
-                scores, row, best, points, centre, residual, close, base, indptr, rows, extra, exact, index
-            )
-        for c in range(n_close):
-            found[places[c]] = index[c]
+        return take
 
+    def _sparse(self, wanted: IntArray, found: IntArray) -> Callable[[int, int], None]:
+        def take(start: int, stop: int) -> None:
+            for first in range(start, stop, COLUMNS):
+                part = slice(first, min(first + COLUMNS, stop))
+                found[part] = self._sparse_block(wanted[part])
 
-@jit(error_model="numpy")
-def settle_sparse(
-    scores,
-    first_row,
-    threshold,
-    point_starts,
-    point_features,
-    point_values,
-    residual,
-    columns,
-    base,
-    indptr,
-    rows,
-    extra,
-    exact,
-    index,
-):
-    """Do the same with points in CSR."""
-    for n in range(scores.shape[0]):
-        for c in range(scores.shape[1]):
-            if scores[n, c] <= threshold[c]:
-                at, column = first_row + n, columns[c]
-                value = 0.0
-                for p in range(point_starts[at], point_starts[at + 1]):
-                    value += point_values[p] * residual[column, point_features[p]]
-                value += base[at]
-                value += _extra_at(indptr, rows, extra, column, at)
-                if value < exact[c]:
-                    exact[c], index[c] = value, at
+        return take
 
+    def _sparse_block(self, wanted: IntArray) -> IntArray:
+        index = np.zeros(len(wanted), dtype=np.int64)
+        best = np.full(len(wanted), np.inf, dtype=np.float32)
+        second = best.copy()
+        right, sizes = self._right(wanted)
+        for first, scores in self._blocks(right):
+            take_block(scores, first, wanted, *self.listed, sizes, best, second, index)
+        close = np.flatnonzero(~(second - best > self.tol))
+        if len(close):
+            index[close] = self._decided(wanted[close], best[close] + self.tol)
+        return index
 
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def column_products(own, source, places, residual, fit, square, start, stop):
-    """Write r'(r + x - a) and r'r of columns start to stop, with x the point and a the chosen one."""
-    m = residual.shape[1]
-    for c in range(start, stop):
-        atom = source[places[c]]
-        total, norm = 0.0, 0.0
-        for k in range(m):
-            r = residual[c, k]
-            total += r * (r + (np.float64(own[c, k]) - np.float64(atom[k])))
-            norm += r * r
-        fit[c], square[c] = total, norm
+    def grouped(self, groups: PointGroups) -> Callable[[IntArray], IntArray]:
+        """Return the same search with groups of points that a bound rules out left out."""
+        facts = (self.points, self.center, self.residual, self.slope.base, *self.listed)
+        return GroupedScan(groups, self.rounded, facts, self.tol, self._scaled, self.columns).columns
 
+    def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:
+        right, sizes = self._scaled(wanted)
+        return right.T, sizes
 
-@jit(error_model="numpy")
-def step_residuals(own, source, entering, keep, gain, residual, out, start, stop):
-    """Write the residuals after columns start to stop kept a share and gained a point, all alike."""
-    for c in range(start, stop):
-        mine, atom, before, after = own[c], source[entering[c]], residual[c], out[c]
-        for k in range(residual.shape[1]):
-            after[k] = keep * before[k] + gain * (np.float64(atom[k]) - np.float64(mine[k]))
+    def _scaled(self, wanted: IntArray) -> tuple[Any, FloatArray]:
+        right = np.empty((len(wanted), self.residual.shape[1] + 1), dtype=np.float32)
+        sizes = np.empty(len(wanted))
+        fill_columns(self.residual, wanted, self.radius, self.base_scale, right, sizes)
+        return right, sizes
 
+    def _blocks(self, right: Any) -> Any:
+        # Sparse points become dense one tile at a time.
+        csr, n_points = self.points, self.residual.shape[0]
+        room = np.empty((ROWS, right.shape[1]), dtype=np.float32)
+        tile = np.empty((ROWS, len(right)), dtype=np.float32)
+        for start in range(0, n_points, ROWS):
+            stop = min(start + ROWS, n_points)
+            fill_sparse_tile(csr.indptr, csr.indices, csr.data, *self.scaling, start, stop, tile)
+            scores = room[: stop - start]
+            np.matmul(tile[: stop - start], right, out=scores)
+            yield start, scores
 
-@jit(error_model="numpy")
-def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual, out, start, stop):
-    """Do the same where each has shares of its own and may lose a part of another point."""
-    m = residual.shape[1]
-    for c in range(start, stop):
-        atom = source[entering[c]]
-        for k in range(m):
-            out[c, k] = keep[c] * residual[c, k] + gain[c] * (np.float64(atom[k]) - np.float64(own[c, k]))
-        if leaving[c] >= 0:
-            atom = source[leaving[c]]
-            for k in range(m):
-                out[c, k] -= cut[c] * (np.float64(atom[k]) - np.float64(own[c, k]))
-
-
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def entry_products(points, rows, counts, residual, out, start, stop):
-    """Write x_n'r_l for the listed entries (n, l) of the columns."""
-    for column in range(start, stop):
-        for p in range(counts[column]):
-            total = 0.0
-            point = points[rows[column, p]]
-            for k in range(residual.shape[1]):
-                total += point[k] * residual[column, k]
-            out[column, p] = total
+    def _decided(self, wanted: IntArray, threshold: Any) -> IntArray:
+        csr = self.points
+        exact = np.full(len(wanted), np.inf)
+        index = np.zeros(len(wanted), dtype=np.int64)
+        facts = (self.residual, wanted, self.slope.base, *self.listed, exact, index)
+        right, sizes = self._right(wanted)
+        for first, scores in self._blocks(right):
+            add_listed(scores, first, len(scores), wanted, *self.listed, sizes)
+            decide_sparse(scores, first, threshold, csr.indptr, csr.indices, csr.data, *facts)
+        return index

@@ -1,7 +1,7 @@
 """The scan on an NVIDIA GPU: product and minimum in one kernel, so that no block of scores is ever written.
 
 The products are of half precision, added up in float32, which is as exact as TF32 and twice as fast, or of
-float32 by three TF32 products. `kernels.tensor_scan` knows what such scores can decide.
+float32 by three TF32 products. `kernels.self_dictionary.torch` knows what such scores can decide.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from nonneg._arrays import is_cuda_tensor
 from nonneg._typing import Array
+from nonneg.kernels.self_dictionary.types import KEPT, Lowest
 
 try:
     import triton
@@ -21,8 +23,6 @@ FEATURES = 128
 # Points up to so many bytes are read whole, longer ones by parts of half as many, which must fit into the
 # memory that the threads of a program share.
 WHOLE = 256
-# Lowest scores that are kept of every column.
-KEPT = 4
 # Few columns are scanned by several programs each, until there are so many of them.
 PROGRAMS = 1024
 # But each sees at least so many blocks of points.
@@ -115,22 +115,13 @@ if triton is not None:
         tl.store(others + part.to(tl.int64) * n_columns + column, rest, mask=wanted)
 
 
-def serves(array: Any) -> bool:
-    """Tell whether the kernel runs where an array is."""
-    if triton is None:
+def is_supported(array: Any) -> bool:
+    """Tell whether the kernel runs on the device of an array."""
+    if triton is None or not is_cuda_tensor(array):
         return False
     import torch
 
     return bool(torch.cuda.get_device_capability(array.device) >= OLDEST)
-
-
-@dataclass(frozen=True)
-class Lowest:
-    """Some of the lowest scores of every column and a bound on the others."""
-
-    scores: Array  # infinite where there are fewer points
-    points: Array  # their points; of no meaning where the score is infinite
-    others: Array  # no other score is below this
 
 
 def lowest_scores(points: Array, columns: Array) -> Lowest:

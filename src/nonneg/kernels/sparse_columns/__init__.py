@@ -17,7 +17,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 
 # Columns are moved in ranges that begin at multiples of this.
-GRAIN = 1024
+CHUNK_SIZE = 1024
 # Lists become longer by so many places when one of them is full.
 GROWTH = 8
 # Up to so many columns entries are listed in one pass, with room for a few a column.
@@ -141,7 +141,7 @@ def scaled_columns(columns: SparseColumns, total: float) -> SparseColumns:
     return SparseColumns(columns.rows, weights, columns.counts, float(total))
 
 
-def move_columns(
+def step_columns(
     columns: SparseColumns,
     entering: IntArray,
     gain: Any,
@@ -204,9 +204,9 @@ def move_columns(
         ]
 
         def work(start: int, stop: int) -> None:
-            compiled.move_columns(*before, enters, leaves, *shares, floor, *after, start, stop)
+            compiled.step_columns(*before, enters, leaves, *shares, floor, *after, start, stop)
 
-    parallel_for(work, n, chunk_size=GRAIN, operations=4.0 * n * capacity)
+    parallel_for(work, n, chunk_size=CHUNK_SIZE, operations=4.0 * n * capacity)
     return SparseColumns(rows, weights, counts, float(total)), reached
 
 
@@ -307,7 +307,7 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
     parallel_for(
         lambda start, stop: compiled.count_near(*arrays, found, start, stop),
         n,
-        chunk_size=GRAIN,
+        chunk_size=CHUNK_SIZE,
         operations=operations,
     )
     indptr = np.zeros(n + 1, dtype=np.int64)
@@ -318,7 +318,7 @@ def near_maxima(columns: SparseColumns, row_max: Any, scale: float) -> NearMaxim
     parallel_for(
         lambda start, stop: compiled.fill_near(*arrays, inverse, indptr, rows, weights, values, start, stop),
         n,
-        chunk_size=GRAIN,
+        chunk_size=CHUNK_SIZE,
         operations=operations,
     )
     return NearMaxima(indptr, rows, weights, values)
@@ -370,7 +370,7 @@ def value_at(indptr: IntArray, rows: IntArray, values: FloatArray, places: Any, 
     parallel_for(
         lambda start, stop: compiled.value_at(indptr, rows, values, wanted, otherwise, out, start, stop),
         len(out),
-        chunk_size=GRAIN,
+        chunk_size=CHUNK_SIZE,
         operations=4.0 * (len(out) + len(rows)),
     )
     return out

@@ -8,7 +8,7 @@ from nonneg.kernels.jit import jit
 
 
 @jit(error_model="numpy")
-def move_columns(
+def step_columns(
     rows,
     weights,
     counts,
@@ -25,7 +25,7 @@ def move_columns(
     start,
     stop,
 ):
-    """Write columns start to stop after a move; see `kernels.sparse_columns.move_columns`."""
+    """Write columns start to stop after a move; see `kernels.sparse_columns.step_columns`."""
     for column in range(start, stop):
         enters, leaves, share = entering[column], leaving[column], keep[column]
         n, found = 0, False

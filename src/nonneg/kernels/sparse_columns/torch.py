@@ -1,6 +1,6 @@
 """Columns with few entries whose lists are PyTorch tensors, so that they stay on the GPU with the points.
 
-Many threads add at once, in no order. They add whole numbers alone, so that the sum is always the same.
+Many threads add at once, in no fixed order. They add integers only, so that the sum is always the same.
 """
 
 from __future__ import annotations
@@ -16,49 +16,23 @@ from nonneg.kernels.sparse_columns import GROWTH, UNDERFLOW, SparseColumns
 BITS = 36
 
 
-def placed_array(array: Any, device: Any) -> Array:
-    """Bring an array to a device.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        Not shared.
-    device : torch.device
-        Where to.
-
-    Returns
-    -------
-    torch.Tensor
-        Its entries.
-    """
+def tensor_on(array: Any, device: Any) -> Array:
+    """Return a copy of a NumPy array as a tensor on a device."""
     import torch
 
     return torch.tensor(array, device=device)
 
 
-def placed_columns(columns: SparseColumns, device: Any) -> SparseColumns:
-    """Bring lists to a device.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-        In NumPy; not changed.
-    device : torch.device
-        Where to.
-
-    Returns
-    -------
-    SparseColumns
-        Of tensors.
-    """
+def columns_to_device(columns: SparseColumns, device: Any) -> SparseColumns:
+    """Return a copy of the lists as tensors on a device."""
     rows, weights, counts = (
-        placed_array(array, device) for array in (columns.rows, columns.weights, columns.counts)
+        tensor_on(array, device) for array in (columns.rows, columns.weights, columns.counts)
     )
     return SparseColumns(rows, weights, counts, columns.total)
 
 
-def columns_home(columns: SparseColumns) -> SparseColumns:
-    """Bring lists home."""
+def columns_to_numpy(columns: SparseColumns) -> SparseColumns:
+    """Return the lists as NumPy arrays."""
     rows, weights, counts = (to_numpy(array) for array in (columns.rows, columns.weights, columns.counts))
     return SparseColumns(rows, weights, counts, columns.total)
 
@@ -66,7 +40,7 @@ def columns_home(columns: SparseColumns) -> SparseColumns:
 def add_to_columns(
     columns: SparseColumns, entering: Array, gain: int, *, total: float
 ) -> tuple[SparseColumns, Array]:
-    """Let every column gain the same weight in one row; see `kernels.sparse_columns.move_columns`."""
+    """Let every column gain the same weight in one row; see `kernels.sparse_columns.step_columns`."""
     import torch
 
     old_rows, old_weights, old_counts = _lists(columns)

@@ -1,34 +1,34 @@
-"""What is known about an answer of MERIT: the quantities, measured where the data are."""
+"""The certificate of MERIT: duality gap, margins, and the conditions of the paper."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.certificates.certificate import Statement
+from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.sparse_columns import SparseColumns
-from nonneg.separable.merit.duality_gap import duality_gap_statement
-from nonneg.separable.merit.initialization import StartCondition, start_condition
-from nonneg.separable.merit.self_dictionary import FrankWolfeIterate, SelfDictionary
-from nonneg.separable.recovery_certificate import (
+from nonneg.separable.certificate import margin_statement
+from nonneg.separable.merit.initialization import WarmStartCondition, warm_start_condition
+from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
+from nonneg.separable.merit.recovery_conditions import (
     ModelFacts,
     conditioning_statement,
     hull_distance,
     lemma_1_statement,
-    margin_statement,
-    start_statement,
     support_statement,
     theorem_2_statement,
     theorem_3_statement,
     theorem_4_statement,
+    warm_start_statement,
 )
 from nonneg.separable.weights import anchor_weights
 
-# Points times anchors up to which the mixtures of all points are computed for the theorems.
+# Points times anchors up to which the theorems are evaluated by default: their mixtures take about a second.
 RECOVERY_SIZE = 1_000_000
 
 
@@ -38,25 +38,27 @@ def merit_statements(
     state: FrankWolfeIterate,
     anchors: IntArray,
     *,
-    start: tuple[SparseColumns, int],
+    initial: tuple[SparseColumns, int],
     n_iter: int,
     recovery: bool | None = None,
 ) -> list[Statement]:
-    """Return the statements about an answer."""
+    """Return the statements about the final iterate."""
     W = to_float64(data.take_rows(anchors)).astype(np.float64)
     kappa = hull_distance(W)
     longest = float(np.linalg.norm(W, axis=1).max())
     share, n_outside = _support(state, anchors)
-    first, t = start
+    first, t = initial
     condition = (
-        start_condition(first, t, anchors) if t > 0 else StartCondition(holds=False, row=None, xi=None)
+        warm_start_condition(first, t, anchors)
+        if t > 0
+        else WarmStartCondition(holds=False, row=None, xi=None)
     )
     statements = [
         duality_gap_statement(state.loss, state.gap),
         margin_statement(state.row_maxima, anchors),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),
-        start_statement(t, condition.holds, condition.row, condition.xi, n_iter),
+        warm_start_statement(t, condition.holds, condition.row, condition.xi, n_iter),
     ]
     wanted = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
     if not wanted:
@@ -142,3 +144,19 @@ def _smallest_difference(columns: SparseColumns, anchors: IntArray) -> float | N
             step = float(np.diff(values).min())
             smallest = step if smallest is None else min(smallest, step)
     return smallest
+
+
+def duality_gap_statement(objective: float, gap: float, *, tol: float = 0.0) -> Statement:
+    """State that the objective is within the duality gap of its minimum."""
+    if math.isnan(gap):
+        return Statement(
+            "duality-gap", "The duality gap was not measured.", None, None, Verdict.NOT_VERIFIABLE
+        )
+    share = gap / objective if objective > 0 else float("nan")
+    part = f" ({100 * share:.3g}% of it)" if math.isfinite(share) else ""
+    sentence = f"The objective, {objective:.6g}, is at most {max(gap, 0.0):.4g}{part} above its minimum."
+    verdict = Verdict.HOLDS if tol == 0 or gap <= tol else Verdict.FAILS
+    if tol > 0:
+        sentence += f" The tolerance is {tol:.3g}."
+    quantities = {"objective": objective, "lower_bound": objective - gap, "relative_gap": share}
+    return Statement("duality-gap", sentence, gap, tol if tol > 0 else None, verdict, quantities)

@@ -1,4 +1,4 @@
-"""Starts of MERIT: from nothing, from anchors, or from coefficients; and Proposition 1's check of them."""
+"""Initialization of MERIT: cold, from anchors, or from coefficients; and the condition of Proposition 1."""
 
 from __future__ import annotations
 
@@ -11,59 +11,43 @@ import scipy.sparse as sp
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.kernels.sparse_columns import SparseColumns, columns_of, no_entries
 from nonneg.separable.weights import anchor_weights
 
 T_RULES = ("paper", "authors")
-SUM_TOL = 1e-6
-# A point with such a weight on one anchor may be equal to it; so many entries are compared at a time.
+# A point whose weight of one anchor is within this of 1 may be equal to the anchor: the least-squares weights
+# of equal points are far closer to 1. The entries are then compared, this number at a time (8 MB).
 NEAR_ONE, ENTRIES = 1e-3, 1 << 20
-# Whole weights are kept in 32 bits up to here.
+# Integer weights of iteration t reach t (t + 1) / 2, which fits into 32 bits up to about here.
 LONGEST_EXACT = 60_000
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Coefficients to start from."""
+    """Initial coefficients."""
 
-    coefficients: Any = None  # the paper's C; None is a cold start
-    anchors: IntArray | None = None  # the points they were made of
+    coefficients: Any = None  # the C of the paper; None is a cold start
+    anchors: IntArray | None = None  # the vertices of the mixtures, where anchors were given
 
 
-def given_init(data: DataMatrix, init: Any, n_components: int | None) -> WarmStart:
-    """Read what a user gave as `init`."""
+def warm_start(data: DataMatrix, init: Any) -> WarmStart:
+    """Return the warm start that checked anchors or coefficients give; None is a cold start."""
     if init is None:
         return WarmStart()
-    if isinstance(init, str):
-        from nonneg.separable.registry import METHODS
-
-        greedy = [name for name, method in METHODS.items() if method.kind == "greedy"]
-        if init not in METHODS or METHODS.find(init).kind != "greedy":
-            raise UnknownNameError.of("init", init, greedy)
-        if n_components is None:
-            raise InvalidParameterError(
-                f"init={init!r} needs n_components, the number of points to pick. Pass it, or the anchors "
-                "themselves as init."
-            )
-        return from_anchors(data, METHODS.find(init).run(data, n_components).anchors)
-    if hasattr(init, "anchors"):
-        init = init.anchors
-    if sp.issparse(init) or np.ndim(init) == 2:
-        return WarmStart(checked_coefficients(init, data.shape[0]))
-    return from_anchors(data, checked_anchors(init, data.shape[0]))
+    given = sp.issparse(init) or np.ndim(init) == 2
+    return WarmStart(init) if given else from_anchors(data, init)
 
 
 def from_anchors(data: DataMatrix, anchors: IntArray) -> WarmStart:
-    """Return the coefficients that write every point as its best mixture of some of them."""
-    # Where a residual is zero, every direction is as good as another, and the lowest index wins. A rounding
-    # error in its place would decide instead, otherwise on every machine, and the rows of the anchors would
-    # differ from there on.
-    corners = to_float64(data.take_rows(anchors))
-    mixtures = to_float64(anchor_weights(data, corners, sum_to_one=True))
+    """Return the coefficients of every point's best mixture of the anchors."""
+    # Where a residual is zero, all vertices tie, and the lowest index wins. With a rounding error in its
+    # place, the vertex would differ from machine to machine, and so would the rows of the anchors.
+    vertices = to_float64(data.take_rows(anchors))
+    mixtures = to_float64(anchor_weights(data, vertices, sum_to_one=True))
     mixtures = mixtures.astype(np.float64) / mixtures.sum(axis=1, keepdims=True, dtype=np.float64)
-    # The anchors last: of two equal ones each is itself.
-    for rows, which in (_equal_points(data, mixtures, corners), (anchors, np.arange(len(corners)))):
+    # The anchors last: each of two equal ones is itself.
+    for rows, which in (_equal_points(data, mixtures, vertices), (anchors, np.arange(len(vertices)))):
         mixtures[rows] = 0.0
         mixtures[rows, which] = 1.0
     kept = sp.csr_array(mixtures)
@@ -72,63 +56,22 @@ def from_anchors(data: DataMatrix, anchors: IntArray) -> WarmStart:
     return WarmStart(sp.csc_array((kept.data, rows, kept.indptr), shape=(n, n)), np.asarray(anchors))
 
 
-def _equal_points(data: DataMatrix, mixtures: FloatArray, corners: FloatArray) -> tuple[IntArray, IntArray]:
-    # Among the points that are one anchor but for rounding: those with the same entries, and which anchor.
+def _equal_points(data: DataMatrix, mixtures: FloatArray, vertices: FloatArray) -> tuple[IntArray, IntArray]:
+    # Among the points that equal an anchor up to rounding: those with the same entries, and which anchor.
     near = np.flatnonzero(mixtures.max(axis=1) > 1.0 - NEAR_ONE)
     which = np.argmax(mixtures[near], axis=1)
     equal = np.zeros(len(near), dtype=bool)
-    step = max(1, ENTRIES // corners.shape[1])
+    step = max(1, ENTRIES // vertices.shape[1])
     for start in range(0, len(near), step):
         part = slice(start, start + step)
-        equal[part] = (to_float64(data.take_rows(near[part])) == corners[which[part]]).all(axis=1)
+        equal[part] = (to_float64(data.take_rows(near[part])) == vertices[which[part]]).all(axis=1)
     return near[equal], which[equal]
 
 
-def checked_anchors(init: Any, n_points: int) -> IntArray:
-    """Return anchors that a user named, or refuse them."""
-    anchors = np.asarray(init)
-    if anchors.ndim != 1 or anchors.size == 0 or anchors.dtype.kind not in "iu":
-        raise InvalidParameterError(
-            f"init must be None, the name of a greedy method, indices of points, or a matrix of coefficients "
-            f"({n_points} x {n_points}, columns that sum to one). Got {type(init).__name__} of shape "
-            f"{np.shape(init)}."
-        )
-    bad = anchors[(anchors < 0) | (anchors >= n_points)]
-    if bad.size:
-        raise InvalidParameterError(f"init contains {bad[0]}, but points are 0 to {n_points - 1}.")
-    if len(np.unique(anchors)) < len(anchors):
-        raise InvalidParameterError("init names a point twice. Name every anchor once.")
-    return anchors.astype(np.intp)
-
-
-def checked_coefficients(init: Any, n_points: int, kept: IntArray | None = None) -> Any:
-    """Return coefficients that a user gave, or refuse them."""
-    if tuple(init.shape) != (n_points, n_points):
-        raise ShapeError(
-            f"Coefficients to start from must be {n_points} x {n_points}, one column a point; got "
-            f"{tuple(init.shape)}."
-        )
-    csc = sp.csc_array(init).astype(np.float64)
-    if kept is not None:
-        csc = csc[:, kept][kept].tocsc()
-    if csc.nnz and not (np.isfinite(csc.data).all() and csc.data.min() >= 0):
-        raise InvalidParameterError("Coefficients to start from must be finite and not negative.")
-    sums = np.asarray(csc.sum(axis=0)).reshape(-1)
-    worst = int(np.argmax(np.abs(sums - 1.0)))
-    if abs(sums[worst] - 1.0) > SUM_TOL:
-        raise InvalidParameterError(
-            "Columns of the coefficients to start from must sum to one; column "
-            f"{worst if kept is None else kept[worst]} sums to {sums[worst]:.6g}"
-            f"{'' if kept is None else ' over the samples that are searched'}. "
-            "Divide every column by its sum."
-        )
-    return csc
-
-
 def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
-    """Return the iteration t from which a warm start goes on."""
+    """Return the iteration t at which a warm start continues."""
     n = residual.shape[0]
-    # The residuals of tensors on the host are NumPy's.
+    # Residuals of CPU tensors are NumPy arrays.
     xp = np if isinstance(residual, np.ndarray) else xp
     if isinstance(rule, str):
         if rule not in T_RULES:
@@ -146,26 +89,24 @@ def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
     return int(rule)
 
 
-def start_columns(start: WarmStart, n_points: int, *, exact: bool) -> SparseColumns:
-    """Return the first coefficients as lists."""
-    if start.coefficients is None:
-        return no_entries(n_points, exact=exact)
-    return columns_of(start.coefficients)
+def initial_columns(warm: WarmStart, n_points: int, *, exact: bool) -> SparseColumns:
+    """Return the initial coefficients as lists."""
+    return no_entries(n_points, exact=exact) if warm.coefficients is None else columns_of(warm.coefficients)
 
 
 @dataclass(frozen=True)
-class StartCondition:
-    """Whether Proposition 1's condition (23) holds of a start."""
+class WarmStartCondition:
+    """Whether condition (23) of Proposition 1 holds for a warm start."""
 
-    # Whether some row of an anchor has two entries whose difference, times t(t+1)/2, is not whole.
+    # Whether some row of an anchor has two entries whose difference, times t(t+1)/2, is not an integer.
     holds: bool
     row: int | None  # such a row
-    # The smallest distance of such a difference from a whole number, over the rows of the anchors.
+    # The smallest distance of such a difference from an integer, over the rows of the anchors.
     xi: float | None
 
 
-def start_condition(columns: SparseColumns, t: int, anchors: IntArray) -> StartCondition:
-    """Check (23) of Proposition 1: then the rows stay different from constants for all iterations."""
+def warm_start_condition(columns: SparseColumns, t: int, anchors: IntArray) -> WarmStartCondition:
+    """Check (23) of Proposition 1, which keeps the rows from becoming constant in any iteration."""
     rows = columns.as_csc().tocsr()
     scale, n = t * (t + 1) / 2, columns.n_columns
     found, xi = None, None
@@ -177,13 +118,13 @@ def start_condition(columns: SparseColumns, t: int, anchors: IntArray) -> StartC
         if gap is not None:
             found = int(anchor) if found is None else found
             xi = gap if xi is None else min(xi, gap)
-    return StartCondition(found is not None, found, xi)
+    return WarmStartCondition(found is not None, found, xi)
 
 
 def _closest_fractions(values: FloatArray) -> float | None:
-    # Two values differ by a whole number just where their fractions are equal, on a circle.
+    # Two values differ by an integer just where their fractional parts are equal, on a circle.
     fractions = np.sort(values - np.floor(values))
     steps = np.diff(np.append(fractions, fractions[:1] + 1.0))
     steps = steps[steps > 1e-9]
-    # One step all the way around means that all fractions are equal.
+    # One step all the way around means that all fractional parts are equal.
     return float(steps.min()) if len(steps) > 1 else None

@@ -40,7 +40,7 @@ def balanced_weight(
     # The authors' code sets twice this weight in an objective without the 1/2, which is the same problem. The
     # row sparsity of the mixtures is close to K, so that this is the paper's ``||X - X C0|| / Phi(C0)`` up to
     # the factor. Above 100 000 points the norm is estimated from so many of them.
-    k = guessed_number(data) if n_components is None else n_components
+    k = estimated_number(data) if n_components is None else n_components
     if anchors is None:
         anchors = spa(data, min(2 * k, *data.shape) if n_components is None else k).anchors
     points = to_float64(data.take_rows(anchors))
@@ -55,7 +55,7 @@ def balanced_weight(
     return PenaltyWeight(norm / (2.0 * k), anchors, norm)
 
 
-def guessed_number(data: DataMatrix) -> int:
+def estimated_number(data: DataMatrix) -> int:
     """Guess how many anchors there are, well enough for a weight and for where to look for them."""
     most, picks = min(data.shape), FIRST_PICKS
     while True:

@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError
-from nonneg.kernels.self_dictionary import PenaltySlope
-from nonneg.kernels.sparse_columns import SparseColumns, columns_of, near_maxima, row_facts, sums_by_row
+from nonneg.kernels.self_dictionary.types import PenaltyGradient, TensorPenaltyGradient
+from nonneg.kernels.sparse_columns import (
+    UNDERFLOW,
+    SparseColumns,
+    columns_of,
+    near_maxima,
+    row_facts,
+    sums_by_row,
+)
+from nonneg.kernels.sparse_columns import torch as tensor_columns
 
 
 @dataclass(frozen=True)
@@ -30,10 +38,10 @@ class RowSparsity:
     shares: FloatArray  # the slopes at them: exp(c / mu) over the row's sum
     inner: FloatArray  # slope times entry, summed over each column
 
-    def slope(self, lam: float) -> PenaltySlope:
+    def slope(self, lam: float) -> PenaltyGradient:
         """Return lam times the slope, as the scan takes it."""
         extra = lam * (self.shares - self.base[self.rows])
-        return PenaltySlope(lam * self.base, self.indptr, self.rows, extra)
+        return PenaltyGradient(lam * self.base, self.indptr, self.rows, extra)
 
 
 def row_sparsity(
@@ -95,3 +103,39 @@ class SparsityAlong:
             whole = sums[filled] + zeros * np.exp(-(tops[filled] * inverse))
         value = float(np.sum(tops[filled])) + self.mu * float(np.sum(np.log(whole / self.n)))
         return value, float(np.sum(slopes[filled] / whole))
+
+
+@dataclass(frozen=True)
+class TensorRowSparsity:
+    """Value and slope of the smoothed row sparsity, as tensors."""
+
+    value: Array  # the sum over the rows
+    base: Array  # the slope at entries that are zero
+    rows: Array  # the entries near their row's largest; at others the slope is the base
+    columns: Array
+    shares: Array  # the slopes at them
+    inner: Array  # slope times entry, summed over each column
+
+    def slope(self, lam: float) -> TensorPenaltyGradient:
+        """Return lam times the slope, as the scan takes it."""
+        extra = lam * (self.shares - self.base[self.rows])
+        return TensorPenaltyGradient(lam * self.base, self.rows, self.columns, extra, len(self.inner))
+
+
+def tensor_row_sparsity(
+    columns: SparseColumns, mu: float, row_max: Array, row_count: Array
+) -> TensorRowSparsity:
+    """Evaluate the smoothed row sparsity of a matrix and its slope."""
+    n, total = columns.n_columns, columns.total or 1.0
+    # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
+    scale = max(mu * total, 1e-300)
+    near = tensor_columns.near_maxima(columns, row_max, scale)
+    height = row_max.double() / scale
+    at_zero = (-height).exp() * (height < UNDERFLOW)
+    sums = tensor_columns.exact_sums(near.rows, near.values, n) + (n - row_count) * at_zero
+    filled = row_count > 0
+    logs = ((sums / n).log() * filled).sum()
+    value = (row_max.double() / total).sum() + mu * logs
+    shares = near.values / sums[near.rows]
+    inner = tensor_columns.exact_sums(near.columns, shares * (near.weights.double() / total), n)
+    return TensorRowSparsity(value, at_zero / sums, near.rows, near.columns, shares, inner)

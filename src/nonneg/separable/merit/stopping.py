@@ -1,4 +1,4 @@
-"""When MERIT ends, beside its duality gap: rules over the history."""
+"""Stopping rules of MERIT besides the duality gap."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nonneg.iteration import History
 
 @dataclass(frozen=True)
 class ResidualBelow:
-    """Stop when the longest residual is short enough, as Theorem 2 asks (eta + 2 delta)."""
+    """Stop when the largest residual is small enough, as Theorem 2 requires (eta + 2 delta)."""
 
-    limit: float  # the length
-    sentence: ClassVar[str] = "no residual is longer than `residual_tol`"
+    limit: float  # a norm
+    sentence: ClassVar[str] = "the largest residual is at most `residual_tol`"
 
     def __call__(self, history: History) -> bool:
         return bool(history["largest_residual"][-1] <= self.limit) if len(history) else False
@@ -21,10 +21,10 @@ class ResidualBelow:
 
 @dataclass(frozen=True)
 class RelativeChange:
-    """Stop when an iteration changed the objective by at most a share of it."""
+    """Stop when an iteration changed the objective by at most a fraction of it."""
 
-    tol: float  # the share
-    sentence: ClassVar[str] = "the objective changed by at most the share `change_tol`"
+    tol: float  # the fraction
+    sentence: ClassVar[str] = "the relative change of the objective is at most `change_tol`"
 
     def __call__(self, history: History) -> bool:
         losses = history.loss
@@ -33,10 +33,10 @@ class RelativeChange:
 
 @dataclass(frozen=True)
 class AnchorsUnchanged:
-    """Stop when the anchors have been the same for some iterations."""
+    """Stop when the anchors have not changed for some iterations."""
 
-    window: int  # how many iterations in a row brought no other anchor
-    sentence: ClassVar[str] = "the anchors were the same for `anchor_window` iterations"
+    window: int  # the number of iterations without a new anchor
+    sentence: ClassVar[str] = "the anchors have not changed for `anchor_window` iterations"
 
     def __call__(self, history: History) -> bool:
         if len(history) < self.window:

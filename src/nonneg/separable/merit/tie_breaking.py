@@ -7,17 +7,16 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.separable.number import distinct_rows
+from nonneg.separable.row_maxima import distinct_rows
 from nonneg.separable.weights import anchor_weights
 
-TIE_RULES = ("farthest", "first")
 # Row maxima within this share of one another are the same number but for rounding.
 SAME_MAXIMUM = 1e-9
 # Distances within this share of the largest are as good; below that share of the longest point there is none.
 SAME_DISTANCE, NO_DISTANCE = 1e-6, 1e-7
 
 
-def untied_rows(
+def break_ties(
     data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int, ties: str
 ) -> tuple[IntArray, int]:
     """Return the rows with the largest maxima, different points, with a rule for the last places."""

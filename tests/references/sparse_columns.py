@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._typing import FloatArray, IntArray
 
 
-def move_columns(
+def step_columns(
     rows: IntArray,
     weights: Any,
     counts: IntArray,
@@ -26,7 +26,7 @@ def move_columns(
     start: int,
     stop: int,
 ) -> None:
-    """Write columns start to stop after a move; see `kernels.sparse_columns.move_columns`."""
+    """Write columns start to stop after a move; see `kernels.sparse_columns.step_columns`."""
     part = slice(start, stop)
     room = new_rows.shape[1] + 1
     old = np.zeros((stop - start, room), dtype=weights.dtype)

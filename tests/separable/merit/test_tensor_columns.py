@@ -9,11 +9,12 @@ from nonneg import select_anchors
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.iteration import StopReason
-from nonneg.kernels.self_dictionary import Dictionary, dictionary_of
-from nonneg.kernels.self_dictionary.array_api import centre_and_radius
+from nonneg.kernels.self_dictionary import dictionary_of
+from nonneg.kernels.self_dictionary.array_api import center_and_radius
+from nonneg.kernels.self_dictionary.types import Dictionary
 from nonneg.kernels.sparse_columns import no_entries
-from nonneg.separable.merit.frank_wolfe_steps import advance, open_loop
-from nonneg.separable.merit.self_dictionary import SelfDictionary
+from nonneg.separable.merit.frank_wolfe import advance, open_loop
+from nonneg.separable.merit.problem import SelfDictionary
 from nonneg.separable.registry import split_params
 
 pytestmark = pytest.mark.torch
@@ -26,10 +27,10 @@ def as_on_a_gpu(torch, monkeypatch):
     def made(points):
         if isinstance(points, np.ndarray):
             return dictionary_of(points)
-        return Dictionary(points, *centre_and_radius(points))
+        return Dictionary(points, *center_and_radius(points))
 
-    monkeypatch.setattr("nonneg.separable.merit.self_dictionary.dictionary_of", made)
-    monkeypatch.setattr("nonneg.separable.merit.algorithm.fused_at", torch.is_tensor)
+    monkeypatch.setattr("nonneg.separable.merit.problem.dictionary_of", made)
+    monkeypatch.setattr("nonneg.separable.merit.merit.runs_fused", torch.is_tensor)
     return torch.tensor
 
 
@@ -43,27 +44,30 @@ def data():
 def test_every_iterate_is_that_of_the_host(lam, mu, data, as_on_a_gpu):
     host = SelfDictionary.of(as_data_matrix(data.X), lam, mu)
     there = SelfDictionary.of(as_data_matrix(as_on_a_gpu(data.X)), lam, mu)
-    state, placed = host.start(no_entries(150)), there.start(no_entries(150), placed=True)
-    assert placed.placed
-    assert not state.placed
+    state, on_device = (
+        host.initial_iterate(no_entries(150)),
+        there.initial_iterate(no_entries(150), on_device=True),
+    )
+    assert on_device.on_device
+    assert not state.on_device
     for _ in range(25):
-        state, measures = host.answer(state)
-        placed, found = there.answer(placed)
-        assert np.array_equal(placed.chosen, state.chosen)
-        np.testing.assert_allclose(placed.column_gaps, state.column_gaps, atol=1e-11 * max(1.0, lam))
+        state, measures = host.call_oracle(state)
+        on_device, found = there.call_oracle(on_device)
+        assert np.array_equal(on_device.vertices, state.vertices)
+        np.testing.assert_allclose(on_device.column_gaps, state.column_gaps, atol=1e-11 * max(1.0, lam))
         for name, value in measures.items():
             assert found[name] == pytest.approx(value, rel=1e-11)
         state = advance(host, state, open_loop(host, state))
-        placed = advance(there, placed, open_loop(there, placed))
-        home = placed.home
+        on_device = advance(there, on_device, open_loop(there, on_device))
+        as_numpy = on_device.as_numpy
         for name in ("rows", "weights", "counts", "row_max", "row_count", "row_maxima"):
-            assert np.array_equal(getattr(home, name), getattr(state, name))
-        np.testing.assert_allclose(placed.residual, state.residual, atol=1e-13)
+            assert np.array_equal(getattr(as_numpy, name), getattr(state, name))
+        np.testing.assert_allclose(on_device.residual, state.residual, atol=1e-13)
 
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
-    monkeypatch.setattr("nonneg.separable.merit.frank_wolfe_steps.REFRESH", 8)
+    monkeypatch.setattr("nonneg.separable.merit.frank_wolfe.REFRESH", 8)
     # Not from anchors: their own residuals would be zero but for roundings, which decide what is chosen.
     init = select_anchors(data.X, 6, max_iter=6).coefficients
     params = {"lam": 0.4, "anchor_window": 40, "recovery": True}
@@ -96,7 +100,7 @@ def test_other_rules_keep_their_lists_on_the_host(options, data, as_on_a_gpu):
     seen = []
 
     def watch(progress):
-        seen.append(progress.state.placed)
+        seen.append(progress.state.on_device)
 
     options = split_params({"lam": 0.2, "max_iter": 15} | options)
     found = select_anchors(as_on_a_gpu(data.X), 6, callback=watch, **options)

@@ -11,18 +11,19 @@ import pytest
 from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
 from nonneg.datasets import separable_dirichlet
-from nonneg.separable.recovery_certificate import (
+from nonneg.separable.certificate import margin_statement
+from nonneg.separable.merit.certificate import duality_gap_statement
+from nonneg.separable.merit.recovery_conditions import (
     MOST_ANCHORS,
     ModelFacts,
     conditioning_statement,
     hull_distance,
     lemma_1_statement,
-    margin_statement,
-    start_statement,
     support_statement,
     theorem_2_statement,
     theorem_3_statement,
     theorem_4_statement,
+    warm_start_statement,
 )
 
 QUIET = ModelFacts(
@@ -62,13 +63,13 @@ def test_conditioning_and_support():
     assert support_statement(1.0, 0).holds
     outside = support_statement(0.75, 3)
     assert outside.verdict is Verdict.FAILS
-    assert "75% of the coefficients" in outside.sentence
+    assert "75% of the weight is on anchors" in outside.sentence
 
 
 def test_start_condition():
-    assert start_statement(0, True, 1, 0.5, 10).verdict is Verdict.NOT_VERIFIABLE
-    assert start_statement(3, False, None, None, 10).verdict is Verdict.FAILS
-    found = start_statement(3, True, 7, 0.25, 10)
+    assert warm_start_statement(0, True, 1, 0.5, 10).verdict is Verdict.NOT_VERIFIABLE
+    assert warm_start_statement(3, False, None, None, 10).verdict is Verdict.FAILS
+    found = warm_start_statement(3, True, 7, 0.25, 10)
     assert found.holds
     assert found.number == pytest.approx(2 * 0.25 / (13 * 14))
 
@@ -145,3 +146,27 @@ def test_statements_of_noisy_points_and_a_warm_start():
     W = data.X[select_anchors(data.X, 4, init="spa", max_iter=20).anchors]
     assert found["theorem-4"].quantities["sigma_max"] == pytest.approx(np.linalg.norm(W, 2))
     assert found["theorem-3"].quantities["kappa"] == pytest.approx(found["conditioning"].number)
+
+
+def test_the_bound_is_stated():
+    found = duality_gap_statement(10.0, 0.5)
+    assert found.holds
+    assert found.number == 0.5
+    assert found.quantities["lower_bound"] == 9.5
+    assert found.quantities["relative_gap"] == 0.05
+    assert found.sentence == "The objective, 10, is at most 0.5 (5% of it) above its minimum."
+
+
+def test_a_gap_that_was_asked_for():
+    assert duality_gap_statement(10.0, 0.5, tol=1.0).holds
+    missed = duality_gap_statement(10.0, 0.5, tol=0.1)
+    assert missed.verdict is Verdict.FAILS
+    assert missed.threshold == 0.1
+    assert missed.sentence.endswith("The tolerance is 0.1.")
+
+
+def test_a_gap_of_nothing_and_one_that_is_not_known():
+    assert duality_gap_statement(0.0, 0.0).holds
+    unknown = duality_gap_statement(1.0, math.nan)
+    assert unknown.verdict is Verdict.NOT_VERIFIABLE
+    assert unknown.number is None

@@ -19,9 +19,9 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import StopReason
 from nonneg.kernels.sparse_columns import columns_of
-from nonneg.separable.merit.algorithm import merit
-from nonneg.separable.merit.initialization import first_iteration, from_anchors, start_condition
-from nonneg.separable.merit.penalty_weight import balanced_weight, guessed_number
+from nonneg.separable.merit.initialization import first_iteration, from_anchors, warm_start_condition
+from nonneg.separable.merit.merit import merit
+from nonneg.separable.merit.penalty_weight import balanced_weight, estimated_number
 from nonneg.separable.registry import split_params
 
 
@@ -123,7 +123,7 @@ def test_the_weight_of_many_points_comes_from_some_of_them(monkeypatch):
 @pytest.mark.parametrize(("k", "snr"), [(5, 20), (20, 20), (40, 15)])
 def test_the_guess_of_the_number_is_near(k, snr):
     data = separable_dirichlet(300, 50, k, snr=snr, rng=0)
-    assert 0.5 * k <= guessed_number(as_data_matrix(data.X)) <= 1.2 * k
+    assert 0.5 * k <= estimated_number(as_data_matrix(data.X)) <= 1.2 * k
 
 
 @pytest.mark.parametrize("init", ["spa", "anchors", "result", "coefficients"])
@@ -173,10 +173,10 @@ def test_proposition_1_of_a_start():
     C[0], C[1] = [1.0, 0.5, 0.25, 0.0], [0.0, 0.5, 0.75, 1.0]
     columns = columns_of(C)
     # t = 1 scales by 1, t = 3 by 6, t = 7 by 28, with which all entries are whole.
-    assert start_condition(columns, 1, np.array([0, 1])).xi == pytest.approx(0.25)
-    assert start_condition(columns, 3, np.array([0, 1])).xi == pytest.approx(0.5)
-    assert not start_condition(columns, 7, np.array([0, 1])).holds
-    assert not start_condition(columns, 1, np.array([2])).holds
+    assert warm_start_condition(columns, 1, np.array([0, 1])).xi == pytest.approx(0.25)
+    assert warm_start_condition(columns, 3, np.array([0, 1])).xi == pytest.approx(0.5)
+    assert not warm_start_condition(columns, 7, np.array([0, 1])).holds
+    assert not warm_start_condition(columns, 1, np.array([2])).holds
 
 
 def test_the_history_and_the_callback(data):
@@ -236,9 +236,9 @@ def test_progress_is_shown(data, capsys):
     ("options", "said"),
     [
         ({"tol": 0.5}, "the duality gap is at most `tol`"),
-        ({"residual_tol": 0.5, "tol": 0.0}, "no residual is longer than `residual_tol`"),
-        ({"change_tol": 0.5}, "the objective changed by at most the share `change_tol`"),
-        ({"anchor_window": 2}, "the anchors were the same for `anchor_window` iterations"),
+        ({"residual_tol": 0.5, "tol": 0.0}, "the largest residual is at most `residual_tol`"),
+        ({"change_tol": 0.5}, "the relative change of the objective is at most `change_tol`"),
+        ({"anchor_window": 2}, "the anchors have not changed for `anchor_window` iterations"),
         ({"tol": 0.0, "max_iter": 2}, "`max_iter` iterations were done"),
     ],
 )
@@ -253,9 +253,9 @@ def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said
     [
         ({"lam": -0.1}, "lam must be 'auto' or a finite number not below 0, got -0.1"),
         ({"lam": float("inf")}, "not below 0, got inf"),
-        ({"mu": 0.0}, "mu must be a finite number above 0, for example 1e-5. Got 0.0"),
-        ({"max_iter": -1}, "max_iter must be an integer of at least 0, got -1"),
-        ({"tol": -1.0}, "tol must be a number not below 0, got -1.0"),
+        ({"mu": 0.0}, "mu must be a finite number above 0, for example 1e-5, got 0.0"),
+        ({"max_iter": -1}, "max_iter must be an integer of at least 1, got -1"),
+        ({"tol": -1.0}, "tol must be None or a number not below 0, got -1.0"),
         ({"t_init": 0, "init": "spa"}, "t_init must be one of .* or an integer of at least 1, got 0"),
         ({"t_init": "half", "init": "spa"}, "t_init='half' is not known"),
         ({"steps": "newton"}, "steps='newton' is not known. Expected one of .*'pairwise'"),
@@ -269,21 +269,21 @@ def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said
         ({"change_tol": "x"}, "change_tol must be None or a number not below 0, got 'x'"),
         ({"anchor_window": 0}, "anchor_window must be None or an integer of at least 1, got 0"),
         ({"init": "vertex"}, "init='vertex' is not known. Expected one of .*'spa'"),
-        ({"init": [0, 70]}, "init contains 70, but points are 0 to 69"),
-        ({"init": [3, 3]}, "init names a point twice"),
+        ({"init": [0, 70]}, "init contains 70, but samples are 0 to 69"),
+        ({"init": [3, 3]}, "init names a sample twice"),
         ({"init": [0.5, 1.5]}, "init must be None, the name of a greedy method"),
         ({"init": 2 * np.eye(70)}, "must sum to one; column 0 sums to 2"),
-        ({"init": np.eye(70) - 0.1}, "must be finite and not negative"),
+        ({"init": np.eye(70) - 0.1}, "must be finite and nonnegative"),
     ],
     ids=str,
 )
 def test_wrong_parameters_are_named(options, said, data):
     with pytest.raises(InvalidParameterError, match=said):
-        merit(as_data_matrix(data.X), 6, **options)
+        select_anchors(data.X, 6, **split_params(options))
 
 
 def test_wrong_starts_are_named(data):
-    with pytest.raises(ShapeError, match="must be 70 x 70, one column a point; got"):
+    with pytest.raises(ShapeError, match="must be 70 x 70, one column per sample; got"):
         select_anchors(data.X, 6, init=sp.eye_array(69))
     with pytest.raises(InvalidParameterError, match="init='spa' needs n_components"):
         select_anchors(data.X, None, init="spa")
@@ -298,7 +298,7 @@ def test_chunked_data_are_not_taken_directly(data):
 
 
 def test_sparse_points_with_too_many_features(data, monkeypatch):
-    monkeypatch.setattr("nonneg.separable.merit.algorithm.RESIDUAL_LIMIT", 16.0 * 70 * 14)
+    monkeypatch.setattr("nonneg.separable.merit.merit.RESIDUAL_LIMIT", 16.0 * 70 * 14)
     with pytest.raises(UnsupportedInputError, match=r"70 x 15 dense numbers: 0\.0 GB. Pass reduce="):
         select_anchors(sp.csr_array(data.X), 6)
     assert select_anchors(sp.csr_array(data.X), 6, reduce=12, max_iter=2).n_components == 6
@@ -306,7 +306,7 @@ def test_sparse_points_with_too_many_features(data, monkeypatch):
 
 def test_residuals_made_anew_are_the_same(data, monkeypatch):
     kept = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
-    monkeypatch.setattr("nonneg.separable.merit.frank_wolfe_steps.REFRESH", 4)
+    monkeypatch.setattr("nonneg.separable.merit.frank_wolfe.REFRESH", 4)
     made = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
     assert abs(kept.coefficients - made.coefficients).max() == 0
     assert made.gap == pytest.approx(kept.gap, rel=1e-10)

@@ -1,7 +1,7 @@
-"""Whether the anchors of a self-dictionary problem are the right ones: margins, and the paper's conditions.
+"""Whether the anchors of a self-dictionary problem are the right ones: the conditions of the paper.
 
-The theorems speak of a true model X = W H + V. Where they are evaluated, W are the anchors that were found, H
-the best mixtures of them and V what is left; every sentence says so.
+The theorems are about a true model X = W H + V. Here they are evaluated with the anchors found as W, their
+best mixtures as H and the residuals as V; every sentence says so.
 
 References: Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF":
 Definitions 1 and 2, Lemma 1, Theorems 2 to 4, Proposition 1.
@@ -18,6 +18,7 @@ import numpy as np
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.leastsquares.simplex import simplex_least_squares
 
+# Distances from the hull need one least-squares problem per anchor: seconds up to this number.
 MOST_ANCHORS = 256
 ESTIMATED = "with W, H and V estimated from the anchors found"
 
@@ -30,13 +31,13 @@ class ModelFacts:
     k: int
     lam: float  # weight and smoothing of the row sparsity
     mu: float
-    gamma: float  # the longest anchor
+    gamma: float  # the largest norm of an anchor
     sigma_max: float  # the extreme singular values of W
     sigma_min: float
     kappa: float | None  # the smallest distance of an anchor from the hull of the others
-    delta: float  # the longest noise vector
+    delta: float  # the largest norm of a noise vector
     noise: float  # the squared Frobenius norm of V
-    closeness: float  # d(H): the largest weight of an anchor in a point that is none
+    closeness: float  # d(H): the largest weight of an anchor in another point
     omega: float  # the largest ||H c - h|| over the columns c of C
     nu: float  # the smallest gap in (16), at the coefficients returned
     # The smallest difference of two unequal entries in a row of an anchor; None if all rows are constant.
@@ -63,72 +64,61 @@ def hull_distance(anchors: Any) -> float | None:
     return nearest
 
 
-def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
-    """State by how much the anchors stand out: the K-th largest row maximum against the next."""
-    maxima = np.asarray(row_maxima)
-    chosen = np.zeros(len(maxima), dtype=bool)
-    chosen[np.asarray(anchors)] = True
-    last = float(maxima[chosen].min())
-    after = float(maxima[~chosen].max(initial=0.0))
-    sentence = (
-        f"The least used anchor has a coefficient of {last:.4g}, the most used of the other points one of "
-        f"{after:.4g}: a margin of {last - after:.4g}."
-    )
-    verdict = Verdict.HOLDS if last > after else Verdict.FAILS
-    return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
-
-
 def conditioning_statement(kappa: float | None, longest: float) -> Statement:
-    """State how far every anchor is from the hull of the others."""
+    """State how far every anchor is from the convex hull of the others."""
     if kappa is None:
-        sentence = f"Distances of anchors from the hull of the others are computed for up to {MOST_ANCHORS}."
+        sentence = (
+            f"Distances of anchors from the hull of the others are computed for up to {MOST_ANCHORS} anchors."
+        )
         return Statement("conditioning", sentence, None, None, Verdict.NOT_VERIFIABLE)
-    floor = 1e-10 * longest
+    threshold = 1e-10 * longest  # rounding in the Gram matrix
     sentence = (
-        f"Every anchor is at least {kappa:.4g} away from the hull of the others (kappa(W)); the longest "
-        f"anchor has the norm {longest:.4g}."
+        f"Every anchor is at least {kappa:.4g} away from the convex hull of the others (kappa(W)); the "
+        f"largest norm of an anchor is {longest:.4g}."
     )
-    verdict = Verdict.HOLDS if kappa > floor else Verdict.FAILS
-    return Statement("conditioning", sentence, kappa, floor, verdict, {"longest_anchor": longest})
+    verdict = Verdict.HOLDS if kappa > threshold else Verdict.FAILS
+    return Statement("conditioning", sentence, kappa, threshold, verdict, {"longest_anchor": longest})
 
 
 def support_statement(share: float, n_outside: int) -> Statement:
-    """State whether all points are mixtures of the anchors alone."""
+    """State whether all samples are mixtures of the anchors alone."""
     sentence = (
-        "All points are mixtures of the anchors alone."
+        "All samples are mixtures of the anchors alone."
         if n_outside == 0
-        else f"{100 * share:.4g}% of the coefficients belong to anchors; {n_outside} other points are used."
+        else f"{100 * share:.4g}% of the weight is on anchors; {n_outside} other samples have weight too."
     )
     verdict = Verdict.HOLDS if n_outside == 0 else Verdict.FAILS
     return Statement("support", sentence, share, 1.0, verdict, {"points_outside": n_outside})
 
 
-def start_statement(t_init: int, holds: bool, row: int | None, xi: float | None, n_steps: int) -> Statement:
-    """State whether the start meets (23) of Proposition 1."""
+def warm_start_statement(
+    t_init: int, holds: bool, row: int | None, xi: float | None, n_steps: int
+) -> Statement:
+    """State whether the warm start satisfies (23) of Proposition 1."""
     if t_init == 0:
-        sentence = "The run started from zero; Proposition 1 is about warm starts."
+        sentence = "The run started cold, from zero; Proposition 1 is about warm starts."
         return Statement("warm-start", sentence, None, None, Verdict.NOT_VERIFIABLE)
     last = t_init + n_steps
     if not holds or xi is None:
         sentence = (
-            "All differences within the rows of anchors are whole after scaling: (23) of Proposition 1 "
+            "All differences within the rows of the anchors are integers after scaling: the warm start "
+            "does not satisfy (23) of Proposition 1."
         )
-        sentence += "does not hold of the start."
         return Statement("warm-start", sentence, None, None, Verdict.FAILS, {"t_init": t_init})
     spread = 2.0 * xi / (last * (last + 1.0))
     sentence = (
-        f"The start meets (23) of Proposition 1 in row {row} (among the anchors found): unequal entries of "
-        f"anchors' rows differ by at least {spread:.3g} up to iteration {last}."
+        f"The warm start satisfies (23) of Proposition 1 in row {row} (among the anchors found): unequal "
+        f"entries in the rows of the anchors differ by at least {spread:.3g} up to iteration {last}."
     )
     quantities = {"t_init": t_init, "row": row, "xi": xi}
     return Statement("warm-start", sentence, spread, 0.0, Verdict.HOLDS, quantities)
 
 
 def lemma_1_statement(facts: ModelFacts) -> Statement:
-    """State whether Lemma 1 applies: then the row maxima tell the anchors."""
+    """State whether Lemma 1 applies: then the row maxima identify the anchors."""
     limit = 2.0 / math.sqrt(facts.k)
     holds = facts.inside and facts.omega < limit
-    support = "lies inside" if facts.inside else "reaches outside"
+    support = "is contained in" if facts.inside else "extends beyond"
     sentence = (
         f"Lemma 1, {ESTIMATED}: the support of C {support} the anchors, and omega = {facts.omega:.4g} is "
         f"{'below' if facts.omega < limit else 'not below'} 2/sqrt(K) = {limit:.4g}."
@@ -153,14 +143,14 @@ def theorem_2_statement(facts: ModelFacts) -> Statement:
         sentence = f"{begin}; it is about lam = 0, and lam is {facts.lam:.4g}."
         return Statement("theorem-2", sentence, facts.delta, limit, Verdict.NOT_VERIFIABLE, quantities)
     if facts.delta > limit:
-        sentence = f"{begin} with the nu of the last iterate, which is not met."
+        sentence = f"{begin} with the nu of the last iterate, which is violated."
         return Statement("theorem-2", sentence, facts.delta, limit, Verdict.FAILS, quantities)
     sentence = f"{begin} with the nu of the last iterate; the nu of all iterates is not known."
     return Statement("theorem-2", sentence, facts.delta, limit, Verdict.NOT_VERIFIABLE, quantities)
 
 
 def theorem_3_statement(facts: ModelFacts) -> Statement:
-    """State whether (20a) and (20b) of Theorem 3 part the anchors from the other points at the optimum."""
+    """State whether (20a) and (20b) of Theorem 3 separate the anchors from the others at the optimum."""
     if facts.kappa is None:
         sentence = "Theorem 3 needs kappa(W), which was not computed."
         return Statement("theorem-3", sentence, None, None, Verdict.NOT_VERIFIABLE)
@@ -174,7 +164,7 @@ def theorem_3_statement(facts: ModelFacts) -> Statement:
     margin = (1.0 - beta) - upper
     sentence = (
         f"Theorem 3, {ESTIMATED}: at the optimum the row maxima of anchors are above {1.0 - beta:.4g}, those "
-        f"of other points at most {upper:.4g}."
+        f"of other samples at most {upper:.4g}."
     )
     quantities = {
         "beta": beta, "rho": rho, "kappa": facts.kappa, "closeness": facts.closeness, "delta": facts.delta,
@@ -196,7 +186,7 @@ def theorem_4_statement(facts: ModelFacts) -> Statement:
     holds = facts.inside and facts.psi is not None and inside >= 0 and facts.delta <= limit
     sentence = (
         f"Theorem 4, {ESTIMATED}: delta = {facts.delta:.4g} against a bound (22) of {limit:.4g}; the support "
-        f"{'lies inside' if facts.inside else 'reaches outside'} the anchors."
+        f"{'is contained in' if facts.inside else 'extends beyond'} the anchors."
     )
     quantities = {
         "delta": facts.delta, "gamma": facts.gamma, "v": v, "d_prime": d, "sigma_max": facts.sigma_max,

@@ -1,8 +1,8 @@
-"""Steps with an exact line search: towards a vertex, away from one, or from one to another.
+"""Steps with an exact line search: toward a vertex, away from one, or from one to another.
 
-Every column has a direction and the step that its own quadratic model likes best; because the row sparsity
-couples the columns, one exact search along the joint direction then decides how much of it is taken. The
-objective never rises.
+Every column has a direction and the step size that minimizes its own quadratic model. Because the row
+sparsity couples the columns, one exact line search along the joint direction then scales all of them. The
+objective never increases.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from nonneg._arrays import to_numpy
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.loop import Stalled
 from nonneg.kernels.column_residuals import advance_residuals, entry_products
-from nonneg.separable.merit.frank_wolfe_steps import Move, advance, open_loop
+from nonneg.kernels.sparse_columns import UNDERFLOW
+from nonneg.separable.merit.frank_wolfe import Step, advance, open_loop
+from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
 from nonneg.separable.merit.row_sparsity import RowSparsity, SparsityAlong
-from nonneg.separable.merit.self_dictionary import FrankWolfeIterate, SelfDictionary
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of all columns in the places of their lists."""
+    """The nonzero coefficients of all columns, laid out as in their lists."""
 
-    used: Any  # which places hold an entry
+    used: Any  # whether a place of a list is in use
     values: FloatArray  # the coefficients; zero elsewhere
-    shares: FloatArray  # the slope of the row sparsity there; zero elsewhere
+    shares: FloatArray  # the gradient of the row sparsity there; zero elsewhere
 
     @classmethod
     def of(cls, state: FrankWolfeIterate, sparsity: RowSparsity, mu: float) -> Entries:
         """Read an iterate."""
-        from nonneg.kernels.sparse_columns import UNDERFLOW
-
         used = np.arange(state.rows.shape[1]) < state.counts[:, None]
         values = np.where(used, state.weights, 0.0)
         near = used & (state.row_max[state.rows] - state.weights <= UNDERFLOW * mu)
@@ -45,24 +44,24 @@ class Entries:
         return cls(used, values, shares)
 
 
-def line_search(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return a move of all columns towards their vertices."""
-    return _searched(problem, state, lambda entries: _towards(state))
+def line_search(problem: SelfDictionary, state: FrankWolfeIterate) -> Step:
+    """Return a step of all columns toward their vertices."""
+    return _searched(problem, state, lambda entries: _toward(state))
 
 
-def away(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Step every column toward its vertex or away from its worst point, whichever promises more."""
+def away(problem: SelfDictionary, state: FrankWolfeIterate) -> Step:
+    """Return a step of every column toward its vertex or away from its worst one, whichever promises more."""
 
-    def directions(entries: Entries) -> Move:
+    def directions(entries: Entries) -> Step:
         worst, score, mean, weight = _worst(problem, state, entries)
-        towards = _towards(state)
+        toward = _toward(state)
         assert state.column_gaps is not None
         turned = (score - mean > state.column_gaps) & (weight < 1.0)
         far = np.where(turned, weight / np.where(turned, 1.0 - weight, 1.0), 0.0)
-        return Move(
-            towards.entering,
-            keep=np.where(turned, 1.0 + far, towards.keep),
-            gain=np.where(turned, 0.0, towards.gain),
+        return Step(
+            toward.entering,
+            keep=np.where(turned, 1.0 + far, toward.keep),
+            gain=np.where(turned, 0.0, toward.gain),
             leaving=np.where(turned, worst, -1),
             cut=far,
         )
@@ -70,27 +69,27 @@ def away(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
     return _searched(problem, state, directions)
 
 
-def pairwise(problem: SelfDictionary, state: FrankWolfeIterate) -> Move:
-    """Return a move of weight, in every column, from its worst point to its vertex."""
+def pairwise(problem: SelfDictionary, state: FrankWolfeIterate) -> Step:
+    """Return a pairwise step: in every column, weight moves from its worst vertex to the new one."""
 
-    def directions(entries: Entries) -> Move:
+    def directions(entries: Entries) -> Step:
         worst, _, _, weight = _worst(problem, state, entries)
-        assert state.chosen is not None
-        moving = (worst != state.chosen) & _moving(state)
+        assert state.vertices is not None
+        moving = (worst != state.vertices) & _moving(state)
         amount = np.where(moving, weight, 0.0)
-        return Move(state.chosen, np.ones(len(worst)), amount, np.where(moving, worst, -1), amount)
+        return Step(state.vertices, np.ones(len(worst)), amount, np.where(moving, worst, -1), amount)
 
     return _searched(problem, state, directions)
 
 
-def corrected(
+def take_corrective_steps(
     problem: SelfDictionary,
     state: FrankWolfeIterate,
-    rule: Callable[[SelfDictionary, FrankWolfeIterate], Move],
+    rule: Callable[[SelfDictionary, FrankWolfeIterate], Step],
     n_steps: int,
 ) -> FrankWolfeIterate:
-    """Take further steps in which a column moves among the points it already uses; no scan is needed."""
-    t, chosen = state.t, state.chosen
+    """Take steps over the vertices that each column already uses, without calls of the oracle."""
+    t, vertices = state.t, state.vertices
     for _ in range(n_steps):
         entries = Entries.of(state, problem.sparsity(state), problem.mu)
         slopes = entry_products(problem.dictionary, state.residual, state.columns)
@@ -100,28 +99,28 @@ def corrected(
         gaps = np.sum(slopes * entries.values, axis=1) - lowest
         best = np.take_along_axis(state.rows, place, 1)[:, 0].astype(np.int64)
         try:
-            move = rule(problem, replace(state, chosen=best, column_gaps=gaps))
+            step = rule(problem, replace(state, vertices=best, column_gaps=gaps))
         except Stalled:
             break
-        state = advance(problem, state, move)
-    return replace(state, t=t, chosen=chosen)
+        state = advance(problem, state, step)
+    return replace(state, t=t, vertices=vertices)
 
 
 def _moving(state: FrankWolfeIterate) -> Any:
     return np.ones(len(state.counts), dtype=bool) if state.active is None else state.active
 
 
-def _towards(state: FrankWolfeIterate) -> Move:
+def _toward(state: FrankWolfeIterate) -> Step:
     moving = _moving(state)
-    assert state.chosen is not None
+    assert state.vertices is not None
     none = np.zeros(len(moving))
-    return Move(state.chosen, np.where(moving, none, 1.0), np.where(moving, 1.0, none), cut=none)
+    return Step(state.vertices, np.where(moving, none, 1.0), np.where(moving, 1.0, none), cut=none)
 
 
 def _worst(
     problem: SelfDictionary, state: FrankWolfeIterate, entries: Entries
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    # The stored entry with the largest slope in every column, that slope, the mean slope, and its value.
+    # For every column: the vertex in use with the largest gradient, that gradient, the mean, and the weight.
     slopes = entry_products(problem.dictionary, state.residual, state.columns)
     slopes += problem.lam * entries.shares
     mean = np.sum(slopes * entries.values, axis=1)
@@ -133,11 +132,11 @@ def _worst(
 
 
 def _searched(
-    problem: SelfDictionary, state: FrankWolfeIterate, directions: Callable[[Entries], Move]
-) -> Move:
+    problem: SelfDictionary, state: FrankWolfeIterate, directions: Callable[[Entries], Step]
+) -> Step:
     if not state.counts.any():
-        # Nothing to keep yet: the first step goes to the vertices.
-        return _towards(state)
+        # All coefficients are zero: the first step goes to the vertices.
+        return _toward(state)
     sparsity = problem.sparsity(state)
     entries = Entries.of(state, sparsity, problem.mu)
     full = directions(entries)
@@ -160,7 +159,7 @@ def _searched(
     moved += np.where(enter, full.gain[:, None], 0.0) - np.where(leave, full.cut[:, None], 0.0)
     outside = np.where(extra, full.gain * sparsity.base[full.entering], 0.0)
     promised = slopes + problem.lam * (np.sum(moved * entries.shares, axis=1) + outside)
-    # A column whose own model does not fall stays.
+    # A column whose own model does not decrease stays.
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.where(promised < 0, np.clip(-promised / bends, 0.0, 1.0), 0.0)
     sizes = np.where((promised < 0) & (bends == 0), 1.0, np.nan_to_num(sizes))
@@ -168,12 +167,12 @@ def _searched(
         raise Stalled
     size = _search(problem, state, full, entries, (slopes, bends, sizes), moved, extra)
     taken = size * sizes
-    return Move(
+    return Step(
         full.entering, 1.0 + taken * (full.keep - 1.0), taken * full.gain, full.leaving, taken * full.cut
     )
 
 
-def _places(state: FrankWolfeIterate, full: Move, entries: Entries) -> tuple[Any, Any, Any]:
+def _places(state: FrankWolfeIterate, full: Step, entries: Entries) -> tuple[Any, Any, Any]:
     enter = entries.used & (state.rows == full.entering[:, None])
     leaving = np.full(len(full.entering), -1) if full.leaving is None else full.leaving
     leave = entries.used & (state.rows == leaving[:, None])
@@ -183,7 +182,7 @@ def _places(state: FrankWolfeIterate, full: Move, entries: Entries) -> tuple[Any
 def _search(
     problem: SelfDictionary,
     state: FrankWolfeIterate,
-    full: Move,
+    full: Step,
     entries: Entries,
     model: tuple[FloatArray, FloatArray, FloatArray],
     moved: FloatArray,
@@ -216,10 +215,10 @@ def _search(
     return size
 
 
-STEP_RULES: dict[str, Callable[[SelfDictionary, FrankWolfeIterate], Move]] = {
+STEP_RULES: dict[str, Callable[[SelfDictionary, FrankWolfeIterate], Step]] = {
     "open-loop": open_loop,
     "line-search": line_search,
     "away": away,
     "pairwise": pairwise,
 }
-"""Where the columns move and how far, by name."""
+"""The step rules, by name."""

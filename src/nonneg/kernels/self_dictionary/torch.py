@@ -11,36 +11,41 @@ afterwards, and because they only ever raise a score, the bound on the points th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nonneg._arrays import is_cuda_tensor
-from nonneg._typing import Array, IntArray
-from nonneg.kernels.self_dictionary import triton as triton_scan
-from nonneg.kernels.self_dictionary.array_api import ENTRIES, lowest_scores
-from nonneg.kernels.self_dictionary.torch_slope import TensorSlope
+from nonneg._typing import Array
+from nonneg.kernels.self_dictionary import triton
+from nonneg.kernels.self_dictionary.types import (
+    KEPT,
+    Dictionary,
+    Lowest,
+    PenaltyGradient,
+    TensorPenaltyGradient,
+)
 
-if TYPE_CHECKING:
-    from nonneg.kernels.self_dictionary import Dictionary, PenaltySlope
+# Scores that exist at a time: 256 MB in float32.
+ENTRIES = 1 << 26
 
 
 class RoundedPoints:
-    """The centred points within the unit ball in the types of the products, made once each."""
+    """The centered points within the unit ball in the types of the products, made once each."""
 
-    def __init__(self, points: Array, centre: Array, inverse: float) -> None:
-        self.points, self.centre, self.inverse = points, centre, inverse
-        self.depth = triton_scan.padded_depth(points.shape[1] + 1)
+    def __init__(self, points: Array, center: Array, inverse: float) -> None:
+        self.points, self.center, self.inverse = points, center, inverse
+        self.depth = triton.padded_depth(points.shape[1] + 1)
         self._made: dict[Any, tuple[Array, Array, Array]] = {}
 
     def rows(self, wanted: Array) -> Array:
-        """Return centred points in float64."""
-        return self.points.index_select(0, wanted).double() - self.centre
+        """Return centered points in float64."""
+        return self.points.index_select(0, wanted).double() - self.center
 
     def in_type(self, kind: Any, base: Array) -> tuple[Array, Array, Array]:
         """Return the rounded points with the penalty's share as a further feature."""
         if kind not in self._made:
-            scaled = (self.points.double() - self.centre) * self.inverse
+            scaled = (self.points.double() - self.center) * self.inverse
             self._made[kind] = _rounded(scaled, self.depth, kind)
         out, lost, squares = self._made[kind]
         m = self.points.shape[1]
@@ -52,8 +57,13 @@ class RoundedPoints:
 class TensorScan:
     """One scan."""
 
-    def __init__(self, dictionary: Dictionary, residual: Array, slope: TensorSlope) -> None:
-        self.rounded, self.radius = dictionary.rounded_tensor, dictionary.radius
+    def __init__(self, dictionary: Dictionary, residual: Array, slope: TensorPenaltyGradient) -> None:
+        if "rounded_tensors" not in dictionary.cache:
+            dictionary.cache["rounded_tensors"] = RoundedPoints(
+                dictionary.points, dictionary.center, dictionary.inverse
+            )
+        self.rounded: RoundedPoints = dictionary.cache["rounded_tensors"]
+        self.radius = dictionary.radius
         self.residual, self.slope = residual, slope
         largest = slope.base.max()
         # Where its inverse would overflow, float64 scores alone can tell.
@@ -80,7 +90,7 @@ class TensorScan:
         slope = self.slope if wanted is None else self.slope.of_columns(wanted)
         points, point_error, longest = self.rounded.in_type(kind, self.base)
         columns, column_error, lengths, sizes = self.scaled_columns(rows, kind)
-        scan = triton_scan.lowest_scores if is_cuda_tensor(points) else lowest_scores
+        scan = triton.lowest_scores if is_cuda_tensor(points) else lowest_scores
         found = scan(points, columns)
         # What the products and their sum add to the roundings of the factors: exact products of half
         # precision, three TF32 products that miss some of the last bits; tensor cores cut off instead of
@@ -104,21 +114,39 @@ class TensorScan:
         """Return the best points by float64 scores of all points."""
         import torch
 
-        centred = (self.rounded.points.double() - self.rounded.centre).T
+        centered = (self.rounded.points.double() - self.rounded.center).T
         parts = []
-        for part in wanted.split(max(1, ENTRIES // centred.shape[1])):
+        for part in wanted.split(max(1, ENTRIES // centered.shape[1])):
             slope = self.slope.of_columns(part)
-            scores = self.residual.index_select(0, part) @ centred
+            scores = self.residual.index_select(0, part) @ centered
             scores += slope.base
             scores[slope.columns, slope.rows] += slope.extra
             parts.append(scores.argmin(dim=1))
         return torch.cat(parts)
 
 
-def best_atoms(
-    dictionary: Dictionary, residual: Array, slope: TensorSlope, columns: Array | None = None
+def minimizing_vertices(
+    dictionary: Dictionary,
+    residual: Array,
+    slope: PenaltyGradient | TensorPenaltyGradient,
+    columns: Any = None,
+) -> Any:
+    """Return the best data point of every column; see `kernels.self_dictionary.minimizing_vertices`."""
+    if isinstance(slope, TensorPenaltyGradient):
+        return _minimizing_vertices(dictionary, residual, slope, columns)
+    import torch
+
+    if columns is not None:
+        columns = torch.as_tensor(np.asarray(columns, dtype=np.int64), device=residual.device)
+    found = _minimizing_vertices(
+        dictionary, residual, TensorPenaltyGradient.of(slope, residual.device), columns
+    )
+    return found.cpu().numpy()
+
+
+def _minimizing_vertices(
+    dictionary: Dictionary, residual: Array, slope: TensorPenaltyGradient, columns: Array | None
 ) -> Array:
-    """Return the best data point of every column; see `kernels.self_dictionary.best_atoms`."""
     import torch
 
     scan = TensorScan(dictionary, residual, slope)
@@ -132,18 +160,19 @@ def best_atoms(
     return out
 
 
-def best_atoms_of_host(
-    dictionary: Dictionary, residual: Array, slope: PenaltySlope, columns: IntArray | None = None
-) -> IntArray:
-    """Do the same where the penalty's part is in NumPy."""
+def lowest_scores(points: Array, columns: Array) -> Lowest:
+    """Return the lowest products of points with columns; see `kernels.self_dictionary.triton`."""
     import torch
 
-    there = TensorSlope.of(slope, residual.device)
-    wanted = None
-    if columns is not None:
-        wanted = torch.as_tensor(np.asarray(columns, dtype=np.int64), device=residual.device)
-    found: IntArray = best_atoms(dictionary, residual, there, wanted).cpu().numpy()
-    return found
+    n_points, n_columns = points.shape[0], columns.shape[0]
+    scores = torch.full((n_columns, KEPT + 1), float("inf"), device=points.device)
+    index = torch.zeros((n_columns, KEPT + 1), dtype=torch.int32, device=points.device)
+    n_kept, step = min(KEPT + 1, n_points), max(1, ENTRIES // n_points)
+    for start in range(0, n_columns, step):
+        part = slice(start, start + step)
+        found = (columns[part].float() @ points.float().T).topk(n_kept, dim=1, largest=False)
+        scores[part, :n_kept], index[part, :n_kept] = found.values, found.indices.int()
+    return Lowest(scores[:, :KEPT].T, index[:, :KEPT].T, scores[:, KEPT])
 
 
 def _rounded(matrix: Array, depth: int, kind: Any) -> tuple[Array, Array, Array]:

@@ -43,17 +43,15 @@ def test_coefficients_to_start_from_are_those_of_all_samples(with_zeros):
 
 
 def test_samples_that_are_not_searched_are_refused(with_zeros):
-    with pytest.raises(
-        InvalidParameterError, match=r"init names sample 2, which the steps \['normalize'\] left"
-    ):
+    with pytest.raises(InvalidParameterError, match=r"init names sample 2, which 'normalize' left out"):
         select_anchors(with_zeros, 3, normalize="l1", init=[10, 2, 30])
-    with pytest.raises(InvalidParameterError, match="init contains 97, but points are 0 to 96"):
+    with pytest.raises(InvalidParameterError, match="init contains 97, but samples are 0 to 96"):
         select_anchors(with_zeros, 3, normalize="l1", init=[10, 97, 30])
     with pytest.raises(ShapeError, match="must be 97 x 97"):
         select_anchors(with_zeros, 3, normalize="l1", init=np.eye(90))
     C = sp.eye_array(97).tolil()
     C[10, 10], C[0, 10] = 0, 1
-    with pytest.raises(InvalidParameterError, match="column 10 sums to 0 over the samples that are searched"):
+    with pytest.raises(InvalidParameterError, match="column 10 sums to 0 over the samples that prepr"):
         select_anchors(with_zeros, 3, normalize="l1", init=C.tocsc())
 
 
@@ -66,7 +64,7 @@ def test_starts_that_are_none(method, noisy):
             select_anchors(noisy.X, 3, method=method, init=wrong)
     with pytest.raises(InvalidParameterError, match="init contains 90"):
         select_anchors(noisy.X, 3, method=method, init=[1, 90])
-    with pytest.raises(UnsupportedError, match="init='xray' takes no negative entries"):
+    with pytest.raises(UnsupportedError, match="init='xray' does not accept negative entries"):
         select_anchors(noisy.X - noisy.X.mean(), 3, method=method, init="xray")
 
 
