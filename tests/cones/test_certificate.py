@@ -87,7 +87,7 @@ def test_cones_that_reach_out_of_the_orthant_are_counted():
 
 
 def test_the_prediction_is_the_one_for_the_estimated_cones():
-    found = certificate([0.1, 0.12], [0.4, 1.2], start_angles=[0.15, 0.15])["expected-error"]
+    found = certificate([0.1, 0.12], [0.4, 1.2], initial_angles=[0.15, 0.15])["expected-error"]
     angle = 0.15 * 11 / 10
     assert found.threshold == pytest.approx(np.sqrt(0.5 - np.sin(2 * angle) / (4 * angle)))
     assert found.quantities["mean_estimated_angle"] == pytest.approx(angle)
@@ -105,7 +105,7 @@ def test_statements_of_data_are_plain_and_travel_as_json():
     data = circular_cones(400, 100, 4, size_angle=0.15, rng=0)
     found = size_angles(as_data_matrix(data.X), data.labels, 4)
     error = rank_one_error(data.X, data.labels)
-    statements = Certificate(tuple(cone_statements(relative_error=error, **found.facts())))
+    statements = Certificate(tuple(cone_statements(relative_error=error, **found.statistics())))
     again = Certificate.from_dict(json.loads(json.dumps(statements.as_dict())))
     assert again.as_dict() == statements.as_dict()
     quantities = statements["cluster-bound"].quantities

@@ -112,7 +112,7 @@ def test_float32_is_good_to_its_precision(clustered):
 
 def test_a_limit_of_passes_returns_what_is_there(clustered):
     X, labels = clustered
-    found = leading_directions(as_data_matrix(X), labels, np.ones((K, 25)), max_passes=4)
+    found = leading_directions(as_data_matrix(X), labels, np.ones((K, 25)), max_iter=4)
     assert found.n_passes <= 4
     exact = by_svd(X, labels)[1]
     assert (found.squared_values <= exact * (1 + 1e-12)).all()

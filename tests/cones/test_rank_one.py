@@ -174,18 +174,17 @@ def test_seeds_give_the_same_answer_again(digits):
 def test_more_starts_are_never_worse(seeding, digits):
     X = digits[:400]
     errors = [
-        cone_rank_one(X, 8, rng=2, seeding=seeding, n_starts=n_starts).relative_error
-        for n_starts in (1, 3, 6)
+        cone_rank_one(X, 8, rng=2, seeding=seeding, n_init=n_init).relative_error for n_init in (1, 3, 6)
     ]
     assert errors[0] >= errors[1] >= errors[2]
     assert errors[0] > errors[2]
-    found = cone_rank_one(X, 8, rng=2, seeding=seeding, n_starts=6)
+    found = cone_rank_one(X, 8, rng=2, seeding=seeding, n_init=6)
     assert found.relative_error == pytest.approx(error_of(X, found.W, found.H), rel=1e-9)
 
 
 def test_without_a_seed_the_deterministic_start_is_among_several(digits):
     X = digits[:200]
-    several = cone_rank_one(X, 6, n_starts=3).relative_error
+    several = cone_rank_one(X, 6, n_init=3).relative_error
     assert several <= cone_rank_one(X, 6).relative_error + 1e-12
 
 
@@ -229,15 +228,15 @@ def test_duplicates_are_one_direction(rng):
     [
         (np.ones((3, 2)), {"n_components": 4}, InvalidParameterError, "cannot be made of 3 samples"),
         (np.ones((3, 2)), {"n_components": 0}, InvalidParameterError, "integer of at least 1, got 0"),
-        (np.ones((3, 2)), {"n_components": 1, "n_starts": 0}, InvalidParameterError, "n_starts must be"),
+        (np.ones((3, 2)), {"n_components": 1, "n_init": 0}, InvalidParameterError, "n_init must be"),
         (np.zeros((3, 2)), {"n_components": 1}, InvalidParameterError, "all samples are zeros"),
         (-np.ones((3, 2)), {"n_components": 1}, NegativeDataError, "Negative values in data passed to cone"),
         (np.full((3, 2), np.nan), {"n_components": 1}, NonFiniteDataError, "contains NaN"),
         (np.eye(3), {"n_components": 1, "first": 5}, InvalidParameterError, "index of a row"),
-        (np.eye(3), {"n_components": 2, "first": 1, "n_starts": 2}, InvalidParameterError, "fixes the clus"),
+        (np.eye(3), {"n_components": 2, "first": 1, "n_init": 2}, InvalidParameterError, "fixes the clus"),
         (np.eye(3), {"n_components": 2, "tol": np.nan}, InvalidParameterError, "tol must be a finite number"),
         (np.eye(3), {"n_components": 2, "tol": "x"}, InvalidParameterError, "tol must be a finite number"),
-        (np.eye(3), {"n_components": 2, "max_passes": 0}, InvalidParameterError, "max_passes must be"),
+        (np.eye(3), {"n_components": 2, "max_iter": 0}, InvalidParameterError, "max_iter must be"),
         (np.eye(3), {"n_components": 2, "bounds": "no"}, InvalidParameterError, "bounds must be True or"),
     ],
 )

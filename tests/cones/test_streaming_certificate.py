@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.certificates import Verdict
-from nonneg.cones.streaming_certificate import stream_statements
+from nonneg.cones.certificate import stream_statements
 
 AXES = np.eye(3)[:2]
 
@@ -17,7 +17,7 @@ def statements(**changes):
         "radii": [0.1, 0.2],
         "squared_norms": [3.0, 1.0],
         "explained": [2.97, 0.99],
-        "widest_join": 0.25,
+        "largest_merge_angle": 0.25,
         "n_cones": 2,
     }
     return {statement.name: statement for statement in stream_statements(**facts | changes)}
@@ -35,7 +35,7 @@ def test_radius_and_what_no_clustering_can_beat():
     assert radius.number == pytest.approx(0.2)
     assert "within 0.2 radians" in radius.sentence
     assert "no 2 clusters of these samples all have a diameter below 0.25 radians" in radius.sentence
-    assert "diameter" not in statements(widest_join=0.0)["streamed-radius"].sentence
+    assert "diameter" not in statements(largest_merge_angle=0.0)["streamed-radius"].sentence
 
 
 def test_separation_needs_room():
@@ -50,7 +50,12 @@ def test_separation_needs_room():
 
 def test_one_cone():
     one = statements(
-        centroids=AXES[:1], radii=[0.3], squared_norms=[1.0], explained=[0.9], n_cones=4, widest_join=0.0
+        centroids=AXES[:1],
+        radii=[0.3],
+        squared_norms=[1.0],
+        explained=[0.9],
+        n_cones=4,
+        largest_merge_angle=0.0,
     )
     assert one["streamed-separation"].holds
     assert one["streamed-radius"].quantities["cones_seen"] == 1

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.data.frequent_directions import joined_sketch, leading_direction
+from nonneg.data.frequent_directions import leading_direction, merged_sketch
 
 
 def sketched(rows, n_kept, piece):
     sketch = np.zeros((n_kept, rows.shape[1]))
     for start in range(0, len(rows), piece):
-        sketch = joined_sketch(sketch, rows[start : start + piece])
+        sketch = merged_sketch(sketch, rows[start : start + piece])
     return sketch
 
 
@@ -44,7 +44,7 @@ def test_promises_hold_for_any_shape(seed, n_rows, n_features, n_kept, piece):
 def test_two_sketches_make_one_of_both(rng):
     rows = rng.gamma(0.5, size=(90, 25))
     parts = [sketched(part, 5, 7) for part in (rows[:50], rows[50:])]
-    check_promises(rows, joined_sketch(*parts))
+    check_promises(rows, merged_sketch(*parts))
 
 
 def test_few_rows_are_kept_as_they_are(rng):
@@ -67,7 +67,7 @@ def test_rows_of_one_direction_lose_nothing(rng):
 
 def test_zeros(rng):
     empty = np.zeros((4, 6))
-    np.testing.assert_array_equal(joined_sketch(empty, np.zeros((9, 6))), empty)
+    np.testing.assert_array_equal(merged_sketch(empty, np.zeros((9, 6))), empty)
     direction, square = leading_direction(empty)
     assert square == 0
     np.testing.assert_array_equal(direction, 0)
@@ -76,6 +76,6 @@ def test_zeros(rng):
 def test_inputs_stay(rng):
     sketch, rows = rng.random((4, 6)), rng.random((9, 6))
     before = sketch.copy(), rows.copy()
-    joined_sketch(sketch, rows)
+    merged_sketch(sketch, rows)
     np.testing.assert_array_equal(sketch, before[0])
     np.testing.assert_array_equal(rows, before[1])

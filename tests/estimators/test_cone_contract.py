@@ -9,7 +9,7 @@ from nonneg import ConeNMF
 ESTIMATORS = [
     ConeNMF(),
     ConeNMF(n_components=2, bounds=False),
-    ConeNMF(n_components=2, seeding="plus-plus", n_starts=3, random_state=0),
+    ConeNMF(n_components=2, seeding="plus-plus", n_init=3, random_state=0),
 ]
 
 

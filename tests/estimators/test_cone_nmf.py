@@ -96,8 +96,7 @@ def test_first_centroid_and_starts(planted, digits):
     seeded = ConeNMF(4, bounds=False, random_state=5).fit(digits)
     np.testing.assert_array_equal(plain.labels_, seeded.labels_)
     errors = [
-        ConeNMF(4, n_starts=n, random_state=5, bounds=False).fit(digits).reconstruction_err_
-        for n in (1, 3, 6)
+        ConeNMF(4, n_init=n, random_state=5, bounds=False).fit(digits).reconstruction_err_ for n in (1, 3, 6)
     ]
     assert errors[0] >= errors[1] >= errors[2]
     assert errors[0] == plain.reconstruction_err_ > errors[2]
@@ -250,7 +249,7 @@ def test_bad_input(planted):
     with pytest.raises(InvalidParameterError, match="'seeding' parameter"):
         ConeNMF(1, seeding="nearest").fit(same)
     with pytest.raises(InvalidParameterError, match="first=5 fixes the clusters"):
-        ConeNMF(2, first=5, n_starts=2).fit(planted.X)
+        ConeNMF(2, first=5, n_init=2).fit(planted.X)
     with pytest.raises(NonFiniteDataError, match="entry"):
         ConeNMF(2).fit(np.where(planted.X > 1, np.nan, planted.X))
     with pytest.raises(NotFittedError):

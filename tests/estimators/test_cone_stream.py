@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.cones.streaming import SKETCH_ROWS, ConeStream, take_in
+from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, update_stream
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 
@@ -21,7 +21,7 @@ def streamed(X, n_cones, cuts, weights=None):
     for start, stop in pairwise(edges):
         part = None if weights is None else weights[start:stop]
         if stop > start:
-            state = take_in(state, as_data_matrix(X[start:stop], weights=part))
+            state = update_stream(state, as_data_matrix(X[start:stop], weights=part))
     return state
 
 
@@ -40,7 +40,7 @@ def test_cones_are_never_mixed(seed, piece, sparse):
     n_cones = 4 + int(rng.integers(2))
     state = streamed(scipy.sparse.csr_array(X) if sparse else X, n_cones, range(piece, 80, piece))
     squares = np.array([np.sum(X[labels == cone] ** 2) for cone in range(4)])
-    cones_of_centroids = labels[state.numbers[: state.n_found]]
+    cones_of_centroids = labels[state.centroid_indices[: state.n_found]]
     if n_cones == np.unique(labels).size:
         assert sorted(cones_of_centroids) == sorted(np.unique(labels))
         np.testing.assert_array_equal(state.counts, np.bincount(labels, minlength=4)[cones_of_centroids])
@@ -72,11 +72,11 @@ def test_one_point_at_a_time_is_the_rule_written_down(seed):
         counts[stays] += counts[goes]
         widest = max(widest, angle)
         del centres[goes], radii[goes], counts[goes]
-    order = np.argsort(state.numbers)
-    np.testing.assert_array_equal(state.numbers[order], centres)
+    order = np.argsort(state.centroid_indices)
+    np.testing.assert_array_equal(state.centroid_indices[order], centres)
     np.testing.assert_array_equal(state.counts[order], counts)
     np.testing.assert_allclose(state.radii[order], radii, atol=1e-7)
-    assert state.widest_join == pytest.approx(widest)
+    assert state.largest_merge_angle == pytest.approx(widest)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(4, 8), st.integers(1, 8))
@@ -94,11 +94,11 @@ def test_bounds_on_any_points(seed, n_cones, n_points, piece):
         )
         for groups in product(range(n_cones), repeat=n_points)
     )
-    assert state.widest_join <= best + 1e-7
+    assert state.largest_merge_angle <= best + 1e-7
     # Every point is within the radius of some centroid, and no radius exceeds the proven factor.
-    reach = angles[:, state.numbers[: state.n_found]] - state.radii[None, : state.n_found]
+    reach = angles[:, state.centroid_indices[: state.n_found]] - state.radii[None, : state.n_found]
     assert reach.min(axis=1).max() <= 1e-7
-    actual = angles[:, state.numbers[: state.n_found]].min(axis=1).max()
+    actual = angles[:, state.centroid_indices[: state.n_found]].min(axis=1).max()
     assert actual <= (2 * n_cones - 1) * best + 1e-7
 
 
@@ -108,11 +108,11 @@ def test_directions_are_the_best_but_for_one_part_in_eight(piece, rng):
     state = streamed(planted.X, 3, range(piece, 300, piece))
     directions, squares = state.directions()
     for cone in range(3):
-        X = planted.X[planted.labels == planted.labels[state.numbers[cone]]]
+        X = planted.X[planted.labels == planted.labels[state.centroid_indices[cone]]]
         values = np.linalg.svd(X, compute_uv=False) ** 2
         left = np.sum(X * X) - np.sum((X @ directions[cone]) ** 2)
         assert left <= state.squared_norms[cone] - squares[cone] + 1e-9
-        assert left <= (1 + 1 / SKETCH_ROWS) * values[1:].sum() + 1e-9
+        assert left <= (1 + 1 / SKETCH_SIZE) * values[1:].sum() + 1e-9
 
 
 def test_fewer_directions_than_cones(rng):
@@ -120,7 +120,7 @@ def test_fewer_directions_than_cones(rng):
     X[10:] = np.outer(rng.random(10) + 0.5, [0.0, 1.0, 1.0])
     state = streamed(X, 4, [3, 12])
     assert state.n_found == 2
-    assert state.widest_join == 0
+    assert state.largest_merge_angle == 0
     np.testing.assert_array_equal(state.counts, [10, 10, 0, 0])
     directions, _ = state.directions()
     np.testing.assert_array_equal(directions[2:], 0)
@@ -135,7 +135,7 @@ def test_zeros_and_weights(rng):
     assert state.n_seen == 60
     assert state.counts.sum() == np.sum((weights > 0) & X.any(axis=1))
     assert state.squared_norms.sum() == pytest.approx(np.sum(weights[:, None] * X * X))
-    assert not set(state.numbers) & {0, 5, 30}
+    assert not set(state.centroid_indices) & {0, 5, 30}
     assert streamed(np.zeros((4, 5)), 2, [2]).n_found == 0
 
 
@@ -143,7 +143,7 @@ def test_single_precision_and_one_cone(rng):
     X = rng.random((50, 8)).astype(np.float32)
     state = streamed(X, 1, [13])
     assert state.counts[0] == 50
-    assert state.widest_join == state.radii[0] > 0
+    assert state.largest_merge_angle == state.radii[0] > 0
     scaled = np.concatenate([X[:3] * np.float32(factor) for factor in (1, 3, 0.1)])
     np.testing.assert_array_equal(np.sort(streamed(scaled, 5, [4]).counts), [0, 0, 3, 3, 3])
 
@@ -152,7 +152,7 @@ def test_the_memory_before_is_not_changed(rng):
     X = rng.random((40, 6))
     before = streamed(X[:20], 3, [])
     copy = before.copy()
-    take_in(before, as_data_matrix(X[20:]))
+    update_stream(before, as_data_matrix(X[20:]))
     for name, value in vars(copy).items():
         np.testing.assert_array_equal(getattr(before, name), value)
 
@@ -172,4 +172,4 @@ def test_radii_and_spread_hold_in_float32(n_cones):
     nearest = np.argmin(chords, axis=1)
     between = 2 * np.arcsin(np.linalg.norm(exact[:, None] - exact[None], axis=2) / 2)
     together = nearest[:, None] == nearest[None, :]
-    assert state.widest_join <= np.max(between[together]) + 1e-12
+    assert state.largest_merge_angle <= np.max(between[together]) + 1e-12

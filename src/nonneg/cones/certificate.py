@@ -16,7 +16,7 @@ from nonneg.cones.geometry.bounds import (
     expected_error,
     largest_angle_bound,
 )
-from nonneg.cones.geometry.cones import ConeSeparation, cone_separation, largest_angles_in_orthant
+from nonneg.cones.geometry.separation import ConeSeparation, cone_separation, largest_angles_in_orthant
 from nonneg.exceptions import ShapeError
 
 ROUNDING = 1e-8
@@ -31,7 +31,7 @@ def cone_statements(
     counts: Any,
     relative_error: float,
     lower_angles: Any = None,
-    start_angles: Any = None,
+    initial_angles: Any = None,
     outside: Any = None,
     rounding: float = ROUNDING,
 ) -> list[Statement]:
@@ -47,7 +47,7 @@ def cone_statements(
     axes = np.asarray(axes, dtype=np.float64)[found]
     counts, squared_norms = np.asarray(counts)[found], np.asarray(squared_norms, dtype=np.float64)[found]
     lower = angles if lower_angles is None else np.asarray(lower_angles, dtype=np.float64)
-    drawn = angles if start_angles is None else np.asarray(start_angles, dtype=np.float64)
+    drawn = angles if initial_angles is None else np.asarray(initial_angles, dtype=np.float64)
     angles, lower, drawn = angles[found], lower[found], drawn[found]
     error = float(relative_error)
     separation = cone_separation(axes, angles)
@@ -219,6 +219,74 @@ def _limiting_error(value: float, contained: Statement, error: float) -> Stateme
             "be the limit for many points (Theorem 8): moving points into the orthant lowers the error."
         )
     return Statement("limiting-error", sentence, error, value, Verdict.NOT_VERIFIABLE, quantities)
+
+
+def stream_statements(
+    *,
+    centroids: Any,
+    radii: Any,
+    squared_norms: Any,
+    explained: Any,
+    largest_merge_angle: float,
+    n_cones: int,
+) -> list[Statement]:
+    """Return what is known of the clusters and directions of a stream."""
+    norms = np.asarray(squared_norms, dtype=np.float64)
+    radii = np.asarray(radii, dtype=np.float64)
+    return [
+        _streamed_error(norms, np.asarray(explained, dtype=np.float64)),
+        _streamed_radius(radii, float(largest_merge_angle), n_cones),
+        _streamed_separation(np.asarray(centroids, dtype=np.float64), radii),
+    ]
+
+
+def _streamed_error(norms: Any, explained: Any) -> Statement:
+    total = float(norms.sum())
+    error = math.sqrt(max(total - float(explained.sum()), 0.0) / total) if total > 0 else 0.0
+    sentence = (
+        f"The relative error of the samples seen, each on the direction of the cone it was put into, is at "
+        f"most {error:.4g}."
+    )
+    quantities = {"squared_norm": total, "explained": float(explained.sum())}
+    return Statement("streamed-error", sentence, error, None, Verdict.HOLDS, quantities)
+
+
+def _streamed_radius(radii: Any, merge_angle: float, n_cones: int) -> Statement:
+    largest = float(radii.max(initial=0.0))
+    sentence = f"Every sample seen lies within {_angle(largest)} of the centroid of the cone it was put into"
+    if merge_angle > 0:
+        sentence += (
+            f"; no {n_cones} clusters of these samples all have a diameter below {_angle(merge_angle)}, "
+            f"so no {n_cones} cones all have size angles below half of that."
+        )
+    else:
+        sentence += "."
+    quantities = {"largest_merge_angle": merge_angle, "cones_seen": len(radii), "cones": n_cones}
+    return Statement("streamed-radius", sentence, largest, None, Verdict.HOLDS, quantities)
+
+
+def _streamed_separation(centroids: Any, radii: Any) -> Statement:
+    found = cone_separation(centroids, radii)
+    quantities = {"widest_within": found.widest_within, "narrowest_gap": found.narrowest_gap}
+    if len(radii) < 2:
+        sentence = "There is at most one cone, and nothing to tell it apart from."
+        return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
+    if found.clusters_are_exact:
+        sentence = (
+            f"Samples of one cone are within {_angle(found.widest_within)} of one another, and those of "
+            f"different cones at least {_angle(found.narrowest_gap)} apart: any order of the stream gives "
+            "these clusters, and so does greedy clustering from any first sample."
+        )
+        verdict = Verdict.HOLDS
+    else:
+        sentence = (
+            "The radii that were kept do not show that samples of one cone are nearer to one another than to "
+            "those of other cones: another order of the stream may give other clusters."
+        )
+        verdict = Verdict.NOT_VERIFIABLE
+    return Statement(
+        "streamed-separation", sentence, found.narrowest_gap, found.widest_within, verdict, quantities
+    )
 
 
 def _angle(radians: float) -> str:

@@ -1,13 +1,12 @@
 """Clusters of directions by greedy selection of centroids (Liu & Tan, Algorithm 1).
 
-Each centroid is the data point whose largest cosine to the centroids before it is smallest, and each point
-then belongs to the centroid of its largest cosine. Nothing is normalised: products are scaled by one over the
-norms of the rows.
+Each centroid is the row whose largest cosine to the previous centroids is smallest; each row then belongs to
+the centroid of its largest cosine. Nothing is normalized: products are scaled by one over the row norms.
 
-The search is not bound by a product of all rows with every centroid. The largest cosine of a point to some of
-the centroids is a lower bound of that to all, so that points whose bound is above what another one reached
-are not looked at again (`kernels.cones.compare_rows`). The assignment is one product with all centroids, of
-the rows for which a guess and the triangle inequality do not settle it (`kernels.cones.settled_centroids`).
+The search does not need the product of all rows with every centroid (`kernels.nearest_centroid`). The largest
+cosine of a row to some centroids is a lower bound of that to all, so rows whose bound is above what another
+row reached are skipped. The assignment is one product with all centroids, of the rows for which the triangle
+inequality does not decide it.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.greedy import GreedyRule, greedy_selection
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
-from nonneg.kernels import cones
-from nonneg.kernels.cones.array_api import nearest_cosines
+from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
 
 SEEDINGS = ("farthest", "plus-plus")
-_OUT = 3.0  # in the place of a cosine: of rows that cannot be picked
+_EXCLUDED = 3.0  # instead of a cosine, for rows that cannot be selected: larger than any cosine
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,8 @@ class ConeClusters:
     """Clusters of the directions of the rows."""
 
     labels: SampleArray  # the cluster of each row; -1 for rows of zeros, which have no direction
-    # The rows that are the centroids, in the order in which they were picked. Fewer than were asked for if
-    # the data have fewer directions.
+    # The rows that are the centroids, in the order of selection; fewer than requested if the data have fewer
+    # directions.
     centroid_indices: IntArray
     centroids: Array  # their directions, unit rows, in the namespace of the data
     cosines: SampleArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
@@ -65,7 +63,8 @@ def cone_clusters(
         first_facts={"mean": mean, "drawn": not by_mean},
         beside=_Beside(data, inverse_norms, first, source, drawn),
     )
-    # The score is the gain of `compare_rows`: less than this, and all rows have the direction of a centroid.
+    # The score is the gain of `update_cosines`. Below the threshold all rows have the direction of a
+    # centroid.
     found = greedy_selection(data, k, rule, floor=0.0 if drawn else margin - 1.0, finish=False)
     if first is not None and len(found.indices) == 0:
         raise InvalidParameterError(
@@ -95,7 +94,7 @@ def _check_first(first: Any, n_rows: int) -> None:
 
 
 class _Beside:
-    """The left-like arrays of a pass: the norms and the first pick, later the numbers drawn for the rows."""
+    """The sample arrays of a pass: the norms and the first centroid, then random numbers."""
 
     def __init__(
         self,
@@ -129,7 +128,7 @@ class _Beside:
 
 
 class _Centroids:
-    """Called at home with every pick: the facts of the next pass are all centroids so far."""
+    """Called with every selected row: the next pass needs all centroids so far."""
 
     def __init__(self, xp: Any, shift: float) -> None:
         self.xp, self.shift = xp, shift
@@ -158,18 +157,18 @@ def _begin(
         eligible = xp.logical_and(eligible, block.weights[:, None] > 0)
     if drawn:
         assert rates is not None
-        scores = _by_weight(block, rates)
+        scores = _weighted(block, rates)
     else:
         length = xp.sqrt(xp.sum(mean * mean))
         scores = 2.0 - block.times(mean / xp.where(length > 0, length, xp.ones_like(length))) * inverse_norms
     nothing = xp.full_like(scores, -xp.inf)
     scores = xp.where(xp.logical_and(eligible, scores > 0), scores, nothing)
-    out = xp.where(eligible, -xp.ones_like(scores), xp.full_like(scores, _OUT))
+    out = xp.where(eligible, -xp.ones_like(scores), xp.full_like(scores, _EXCLUDED))
     many = xp.astype(xp.logical_not(eligible), xp.int64) * (2**62)
     return (inverse_norms, xp.astype(out, xp.float64), many), scores[:, 0]
 
 
-def _by_weight(block: LocalMatrix, rates: Array) -> Array:
+def _weighted(block: LocalMatrix, rates: Array) -> Array:
     return rates if block.weights is None else rates * block.weights[:, None]
 
 
@@ -177,43 +176,24 @@ def _advance(
     block: LocalMatrix,
     inverse_norms: Array,
     nearest: Array,
-    seen: Array,
+    n_compared: Array,
     rates: Array | None = None,
     *,
     centroids: Array,
     shift: float,
 ) -> tuple[tuple[Array, ...], Array]:
-    rates = None if rates is None else block.xp.astype(_by_weight(block, rates), block.xp.float64)
-    rows = block.raw_rows()
-    if rows is None:
-        # All rows have seen all centroids but the newest one.
-        nearest = nearest_cosines(block.times(centroids[-1:, :].T), inverse_norms, nearest)
-    else:
-        nearest, seen = cones.compare_rows(
-            rows, inverse_norms, centroids, nearest, seen, rates=rates, shift=shift
-        )
+    rates = None if rates is None else block.xp.astype(_weighted(block, rates), block.xp.float64)
+    nearest, n_compared = update_cosines(
+        block, inverse_norms, centroids, nearest, n_compared, rates=rates, shift=shift
+    )
     gains = shift - nearest[:, 0]
-    return (inverse_norms, nearest, seen), gains if rates is None else rates[:, 0] * gains
+    return (inverse_norms, nearest, n_compared), gains if rates is None else rates[:, 0] * gains
 
 
 def _assign(
     block: LocalMatrix, inverse_norms: Array, *, centroids: Array
 ) -> tuple[tuple[Array, Array], tuple[()]]:
-    xp = block.xp
-    rows = block.raw_rows()
-    if isinstance(rows, np.ndarray) and isinstance(inverse_norms, np.ndarray):
-        found = cones.settled_centroids(rows, inverse_norms, centroids)
-        if found is not None:
-            nearest, cosines = found
-            left = np.flatnonzero(nearest < 0)
-            products = rows[left] @ centroids.T
-            nearest[left] = np.argmax(products, axis=1)
-            cosines[left] = np.max(products, axis=1) * inverse_norms[left, 0]
-            return (np.where(inverse_norms > 0, nearest[:, None], -1), cosines[:, None]), ()
-    products = block.times(centroids.T)
-    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
-    labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))
-    return (labels, xp.max(products, axis=1, keepdims=True) * inverse_norms), ()
+    return nearest_centroids(block, inverse_norms, centroids), ()
 
 
 def _no_clusters(data: DataMatrix, inverse_norms: SampleArray) -> tuple[SampleArray, SampleArray]:

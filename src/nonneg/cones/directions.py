@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import numpy_view, to_float64
+from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.kernels import cones
-from nonneg.kernels.cones.array_api import own_columns
+from nonneg.kernels.cluster_products import cluster_products
 
 _POSITIVE_PART = 0.01  # of the start, so that it is orthogonal to no nonnegative vector
 _CHECKS = 4  # how often products are computed afresh at a found answer that does not pass
@@ -37,7 +36,7 @@ class ClusterDirections:
 
 
 def leading_directions(
-    data: DataMatrix, labels: SampleArray, start: Array, *, tol: float = 1e-10, max_passes: int = 300
+    data: DataMatrix, labels: SampleArray, start: Array, *, tol: float = 1e-10, max_iter: int = 300
 ) -> ClusterDirections:
     """Return the leading directions of all clusters."""
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
@@ -49,7 +48,7 @@ def leading_directions(
     search.images, n_passes, checks = images / units, 1, 0
     while True:
         moving = search.residuals() > tol
-        if not moving.any() or n_passes >= max_passes - 1:
+        if not moving.any() or n_passes >= max_iter - 1:
             if search.fresh:
                 break
             # The images were combined from others: what is returned rests on products of its own.
@@ -57,7 +56,7 @@ def leading_directions(
             products, images = _apply(data, labels, search.vectors, all_clusters)
             search.restart(images / units)
             n_passes, checks = n_passes + 1, checks + 1
-            if checks >= _CHECKS or n_passes >= max_passes:
+            if checks >= _CHECKS or n_passes >= max_iter:
                 break
             continue
         directions = search.residual_directions(moving)
@@ -153,20 +152,12 @@ def _outside(rows: FloatArray, units: FloatArray) -> FloatArray:
 def _apply(
     data: DataMatrix, labels: SampleArray, vectors: FloatArray, active: Any
 ) -> tuple[SampleArray, FloatArray]:
-    (products,), (sums,) = data.map_reduce_rows(_own_products, labels, vectors=vectors, active=active)
+    (products,), (sums,) = data.map_reduce_rows(_cluster_products, labels, vectors=vectors, active=active)
     return products, to_float64(sums)
 
 
-def _own_products(
+def _cluster_products(
     block: LocalMatrix, labels: Array, *, vectors: FloatArray, active: Any
 ) -> tuple[tuple[Array], tuple[Array]]:
-    rows = block.raw_rows()
-    if rows is None:
-        own = own_columns(labels, block.times(block.to_device(vectors.T)), len(vectors))
-        return (block.xp.sum(own, axis=1, keepdims=True),), (block.transposed_times(own).T,)
-    kind = rows.dtype if isinstance(rows, np.ndarray) else rows[2].dtype
-    weights = None if block.weights is None else numpy_view(block.weights)
-    products, sums = cones.own_products(
-        rows, numpy_view(labels)[:, 0], vectors.astype(kind, copy=False), weights, active
-    )
-    return (block.to_device(products[:, None]),), (sums,)
+    products, sums = cluster_products(block, labels, vectors, active)
+    return (products,), (sums,)

@@ -1,4 +1,4 @@
-"""Points in given cones: which one by the nearest centroid, and how much of its direction."""
+"""Samples in given cones: the nearest centroid, and the projection on its direction."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.cones.array_api import own_columns
+from nonneg.kernels.cluster_products.array_api import one_hot
 
 
-def cones_of(data: DataMatrix, centroids: Array) -> SampleArray:
+def nearest_cones(data: DataMatrix, centroids: Array) -> SampleArray:
     """Return the cone of each point: the one whose centroid has the largest cosine."""
     (labels,), _ = data.map_reduce_rows(_labels, centroids=centroids)
     return labels
 
 
-def coefficients_of(data: DataMatrix, centroids: Array, directions: Array) -> SampleArray:
+def project_on_cones(data: DataMatrix, centroids: Array, directions: Array) -> SampleArray:
     """Return the projection of each point on the direction of its cone."""
     (W,), _ = data.map_reduce_rows(_coefficients, centroids=centroids, directions=directions)
     return W
@@ -44,7 +44,7 @@ def _coefficients(
     block: LocalMatrix, *, centroids: Array, directions: Array
 ) -> tuple[tuple[Array], tuple[()]]:
     (labels,), _ = _labels(block, centroids=centroids)
-    return (own_columns(labels, block.times(directions.T), directions.shape[0]),), ()
+    return (one_hot(labels, block.times(directions.T), directions.shape[0]),), ()
 
 
 def _sums(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[()], tuple[Array, Array]]:
@@ -54,4 +54,16 @@ def _sums(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[()], tupl
     if block.weights is not None:
         weights = xp.astype(block.weights, xp.float64)[:, None]
         squares, ones = squares * weights, xp.astype(weights > 0, xp.float64)
-    return (), (xp.sum(own_columns(labels, ones, k), axis=0), xp.sum(own_columns(labels, squares, k), axis=0))
+    return (), (xp.sum(one_hot(labels, ones, k), axis=0), xp.sum(one_hot(labels, squares, k), axis=0))
+
+
+def memberships(data: DataMatrix, labels: SampleArray, products: SampleArray, k: int) -> SampleArray:
+    """Return a matrix with one entry per row: its product, in the column of its cluster."""
+    (W,), _ = data.map_reduce_rows(_memberships, labels, products, k=k)
+    return W
+
+
+def _memberships(
+    block: LocalMatrix, labels: Array, products: Array, *, k: int
+) -> tuple[tuple[Array], tuple[()]]:
+    return (one_hot(labels, products, k),), ()

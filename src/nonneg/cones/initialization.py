@@ -9,7 +9,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.cones.clustering import cone_clusters
 from nonneg.cones.directions import leading_directions
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.kernels.cones.array_api import own_columns
+from nonneg.kernels.cluster_products.array_api import one_hot
 
 _APART = 0.75  # of the mean direction that is taken from each
 _FILL = 0.01  # of a direction's mean entry: what no entry goes below
@@ -47,4 +47,4 @@ def _left(
     if bool(xp.any(lost)):
         # Rows that share no feature with the direction of their cluster: their norm stands for the rest.
         products = xp.where(lost, xp.sqrt(block.squared_row_norms())[:, None], products)
-    return (own_columns(labels, products, k) + share * products,), ()
+    return (one_hot(labels, products, k) + share * products,), ()

@@ -1,4 +1,4 @@
-"""Clustering and rank-one NMF (Liu & Tan, Algorithm 2): one direction for each cluster of directions."""
+"""Clustering and rank-one NMF (Liu & Tan, Algorithm 2): one direction per cluster."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from nonneg.certificates.svd_lower_bound import relative_error_from_square, roun
 from nonneg.cones.certificate import cone_statements
 from nonneg.cones.clustering import SEEDINGS, ConeClusters, cone_clusters
 from nonneg.cones.directions import ClusterDirections, leading_directions
+from nonneg.cones.encoding import memberships
 from nonneg.cones.geometry import SizeAngles, cluster_bound, expected_error, largest_angle_bound, size_angles
 from nonneg.cones.geometry.bounds import corrected_size_angles
 from nonneg.data.checks import checked_data
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix
 from nonneg.exceptions import InvalidParameterError
-from nonneg.kernels.cones.array_api import own_columns
 
 _COMPARISON_TOL = 1e-4  # of directions whose errors are only compared: the error is then known to 1e-8
 
 
 @dataclass(frozen=True, repr=False)
 class ConeResult:
-    """Clusters of directions, and the factorization with one direction a cluster.
+    """Clusters of directions, and the factorization with one direction per cluster.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class ConeResult:
         # any clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the
         # cones estimated from the clusters, which is no bound.
         found = self.cones
-        estimates = corrected_size_angles(found.start_angles, found.counts)
+        estimates = corrected_size_angles(found.initial_angles, found.counts)
         return {
             "cluster": cluster_bound(found.angles, found.squared_norms),
             "largest-angle": largest_angle_bound(found.angles),
@@ -95,12 +95,12 @@ class ConeResult:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What the cones about the clusters say about the error (`nonneg.cones.certificate`)."""
-        facts = self.cones.facts()
+        """Bounds and predictions of the error from the cones about the clusters."""
+        statistics = self.cones.statistics()
         assert self.data is not None
         rounding = rounding_error(self.data)
         return Certificate(
-            tuple(cone_statements(relative_error=self.relative_error, rounding=rounding, **facts))
+            tuple(cone_statements(relative_error=self.relative_error, rounding=rounding, **statistics))
         )
 
     def __repr__(self) -> str:
@@ -115,10 +115,10 @@ def cone_rank_one(
     first: int | None = None,
     rng: Seed = None,
     seeding: str = "farthest",
-    n_starts: int = 1,
+    n_init: int = 1,
     sample_weight: Any = None,
     tol: float = 1e-10,
-    max_passes: int = 300,
+    max_iter: int = 300,
     bounds: bool = True,
     n_jobs: int | None = None,
 ) -> ConeResult:
@@ -134,19 +134,21 @@ def cone_rank_one(
         The sample that is the first centroid. By default the one farthest from the mean direction; a random
         one where `rng` is given or the seeding is random.
     rng : None, int, Generator, RandomState or SeedSequence
-        The source of random numbers. None and ``seeding="farthest"`` draw nothing in the first start.
+        Source of random numbers. With None and ``seeding="farthest"`` the first initialization is
+        deterministic.
     seeding : {"farthest", "plus-plus"}
         The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
         a probability in proportion to one minus its largest cosine to them.
-    n_starts : int
-        From how many first centroids to begin; the clusters of the smallest relative error are kept. With the
-        same `rng`, more starts never give an error that is larger by more than 1e-8.
+    n_init : int
+        Number of initializations, each with its own first centroid; the clusters of the smallest relative
+        error are kept. With the same `rng`, more of them never increase the error by more than 1e-8.
     sample_weight : array of shape (n_samples,), optional
-        An integer weight counts like so many equal samples.
+        An integer weight counts as that many equal samples.
     tol : float
-        Relative residual of the clusters' leading singular pairs; at least 100 times the data's precision.
-    max_passes : int
-        The largest number of passes over the data for these.
+        Relative residual of the leading singular pairs of the clusters; at least 100 times the machine
+        epsilon of the data.
+    max_iter : int
+        Maximum number of iterations for these; each is one pass over the data.
     bounds : bool
         Whether the result keeps the data, so that `size_angles`, `bounds` and `certificate` can be asked for.
     n_jobs : int, optional
@@ -169,7 +171,8 @@ def cone_rank_one(
     -----
     O(n_components n_samples n_features) for the clusters, and a few passes over the data for the directions.
     Where the data lie in cones that satisfy the paper's assumption (2), the clusters are these cones from any
-    first centroid.
+    first centroid. Lengths do not matter for the clusters, so there is no `normalize`. There is no `verbose`,
+    `callback` or `checkpoint`, because a call takes only a few passes over the data.
 
     References
     ----------
@@ -186,30 +189,28 @@ def cone_rank_one(
     (True, True)
     """
     data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one", masks=False)
-    _check_counts(n_components, n_starts, first, seeding, data.shape[0])
+    _check_counts(n_components, n_init, first, seeding, data.shape[0])
     checked_nonnegative("tol", tol)
-    checked_count("max_passes", max_passes)
+    checked_count("max_iter", max_iter)
     checked_flag("bounds", bounds)
     with threads(n_jobs):
         best: tuple[ConeClusters, ClusterDirections] | None = None
-        for source in _sources(rng, n_starts):
+        for source in _sources(rng, n_init):
             clusters = cone_clusters(data, n_components, first=first, rng=source, seeding=seeding)
             _check_found(len(clusters.centroid_indices), n_components)
             found = leading_directions(
                 data,
                 clusters.labels,
                 clusters.centroids,
-                tol=tol if n_starts == 1 else max(tol, _COMPARISON_TOL),
-                max_passes=max_passes,
+                tol=tol if n_init == 1 else max(tol, _COMPARISON_TOL),
+                max_iter=max_iter,
             )
             if best is None or found.squared_values.sum() > best[1].squared_values.sum():
                 best = clusters, found
         assert best is not None
         clusters, found = best
-        if n_starts > 1:
-            found = leading_directions(
-                data, clusters.labels, found.directions, tol=tol, max_passes=max_passes
-            )
+        if n_init > 1:
+            found = leading_directions(data, clusters.labels, found.directions, tol=tol, max_iter=max_iter)
         W = memberships(data, clusters.labels, found.products, n_components)
         H = data.to_device(found.directions)
         whole = data.squared_norm()
@@ -228,38 +229,26 @@ def cone_rank_one(
     )
 
 
-def memberships(data: DataMatrix, labels: SampleArray, products: SampleArray, k: int) -> SampleArray:
-    """Return a matrix with one entry a row: its product, in the column of its cluster."""
-    (W,), _ = data.map_reduce_rows(_memberships, labels, products, k=k)
-    return W
-
-
-def _memberships(
-    block: LocalMatrix, labels: Array, products: Array, *, k: int
-) -> tuple[tuple[Array], tuple[()]]:
-    return (own_columns(labels, products, k),), ()
-
-
-def _sources(rng: Seed, n_starts: int) -> Iterator[Seed]:
-    # Without a seed the first start is the one that draws nothing.
+def _sources(rng: Seed, n_init: int) -> Iterator[Seed]:
+    # Without a seed the first initialization is deterministic.
     if rng is not None:
-        yield from spawn(rng, n_starts)
+        yield from spawn(rng, n_init)
     else:
         yield None
-        yield from spawn(None, n_starts - 1)
+        yield from spawn(None, n_init - 1)
 
 
-def _check_counts(n_components: Any, n_starts: Any, first: int | None, seeding: str, n_rows: int) -> None:
+def _check_counts(n_components: Any, n_init: Any, first: int | None, seeding: str, n_rows: int) -> None:
     checked_count("n_components", n_components)
-    checked_count("n_starts", n_starts)
+    checked_count("n_init", n_init)
     if n_components > n_rows:
         raise InvalidParameterError(
             f"n_components={n_components} clusters cannot be made of {n_rows} samples. "
             f"Use at most {n_rows} components."
         )
-    if first is not None and n_starts > 1 and seeding == SEEDINGS[0]:
+    if first is not None and n_init > 1 and seeding == SEEDINGS[0]:
         raise InvalidParameterError(
-            f"first={first} fixes the clusters, so that n_starts={n_starts} starts would all be equal. "
+            f"first={first} fixes the clusters, so n_init={n_init} initializations would all be equal. "
             "Leave one of the two out, or use seeding='plus-plus'."
         )
 

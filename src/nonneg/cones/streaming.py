@@ -24,13 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._arrays import to_float64, to_numpy
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.cones.encoding import sums_by_cone
 from nonneg.cones.geometry import angles_between
 from nonneg.cones.geometry.farthest import ROUNDING
-from nonneg.data.frequent_directions import PIECE, joined_sketch, leading_direction
-from nonneg.data.matrix import LocalMatrix
+from nonneg.cones.rank_one import ConeResult
+from nonneg.data.frequent_directions import PIECE, leading_direction, merged_sketch
+from nonneg.data.local import local_matrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix
 
-SKETCH_ROWS = 8
+SKETCH_SIZE = 8
 """Rows kept of every cone beside its centroid: the error of its direction is at most 9/8 of the best."""
 
 # Points whose cosine is so near to 1, in units of rounding, have the same direction.
@@ -42,7 +46,7 @@ class ConeStream:
     """What is remembered of the points so far; arrays have a row for each of the K cones there may be."""
 
     centroids: FloatArray  # unit vectors, one a cone seen so far; zeros for the others
-    numbers: IntArray  # which point of the stream each is
+    centroid_indices: IntArray  # which point of the stream each is
     radii: FloatArray  # no point put into a cone is at a larger angle to its centroid
     sketches: FloatArray  # sketches of the points put into each cone; one row each where they come from a fit
     squared_norms: FloatArray  # the sums of their squared entries, weighted
@@ -50,7 +54,7 @@ class ConeStream:
     n_found: int = 0  # how many cones there are so far
     # The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a rule;
     # 0 before the first join.
-    widest_join: float = 0.0
+    largest_merge_angle: float = 0.0
     n_seen: int = 0  # how many points there were, rows of zeros included
 
     @classmethod
@@ -60,7 +64,7 @@ class ConeStream:
             np.zeros((n_cones, n_features)),
             np.full(n_cones, -1, dtype=np.intp),
             np.zeros(n_cones),
-            np.zeros((n_cones, SKETCH_ROWS, n_features)),
+            np.zeros((n_cones, SKETCH_SIZE, n_features)),
             np.zeros(n_cones),
             np.zeros(n_cones, dtype=np.intp),
         )
@@ -75,7 +79,7 @@ class ConeStream:
         arrays: dict[str, Any] = {
             name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
-        room = SKETCH_ROWS - self.sketches.shape[1]
+        room = SKETCH_SIZE - self.sketches.shape[1]
         arrays["sketches"] = np.pad(self.sketches, ((0, 0), (0, room), (0, 0)))
         return replace(self, **arrays)
 
@@ -85,8 +89,41 @@ class ConeStream:
         return np.stack([row for row, _ in found]), np.array([square for _, square in found])
 
 
-def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
-    """Return the memory after a block of points."""
+def update_stream(state: ConeStream, data: DataMatrix) -> ConeStream:
+    """Return the state after further points, chunk by chunk and on the host."""
+    for block in data.local_blocks():
+        if block.container == "array":
+            weights = None if block.weights is None else to_numpy(block.weights)
+            block = local_matrix(to_numpy(block.array), weights=weights)  # type: ignore[attr-defined]
+        state = _update(state, block)
+    return state
+
+
+def stream_after_fit(
+    data: DataMatrix, result: ConeResult, centroids: Array, basis: Any, size_angles: Any
+) -> ConeStream:
+    """Return the state from which a stream continues after a fit, of which it keeps one row per cone."""
+    k = len(result.centroid_indices)
+    counts, squared_norms = (to_float64(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
+    rows, radii = to_float64(centroids), np.full(k, np.pi / 2)
+    if basis is not None:
+        # A cone about another axis that holds the same samples is a cone about the centroid too.
+        apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, basis, strict=True)]
+        radii = np.minimum(radii, np.asarray(apart) + size_angles)
+    return ConeStream(
+        rows,
+        np.asarray(result.centroid_indices, dtype=np.intp),
+        radii,
+        (np.sqrt(result.squared_singular_values)[:, None] * to_float64(result.H))[:, None, :],
+        squared_norms,
+        counts.astype(np.intp),
+        n_found=k,
+        n_seen=data.shape[0],
+    )
+
+
+def _update(before: ConeStream, block: LocalMatrix) -> ConeStream:
+    """Return the state after a block of points."""
     # Costs one product with the centroids, one with each point that becomes a centroid, and the sketches.
     state = before.copy()
     lengths = np.sqrt(np.asarray(block.squared_row_norms(), dtype=np.float64))
@@ -99,13 +136,13 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
     cosines[:, : state.n_found] = _cosines(pool, state.centroids[: state.n_found], lengths)
     while rows.size:
         nearest = cosines.max(axis=1)
-        near = nearest >= _joining_cosine(state, block)
+        near = nearest >= _merging_cosine(state, block)
         owners[rows[near]] = cosines[near].argmax(axis=1)
         angles = np.arccos(np.clip(nearest[near], -1.0, 1.0))
         np.maximum.at(state.radii, owners[rows[near]], angles)
         if near.any():
             if state.n_found == state.n_cones:
-                _note_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
+                _record_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
             left = np.flatnonzero(~near)
             pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
             nearest = nearest[left]
@@ -114,15 +151,15 @@ def take_in(before: ConeStream, block: LocalMatrix) -> ConeStream:
         farthest = int(np.argmin(nearest))
         point = _row(pool, farthest)
         if state.n_found == state.n_cones:
-            _note_spread(state, point)
-        place = state.n_found if state.n_found < state.n_cones else _join(state, owners)
+            _record_spread(state, point)
+        place = state.n_found if state.n_found < state.n_cones else _merge_nearest(state, owners)
         state.centroids[place] = point
-        state.numbers[place] = before.n_seen + rows[farthest]
+        state.centroid_indices[place] = before.n_seen + rows[farthest]
         state.n_found = max(state.n_found, place + 1)
         cosines[:, place] = _cosines(pool, state.centroids[place][None, :], lengths)[:, 0]
         # Whatever the rounding, a centroid is its own nearest and leaves the pool next time.
         cosines[farthest, place] = 1.0
-    _add_rows(state, block, owners)
+    _update_sketches(state, block, owners)
     state.n_seen += block.shape[0]
     return state
 
@@ -138,7 +175,7 @@ def _row(block: LocalMatrix, row: Any) -> FloatArray:
     return point / np.linalg.norm(point)
 
 
-def _note_spread(state: ConeStream, point: FloatArray) -> None:
+def _record_spread(state: ConeStream, point: FloatArray) -> None:
     """Take down, in place, the smallest angle among all centroids and a further point."""
     # No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
     # of a block do not do for that: small angles are rounding in them, above all in float32.
@@ -146,7 +183,7 @@ def _note_spread(state: ConeStream, point: FloatArray) -> None:
     if state.n_cones > 1:
         _, first, second = _nearest_pair(state)
         spread = min(spread, float(angles_between(state.centroids[[first, second]])[0, 1]))
-    state.widest_join = max(state.widest_join, spread)
+    state.largest_merge_angle = max(state.largest_merge_angle, spread)
 
 
 def _angles_to(units: FloatArray, axis: FloatArray) -> FloatArray:
@@ -156,7 +193,7 @@ def _angles_to(units: FloatArray, axis: FloatArray) -> FloatArray:
     return angles
 
 
-def _joining_cosine(state: ConeStream, block: LocalMatrix) -> float:
+def _merging_cosine(state: ConeStream, block: LocalMatrix) -> float:
     """Return the cosine from which on a point would be joined with its centroid at once."""
     same = 1.0 - SAME_DIRECTION * float(block.xp.finfo(block.dtype).eps)
     return same if state.n_found < state.n_cones else min(_nearest_pair(state)[0], same)
@@ -171,7 +208,7 @@ def _nearest_pair(state: ConeStream) -> tuple[float, int, int]:
     return float(cosines[first, second]), first, second
 
 
-def _join(state: ConeStream, owners: IntArray) -> int:
+def _merge_nearest(state: ConeStream, owners: IntArray) -> int:
     """Join the two nearest centroids, in place, and return which place is free now."""
     _, first, second = _nearest_pair(state)
     angle = float(angles_between(state.centroids[[first, second]])[0, 1])
@@ -180,10 +217,10 @@ def _join(state: ConeStream, owners: IntArray) -> int:
         for here, there in ((first, second), (second, first))
     ]
     # The centroid from which the joined cone reaches less far stays; of equal ones the one that came first.
-    older = state.numbers[first] <= state.numbers[second]
+    older = state.centroid_indices[first] <= state.centroid_indices[second]
     keep_first = reach[0] < reach[1] or (reach[0] == reach[1] and older)
     stays, goes = (first, second) if keep_first else (second, first)
-    state.sketches[stays] = joined_sketch(state.sketches[stays], state.sketches[goes])
+    state.sketches[stays] = merged_sketch(state.sketches[stays], state.sketches[goes])
     state.squared_norms[stays] += state.squared_norms[goes]
     state.counts[stays] += state.counts[goes]
     # Nonnegative points are never farther apart than a right angle.
@@ -194,7 +231,7 @@ def _join(state: ConeStream, owners: IntArray) -> int:
     return goes
 
 
-def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
+def _update_sketches(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
     """Add points, in place, to the sketches of the cones they were put into."""
     for cone in range(state.n_found):
         rows = np.flatnonzero(owners == cone)
@@ -212,4 +249,4 @@ def _add_rows(state: ConeStream, block: LocalMatrix, owners: IntArray) -> None:
             if block.weights is not None:
                 points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
             state.squared_norms[cone] += float(np.sum(points * points))
-            state.sketches[cone] = joined_sketch(state.sketches[cone], points)
+            state.sketches[cone] = merged_sketch(state.sketches[cone], points)

@@ -13,7 +13,6 @@ from array_api_compat import array_namespace, is_array_api_obj
 from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, numpy_dtype
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import MissingEntries
 from nonneg.exceptions import (
     DataTypeError,
@@ -287,7 +286,8 @@ def _observed_zero(data: DataMatrix) -> bool:
 def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
     """Return row, column and value of the first observed entry that meets a condition."""
     offset = 0
-    for block in _local_blocks(data):
+    # Chunk by chunk, so that an error message does not need all data in memory.
+    for block in data.local_blocks():
         for start, stop in block.row_blocks(1 << 20):
             rows = block.dense_rows(start, stop)
             xp = block.xp
@@ -301,11 +301,3 @@ def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[
                 return offset + start + i, j, float(rows[i, j])
         offset += block.shape[0]
     raise LookupError("no entry meets the condition")
-
-
-def _local_blocks(data: DataMatrix) -> Any:
-    if isinstance(data, LocalMatrix):
-        yield data
-    else:
-        # Chunk by chunk, so that an error message does not need all data in memory.
-        yield from data.local_blocks()  # type: ignore[attr-defined]

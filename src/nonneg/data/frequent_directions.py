@@ -25,7 +25,7 @@ from nonneg._typing import FloatArray
 PIECE = 128
 
 
-def joined_sketch(sketch: FloatArray, rows: FloatArray) -> FloatArray:
+def merged_sketch(sketch: FloatArray, rows: FloatArray) -> FloatArray:
     """Return a sketch of the rows of a sketch and of further rows."""
     # Ghashami, Liberty, Phillips & Woodruff (2016), SIAM J. Comput. 45(5), 1762-1792, Section 2.
     n_kept, n_features = sketch.shape

@@ -114,6 +114,10 @@ class DataMatrix(ABC):
         """Return a small array in the namespace and dtype and on the device of the local blocks."""
 
     @abstractmethod
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the blocks one by one, in this process."""
+
+    @abstractmethod
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows as a dense local array."""
 
@@ -151,6 +155,10 @@ class LocalMatrix(DataMatrix):
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample in the container, dtype and device of the data."""
         return self.to_device(array)
+
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the matrix itself."""
+        yield self
 
     def weighted(self, W: Array) -> Array:
         """Multiply each row by its weight; without weights, return the same object."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,14 @@ class ScaledBlocks(DataMatrix):
     def to_device(self, array: Any) -> Array:
         """Return a small array in the namespace and dtype of the blocks."""
         return self.base.to_device(array)
+
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the blocks one by one, scaled, in this process."""
+        start = 0
+        for block in self.base.local_blocks():
+            stop = start + block.shape[0]
+            yield ScaledMatrix(block, row_scale=computed(self.row_scale[start:stop]))
+            start = stop
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows, scaled."""

@@ -1,4 +1,4 @@
-"""ConeNMF: clusters of directions and one component a cluster, with scikit-learn's interface."""
+"""ConeNMF: clusters of directions and one component per cluster, with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import eckart_young_statement, relative_frobenius_error
 from nonneg.cones.clustering import SEEDINGS
-from nonneg.cones.encoding import coefficients_of, cones_of, unit_rows
+from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
+from nonneg.cones.streaming import stream_after_fit
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import input_data
-from nonneg.estimators.cone_online import OnlineConeEstimator, memory_of_a_fit
+from nonneg.estimators.cone_online import OnlineConeEstimator
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection import estimate_rank
 from nonneg.solvers.certificate import certify
@@ -30,7 +31,7 @@ COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 class ConeNMF(OnlineConeEstimator):
-    r"""Clusters of directions and one component a cluster: the method cr1-nmf of Liu and Tan.
+    r"""Clusters of directions and one component per cluster: the method cr1-nmf of Liu and Tan.
 
     Samples are clustered by the angles between them: centroids are samples picked greedily, each the farthest
     from those before it, and a sample belongs to the nearest. The component of a cluster is its leading
@@ -48,9 +49,9 @@ class ConeNMF(OnlineConeEstimator):
     seeding : {"farthest", "plus-plus"}
         The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
         a probability in proportion to one minus its largest cosine to them.
-    n_starts : int
-        From how many first centroids to begin; the clusters of the smallest error are kept. Beside the first
-        start, these are random ones.
+    n_init : int
+        Number of initializations; the clusters of the smallest error are kept. After the first one, the first
+        centroids are random.
     random_state : int, RandomState, Generator or None
         For random first centroids, and for the seeding that draws.
     bounds : bool
@@ -101,6 +102,9 @@ class ConeNMF(OnlineConeEstimator):
     `transform` gives each sample one entry, in the column of its cone: the projection on that direction.
     `fit_transform(X)` equals `fit(X).transform(X)`, and `predict(X)` equals `labels_`.
 
+    There is no `init`, `tol`, `max_iter`, `verbose`, `callback` or `checkpoint`, because nothing is iterated
+    to convergence: a fit takes a fixed number of products with the data.
+
     References
     ----------
     .. [1] Liu & Tan (2017), Rank-one NMF-based initialization for NMF and relative error bounds under a
@@ -123,7 +127,7 @@ class ConeNMF(OnlineConeEstimator):
         "n_components": [*COUNT, StrOptions({"auto"})],
         "first": [Interval(Integral, 0, None, closed="left"), StrOptions({"random"}), None],
         "seeding": [StrOptions(set(SEEDINGS))],
-        "n_starts": COUNT,
+        "n_init": COUNT,
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "bounds": ["boolean"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
@@ -135,7 +139,7 @@ class ConeNMF(OnlineConeEstimator):
         *,
         first: int | str | None = None,
         seeding: str = "farthest",
-        n_starts: int = 1,
+        n_init: int = 1,
         random_state: Seed = None,
         bounds: bool = True,
         n_jobs: int | None = None,
@@ -143,7 +147,7 @@ class ConeNMF(OnlineConeEstimator):
         self.n_components = n_components
         self.first = first
         self.seeding = seeding
-        self.n_starts = n_starts
+        self.n_init = n_init
         self.random_state = random_state
         self.bounds = bounds
         self.n_jobs = n_jobs
@@ -159,7 +163,7 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            An integer weight counts as that many equal samples.
 
         Returns
         -------
@@ -180,16 +184,16 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            An integer weight counts as that many equal samples.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            W, of the same array type as X.
         """
         data = self._fit(X, sample_weight)
         with threads(self.n_jobs):
-            return coefficients_of(data, data.to_device(self.centroids_), data.to_device(self.components_))
+            return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
@@ -202,7 +206,7 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            An integer weight counts as that many equal samples.
 
         Returns
         -------
@@ -215,7 +219,7 @@ class ConeNMF(OnlineConeEstimator):
     def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
         k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
-        result = self._best_start(data, k)
+        result = self._best_of_inits(data, k)
         Ht = result.H.T
         with threads(self.n_jobs):
             statements = certify(data, result.W, Ht, beta=2.0, penalties=Penalties(), free=None)
@@ -226,7 +230,7 @@ class ConeNMF(OnlineConeEstimator):
             self.__dict__.pop("size_angles_", None)
             if self.bounds:
                 self._add_cones(result)
-            self._stream = memory_of_a_fit(
+            self._stream = stream_after_fit(
                 data,
                 result,
                 self.centroids_,
@@ -242,17 +246,15 @@ class ConeNMF(OnlineConeEstimator):
         self.result_ = replace(result, data=None, _labels=None)
         return data
 
-    def _best_start(self, data: DataMatrix, k: int) -> ConeResult:
+    def _best_of_inits(self, data: DataMatrix, k: int) -> ConeResult:
         options: dict[str, Any] = {"seeding": self.seeding, "n_jobs": self.n_jobs}
-        # A start that is not drawn comes first, so that more starts never give a larger error.
+        # The deterministic initialization comes first, so that more of them never give a larger error.
         fixed = self.first is None and self.seeding == "farthest"
         results = [cone_rank_one(data, k, **options)] if fixed else []
-        if (drawn := self.n_starts - len(results)) > 0:
+        if (drawn := self.n_init - len(results)) > 0:
             first = None if self.first is None or self.first == "random" else int(self.first)
             results.append(
-                cone_rank_one(
-                    data, k, first=first, rng=generator(self.random_state), n_starts=drawn, **options
-                )
+                cone_rank_one(data, k, first=first, rng=generator(self.random_state), n_init=drawn, **options)
             )
         return min(results, key=lambda result: result.relative_error)
 
@@ -276,7 +278,7 @@ class ConeNMF(OnlineConeEstimator):
         check_is_fitted(self)
         data = input_data(self, X, reset=False)
         with threads(self.n_jobs):
-            return cones_of(data, data.to_device(self.centroids_))[:, 0]
+            return nearest_cones(data, data.to_device(self.centroids_))[:, 0]
 
     def transform(self, X: Any) -> Any:
         """Return the coefficients of data: each sample's projection on the direction of its cone.
@@ -289,15 +291,15 @@ class ConeNMF(OnlineConeEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X, with at most one entry a row that is not zero.
+            W, of the same array type as X, with at most one nonzero entry per row.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False)
         with threads(self.n_jobs):
-            return coefficients_of(data, data.to_device(self.centroids_), data.to_device(self.components_))
+            return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
-        """Add to `certificate_` the cones about the clusters, and the least error of any rank-k matrix.
+        """Add to `certificate_` the cones about the clusters, and the Eckart-Young lower bound.
 
         Parameters
         ----------
@@ -316,9 +318,9 @@ class ConeNMF(OnlineConeEstimator):
         data = input_data(self, X, reset=False, sample_weight=sample_weight)
         Ht, centroids = data.to_device(self.components_.T), data.to_device(self.centroids_)
         with threads(self.n_jobs):
-            W = coefficients_of(data, centroids, Ht.T)
+            W = project_on_cones(data, centroids, Ht.T)
             if "geometric-assumption" not in self.certificate_:
-                labels = cones_of(data, centroids)
+                labels = nearest_cones(data, centroids)
                 self._add_cones(
                     ConeResult(
                         labels=labels[:, 0],

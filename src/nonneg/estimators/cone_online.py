@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
 
-from nonneg._arrays import to_float64, to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
-from nonneg.cones.encoding import cones_of, sums_by_cone
-from nonneg.cones.geometry import angles_between
-from nonneg.cones.rank_one import ConeResult
-from nonneg.cones.streaming import SKETCH_ROWS, ConeStream, take_in
-from nonneg.cones.streaming_certificate import stream_statements
-from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.local import local_matrix
+from nonneg.cones.certificate import stream_statements
+from nonneg.cones.encoding import nearest_cones
+from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, update_stream
+from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
 from nonneg.rank_selection import estimate_rank
-
-
-def memory_of_a_fit(
-    data: DataMatrix, result: ConeResult, centroids: Array, basis: Any, size_angles: Any
-) -> ConeStream:
-    """Return what `partial_fit` goes on from after a fit: the past is remembered by one row a cone."""
-    k = len(result.centroid_indices)
-    counts, squared_norms = (to_float64(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
-    rows, radii = to_float64(centroids), np.full(k, np.pi / 2)
-    if basis is not None:
-        # A cone about another axis that holds the same samples is a cone about the centroid too.
-        apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, basis, strict=True)]
-        radii = np.minimum(radii, np.asarray(apart) + size_angles)
-    return ConeStream(
-        rows,
-        np.asarray(result.centroid_indices, dtype=np.intp),
-        radii,
-        (np.sqrt(result.squared_singular_values)[:, None] * to_float64(result.H))[:, None, :],
-        squared_norms,
-        counts.astype(np.intp),
-        n_found=k,
-        n_seen=data.shape[0],
-    )
 
 
 class OnlineConeEstimator(FactorizingEstimator):
@@ -71,13 +43,13 @@ class OnlineConeEstimator(FactorizingEstimator):
             {
                 ConeStream: {
                     "centroids": StoredArray("n_components_", "n_features_in_"),
-                    "numbers": StoredArray("n_components_", kind="i"),
+                    "centroid_indices": StoredArray("n_components_", kind="i"),
                     "radii": StoredArray("n_components_"),
                     "sketches": StoredArray("n_components_", "rows of a sketch", "n_features_in_"),
                     "squared_norms": StoredArray("n_components_"),
                     "counts": StoredArray("n_components_", kind="i"),
                     "n_found": Value(int),
-                    "widest_join": Value(float),
+                    "largest_merge_angle": Value(float),
                     "n_seen": Value(int),
                 }
             }
@@ -112,7 +84,7 @@ class OnlineConeEstimator(FactorizingEstimator):
 
         Of each cone a centroid and eight rows are kept; the squared error of its direction is at most 9/8 of
         the best for the samples put into it (17/8 where the past is that of a `fit`). `first`, `seeding`,
-        `n_starts`, `random_state` and `bounds` do not matter here.
+        `n_init`, `random_state` and `bounds` do not matter here.
         """
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, sample_weight=sample_weight)
@@ -122,10 +94,9 @@ class OnlineConeEstimator(FactorizingEstimator):
                 state = ConeStream.empty(k, data.shape[1])
             else:
                 state = self._stream
-            for block in _host_blocks(data):
-                state = take_in(state, block)
+            state = update_stream(state, data)
             self._take_over(data, state)
-            self.labels_ = cones_of(data, self.centroids_)[:, 0]
+            self.labels_ = nearest_cones(data, self.centroids_)[:, 0]
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         return self
 
@@ -137,7 +108,7 @@ class OnlineConeEstimator(FactorizingEstimator):
         self.components_ = data.to_device(directions)
         self.n_components_ = state.n_cones
         self.centroids_ = data.to_device(state.centroids)
-        self.centroid_indices_ = state.numbers.copy()
+        self.centroid_indices_ = state.centroid_indices.copy()
         self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
         left = float(np.sum(state.squared_norms) - np.sum(explained))
         self.reconstruction_err_ = max(left, 0.0) ** 0.5
@@ -146,21 +117,11 @@ class OnlineConeEstimator(FactorizingEstimator):
             radii=state.radii[seen],
             squared_norms=state.squared_norms[seen],
             explained=explained[seen],
-            widest_join=state.widest_join,
+            largest_merge_angle=state.largest_merge_angle,
             n_cones=state.n_cones,
         )
         self.certificate_ = Certificate(tuple(statements))
 
     def _complete_loaded(self) -> None:
-        if self._stream.sketches.shape[1] > SKETCH_ROWS:
-            raise FileFormatError(f"a cone is sketched by more than {SKETCH_ROWS} rows.")
-
-
-def _host_blocks(data: DataMatrix) -> Iterator[LocalMatrix]:
-    """Yield the rows of a batch as NumPy or SciPy ones, chunk by chunk."""
-    blocks: Any = [data] if isinstance(data, LocalMatrix) else data.local_blocks()  # type: ignore[attr-defined]
-    for block in blocks:
-        if block.container == "array":
-            weights = None if block.weights is None else to_numpy(block.weights)
-            block = local_matrix(to_numpy(block.array), weights=weights)
-        yield block
+        if self._stream.sketches.shape[1] > SKETCH_SIZE:
+            raise FileFormatError(f"a cone is sketched by more than {SKETCH_SIZE} rows.")

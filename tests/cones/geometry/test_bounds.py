@@ -104,7 +104,7 @@ def mean_error(n_draws, **cones):
 def test_mean_error_of_draws_is_theorem_6s_value():
     sizes, lengths, shares = np.array([0.1, 0.2, 0.25]), np.array([4.0, 1.0, 2.0]), np.array([0.2, 0.5, 0.3])
     value = expected_error(sizes, lengths * shares)
-    cones = {"size_angle": sizes, "mean_squared_lengths": lengths, "shares": shares}
+    cones = {"size_angle": sizes, "mean_squared_lengths": lengths, "proportions": shares}
     mean = mean_error(30, n_samples=1500, n_features=60, n_cones=3, project=False, **cones)
     assert mean == pytest.approx(value, rel=0.01)
 
@@ -133,7 +133,7 @@ def test_the_estimate_from_found_cones_predicts_the_error():
     found = size_angles(as_data_matrix(data.X), data.labels, 8)
     error = rank_one_error(data.X, data.labels)
     assert np.all(found.angles < 0.195)
-    estimates = corrected_size_angles(found.start_angles, found.counts)
+    estimates = corrected_size_angles(found.initial_angles, found.counts)
     np.testing.assert_allclose(estimates, 0.2, rtol=0.02)
     assert expected_error(estimates, found.squared_norms) == pytest.approx(error, rel=0.015)
     assert expected_error(found.angles, found.squared_norms) < 0.96 * error

@@ -133,7 +133,7 @@ def test_every_container_gives_the_same_cones(form, planted):
         found = size_angles(data, labels, 4)
         np.testing.assert_allclose(found.angles, expected.angles, rtol=1e-9)
         np.testing.assert_allclose(found.axes, expected.axes, atol=1e-9)
-        np.testing.assert_allclose(found.start_angles, expected.start_angles, rtol=1e-9)
+        np.testing.assert_allclose(found.initial_angles, expected.initial_angles, rtol=1e-9)
         np.testing.assert_allclose(found.squared_norms, expected.squared_norms, rtol=1e-12)
         np.testing.assert_allclose(found.outside, expected.outside, rtol=1e-9)
         np.testing.assert_array_equal(found.counts, expected.counts)
@@ -152,7 +152,7 @@ def test_clusters_together_are_clusters_one_by_one(planted):
         residual = own - np.outer(own @ found.axes[cone], found.axes[cone])
         assert found.outside[cone] == pytest.approx(np.square(residual).sum())
         mean = unit_rows(unit_rows(own).mean(axis=0)[None])[0]
-        assert found.start_angles[cone] == pytest.approx(angles_to(own, mean).max())
+        assert found.initial_angles[cone] == pytest.approx(angles_to(own, mean).max())
     # Nobody is in the last two.
     np.testing.assert_array_equal(found.counts[4:], 0)
     np.testing.assert_array_equal(found.angles[4:], 0)
@@ -186,7 +186,7 @@ def test_axes_to_begin_with_save_a_pass_and_change_nothing(planted):
     assert again.n_passes <= plain.n_passes
     for cone in range(4):
         own = planted.X[planted.labels == cone]
-        assert given.start_angles[cone] == pytest.approx(angles_to(own, planted.H[cone]).max())
+        assert given.initial_angles[cone] == pytest.approx(angles_to(own, planted.H[cone]).max())
 
 
 def test_an_early_end_still_contains_the_clusters(planted):

@@ -12,7 +12,7 @@ def test_lemma_14_is_the_mean_of_many_points():
     cones = {
         "size_angle": (0.1, 0.3, 0.2),
         "mean_squared_lengths": (1.0, 2.0, 5.0),
-        "shares": (0.5, 0.3, 0.2),
+        "proportions": (0.5, 0.3, 0.2),
     }
     data = circular_cones(200_000, 6, 3, between_angle=0.9, project=False, rng=1, **cones)
     floor, weights = second_moments(data.H, *cones.values())

@@ -11,7 +11,7 @@ from nonneg.cones.geometry.bounds import (
     mean_squared_cosine,
     mean_squared_sine,
 )
-from nonneg.cones.geometry.cones import (
+from nonneg.cones.geometry.separation import (
     ConeSeparation,
     angles_between,
     cone_separation,

@@ -42,7 +42,7 @@ class SizeAngles:
     # The largest angles of the points to the axes that were begun with, the mean or the leading directions:
     # the estimate of the size angles of the cones that the points were drawn from. In high dimension these
     # are larger than the smallest cones' (see Notes of `size_angles`).
-    start_angles: FloatArray
+    initial_angles: FloatArray
     counts: IntArray  # how many points a cluster has; rows of zeros and rows without weight belong to none
     squared_norms: FloatArray  # the weighted sums of the squared entries
     outside: FloatArray  # the weighted sums of the squared distances of the points to the lines of their axes
@@ -50,7 +50,7 @@ class SizeAngles:
     boundary: tuple[IntArray, ...]
     n_passes: int  # passes over the data
 
-    def facts(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, Any]:
         """Return what `nonneg.certificates.cone_statements` asks for beside the error."""
         return {
             "axes": self.axes,
@@ -58,7 +58,7 @@ class SizeAngles:
             "squared_norms": self.squared_norms,
             "counts": self.counts,
             "lower_angles": self.lower_angles,
-            "start_angles": self.start_angles,
+            "initial_angles": self.initial_angles,
             "outside": self.outside,
         }
 
@@ -118,7 +118,7 @@ def size_angles(
     joining = int(np.clip(_JOINING_ENTRIES // max(k * data.shape[1], 1), 8, _JOINING))
     open_ = np.ones(k, dtype=bool)
     counts = np.zeros(k, dtype=np.intp)
-    start_angles = np.zeros(k)
+    initial_angles = np.zeros(k)
     for n_round in range(max(max_rounds, 1)):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
         found = farthest_points(data, placed, axes, open_, joining)
@@ -126,7 +126,7 @@ def size_angles(
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
             if n_round == 0:
-                counts[c], start_angles[c] = int(found.counts[c]), hulls[c].angle
+                counts[c], initial_angles[c] = int(found.counts[c]), hulls[c].angle
         if not open_.any():
             break
         _join(data, hulls, np.flatnonzero(open_), found.rows)
@@ -137,7 +137,7 @@ def size_angles(
         axes=np.stack([hull.best_axis for hull in hulls]) if k else np.zeros((0, data.shape[1])),
         angles=np.array([hull.angle for hull in hulls]),
         lower_angles=np.array([min(hull.lower_angle, hull.angle) for hull in hulls]),
-        start_angles=start_angles,
+        initial_angles=initial_angles,
         counts=counts,
         squared_norms=facts[:, 0],
         outside=facts[:, 1],

@@ -1,4 +1,4 @@
-"""Compiled kernels for clusters of directions against their portable twins and against brute force."""
+"""Largest cosines to centroids: the compiled kernels against the array code and against brute force."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels.cones import compare_rows, own_products, settled_centroids
-from nonneg.kernels.cones.array_api import nearest_cosines, own_columns
+from nonneg.kernels.nearest_centroid import array_api
+from nonneg.kernels.nearest_centroid.numba import can_prune, pruned_centroids, update_cosines
 
 
 @pytest.fixture(params=["dense", "csr"])
@@ -38,7 +38,7 @@ def search(rows, X, n_picks, *, rates=None, shift=0.0):
     picks = [3]
     for step in range(1, n_picks):
         rate = None if rates is None else rates[step]
-        nearest, seen = compare_rows(
+        nearest, seen = update_cosines(
             rows, inverse, X[picks] * inverse[picks], nearest, seen, rates=rate, shift=shift
         )
         gains = shift - nearest[:, 0] if rate is None else rate[:, 0] * (shift - nearest[:, 0])
@@ -53,7 +53,7 @@ def full_search(X, n_picks, *, rates=None, shift=0.0):
     picks = [3]
     for step in range(1, n_picks):
         unit = X[picks[-1]] * inverse[picks[-1]]
-        nearest = nearest_cosines((X @ unit)[:, None], inverse.astype(X.dtype), nearest)
+        nearest = array_api.update_cosines((X @ unit)[:, None], inverse.astype(X.dtype), nearest)
         rate = 1.0 if rates is None else rates[step][:, 0]
         picks.append(int(np.argmax(rate * (shift - nearest[:, 0]))))
     return picks
@@ -91,7 +91,7 @@ def test_rows_that_are_out_are_never_picked(form, rng):
     nearest, seen = np.full((20, 1), -1.0), np.zeros((20, 1), dtype=np.int64)
     nearest[::2], seen[::2] = 3.0, 2**62
     before = nearest.copy(), seen.copy()
-    found, counts = compare_rows(form(X), inverse, X[:1] * inverse[0], nearest, seen, shift=0.0)
+    found, counts = update_cosines(form(X), inverse, X[:1] * inverse[0], nearest, seen, shift=0.0)
     np.testing.assert_array_equal(nearest, before[0])
     np.testing.assert_array_equal(seen, before[1])
     assert (found[::2] == 3.0).all()
@@ -99,58 +99,13 @@ def test_rows_that_are_out_are_never_picked(form, rng):
     assert int(np.argmin(found)) % 2 == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_products_with_the_own_vector_equal_the_portable_twin(form, dtype, weighted, rng):
-    X = sparse_rows(rng, dtype=dtype)
-    labels = rng.integers(-1, 6, size=400)
-    vectors = rng.random((6, 30)).astype(dtype)
-    weights = rng.random(400).astype(dtype) if weighted else None
-    active = np.array([True, True, False, True, True, True])
-    products, sums = own_products(form(X), labels, vectors, weights, active)
-    assert products.dtype == sums.dtype == dtype
-    own = own_columns(labels[:, None], X @ vectors.T, 6)
-    own[:, 2] = 0.0
-    tolerance = {"rtol": 1e-4 if dtype == np.float32 else 1e-12, "atol": 1e-6}
-    np.testing.assert_allclose(products, own.sum(axis=1), **tolerance)
-    wanted = (own if weights is None else own * weights[:, None]).T @ X
-    np.testing.assert_allclose(sums, wanted, **tolerance)
-
-
-def test_sums_do_not_depend_on_the_threads(form, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
-    X, labels, vectors = sparse_rows(rng), rng.integers(0, 3, size=400), rng.random((3, 30))
-    found = []
-    for n_threads in (1, 2, 5):
-        with threads(n_threads):
-            found.append(own_products(form(X), labels, vectors, None, np.ones(3, dtype=bool)))
-    for products, sums in found[1:]:
-        np.testing.assert_array_equal(products, found[0][0])
-        np.testing.assert_array_equal(sums, found[0][1])
-
-
-def test_no_active_cluster_is_no_work(form, rng):
-    X = sparse_rows(rng, n_rows=10)
-    products, sums = own_products(
-        form(X), np.zeros(10, dtype=int), np.ones((1, 30)), None, np.zeros(1, dtype=bool)
-    )
-    assert not products.any()
-    assert not sums.any()
-
-
-def test_own_columns_take_one_entry_for_whatever_cluster(xp):
-    labels = xp.asarray([[1], [-1], [0]])
-    found = own_columns(labels, xp.asarray([[5.0], [6.0], [7.0]]), 3)
-    np.testing.assert_array_equal(np.asarray(found), [[0, 5, 0], [0, 0, 0], [7, 0, 0]])
-
-
 def test_tensors_in_host_memory_are_served_by_the_compiled_kernel(rng, torch):
     X = sparse_rows(rng, n_rows=50)
     inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
     nearest, seen = np.full((50, 1), -1.0), np.zeros((50, 1), dtype=np.int64)
     arrays = (inverse, X[:2] * inverse[:2], nearest, seen)
-    wanted = compare_rows(X, *arrays, shift=0.0)
-    found = compare_rows(X, *(torch.asarray(array) for array in arrays), shift=0.0)
+    wanted = update_cosines(X, *arrays, shift=0.0)
+    found = update_cosines(X, *(torch.asarray(array) for array in arrays), shift=0.0)
     for tensor, array in zip(found, wanted, strict=True):
         assert isinstance(tensor, torch.Tensor)
         np.testing.assert_array_equal(tensor.numpy(), array)
@@ -176,7 +131,7 @@ def test_settled_rows_have_their_nearest_centroid(dtype, n_threads, rng, monkeyp
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     with threads(n_threads):
-        labels, cosines = settled_centroids(X, inverse, centroids)
+        labels, cosines = pruned_centroids(X, inverse, centroids)
     products = X @ centroids.T * inverse
     settled = labels >= 0
     assert settled.mean() > 0.9
@@ -188,4 +143,12 @@ def test_settled_rows_have_their_nearest_centroid(dtype, n_threads, rng, monkeyp
 def test_rows_without_clusters_are_left_to_the_product_with_all_centroids(rng):
     X = rng.random((1200, 480))
     inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
-    assert settled_centroids(X, inverse, X[:12] * inverse[:12]) is None
+    assert pruned_centroids(X, inverse, X[:12] * inverse[:12]) is None
+
+
+def test_pruning_needs_many_columns_rows_and_centroids():
+    X, norms, centroids = np.ones((2000, 500)), np.ones((2000, 1)), np.ones((10, 500))
+    assert can_prune(X, norms, centroids)
+    assert not can_prune(X[:, :300], norms, centroids[:, :300])
+    assert not can_prune(X[:900], norms[:900], centroids)
+    assert not can_prune(X, norms, centroids[:5])
