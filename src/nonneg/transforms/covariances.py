@@ -184,8 +184,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
         worst = int(xp.argmin(xp.min(values, axis=1)))
         raise InvalidDataError(
             f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is no "
-            "covariance. "
-            "Add a multiple of the identity, or leave it out."
+            "covariance. Add a multiple of the identity, or leave it out."
         )
     diagonal = xp.linalg.diagonal(symmetric)
     return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, None)
@@ -266,7 +265,7 @@ def _checked(Y: Any, name: str) -> Array:
         try:
             Y = np.asarray(Y)
         except ValueError as error:
-            raise ShapeError(f"{name} is no array: {error}. Frames must be of one length.") from error
+            raise ShapeError(f"{name} is no array: {error}. All frames must have the same length.") from error
     if getattr(Y, "requires_grad", False):
         Y = Y.detach()
     xp = array_namespace(Y)
@@ -285,8 +284,7 @@ def _check_sizes(n_frames: int, frame_length: int) -> None:
     if n_frames < 2:
         raise InvalidDataError(
             f"Expected at least two frames, got {n_frames}: any eigenvectors of one covariance "
-            "diagonalize it. Use "
-            "shorter frames or a smaller hop."
+            "diagonalize it. Use shorter frames or a smaller hop."
         )
 
 
@@ -308,8 +306,7 @@ def _check_silence(xp: Any, Y: Array) -> None:
     if not bool(xp.any(Y[..., :1] != Y)):
         raise InvalidDataError(
             "Every frame is constant: they differ from silence by one direction only, which no transform "
-            "need be "
-            "learned for. Check how the signal was read and framed."
+            "need be learned for. Check how the signal was read and framed."
         )
 
 

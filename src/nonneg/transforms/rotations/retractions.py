@@ -44,8 +44,8 @@ LARGEST_RATIO = 1e8
 # Columns that LAPACK works on at once: of 16, 32 and 64 the quickest for 200 x 200 matrices on an ARM core.
 # Products of reflections need workspace for their triangles too: without LAPACK's own number it is slow.
 FORM_BLOCK, REFLECTION_BLOCK, REFLECTION_WORKSPACE = 16, 32, 65 * 64
-# Products E^j P that are allocated at first; more are rarely needed.
-ROOM = 8
+# Products E^j P that are allocated at first; the number is doubled when more are needed.
+ALLOCATED = 8
 
 
 class SlopedObjective(Protocol):
@@ -56,16 +56,6 @@ class SlopedObjective(Protocol):
 
     def slope(self, point: tuple[Array, ...], velocity: Array) -> Array:
         """Return the derivative for a given change of P, of shape (batch,)."""
-
-
-class Retraction(Protocol):
-    """Points and slopes along rotations in one direction."""
-
-    def at(self, step: Array) -> Array:
-        """Return R(t) P, for one t a problem."""
-
-    def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
-        """Return the derivative of an objective by t at its point there."""
 
 
 class ExponentialRetraction:
@@ -334,7 +324,7 @@ class Powers:
         """Return the sum of weights times t^j E^(j + first) P."""
         self._make(len(weights) + first - 1)
         if self._alone:
-            # One product with the weights instead of two passes a term.
+            # One product with the weights instead of two passes per term.
             step = float(t[0, 0, 0])
             powers = np.asarray([weight * step**j for j, weight in enumerate(weights)], dtype=self.P.dtype)
             return (powers @ self._stack[first : first + len(weights)]).reshape(self.P.shape)
@@ -352,7 +342,9 @@ class Powers:
                 continue
             j, shape = len(self._products), self.P.shape[1:]
             if self._stack is None or j == len(self._stack):
-                grown = np.empty((ROOM if self._stack is None else 2 * j, self.P.size), dtype=self.P.dtype)
+                grown = np.empty(
+                    (ALLOCATED if self._stack is None else 2 * j, self.P.size), dtype=self.P.dtype
+                )
                 grown[:j] = self.P.reshape(1, -1) if self._stack is None else self._stack
                 self._stack = grown
             before, row = self._stack[j - 1].reshape(shape), self._stack[j]
