@@ -103,7 +103,7 @@ def spoiled(value: float) -> np.ndarray:
         (1e-170 * GOOD, InvalidDataError, "products of powers vanish in float64. Multiply the data"),
         ((1e12 * GOOD).astype(np.float32), InvalidDataError, "overflow in float32"),
         (GOOD[0, 0], ShapeError, "n_frames, frame_length"),
-        ([[1.0, 2.0], [1.0]], ShapeError, "one length"),
+        ([[1.0, 2.0], [1.0]], ShapeError, "the same length"),
         (1j * GOOD, DataTypeError, "real numbers"),
         (np.array([["a", "b"], ["c", "d"]]), DataTypeError, "real numbers"),
     ],
