@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.transforms.cases import composite_frames, drawn_orthogonal
 
-from nonneg import learn_transform
+from nonneg import joint_diagonalize, learn_transform
 from nonneg.exceptions import (
     InterruptedFitWarning,
     InvalidParameterError,
@@ -213,3 +213,22 @@ def test_bad_parameters(options: dict[str, Any], error: type[Exception], words: 
 def test_bad_number_of_components() -> None:
     with pytest.raises(InvalidParameterError, match="n_components"):
         learn_transform(Y, 0)
+
+
+def test_the_dct_is_kept() -> None:
+    found = learn_transform(Y, 3, method="dct", max_iter=20, **OPTIONS)
+    assert np.allclose(found.transform, dct_matrix(7), atol=1e-13)
+    assert found.method == "dct"
+    start = learn_transform(Y, 3, init="dct", max_iter=0, **OPTIONS)
+    assert found.objective < start.objective
+    assert found.likelihood == pytest.approx(start.likelihood, rel=1e-12)
+
+
+def test_initialization_by_joint_diagonalization() -> None:
+    found = learn_transform(Y, 3, init="jd", n_init=2, max_iter=0, **OPTIONS)
+    random = learn_transform(Y, 3, n_init=2, max_iter=0, **OPTIONS)
+    assert found.likelihood < random.likelihood
+    jd = joint_diagonalize(frame_covariances(Y), eps0=OPTIONS["eps0"], rng=0, max_iter=60)
+    assert found.likelihood == pytest.approx(jd.likelihood, rel=1e-10)
+    with pytest.raises(UnsupportedError, match="n_nmf_updates"):
+        joint_diagonalize(frame_covariances(Y), eps0=1e-3, method_params={"n_nmf_updates": 1})

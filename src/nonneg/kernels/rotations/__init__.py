@@ -1,1 +1,1 @@
-"""Rotations of frames."""
+"""Rotations of small transforms: compiled matrix functions (`numba`) and fused line searches (`triton`)."""
