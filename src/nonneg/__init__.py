@@ -1,4 +1,4 @@
-"""Nonnegative matrix factorization with receipts: fast solvers, and a certificate with every fit.
+"""Nonnegative matrix factorization: fast solvers, methods with guarantees, and a certificate on every fit.
 
 Names are loaded when they are first used, so that ``import nonneg`` costs next to nothing.
 """

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nonneg",
-        description="Nonnegative matrix factorization with receipts.",
+        description="Nonnegative matrix factorization with a certificate on every fit.",
         epilog="`nonneg COMMAND --help` explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"nonneg {__version__}")
