@@ -15,7 +15,7 @@ from nonneg.applications.communities.candidates import candidate_nodes, energeti
 from nonneg.applications.communities.geonmf import GeoNMFOptions
 from nonneg.applications.communities.recovery import recover
 from nonneg.datasets import load_dblp, load_southern_women, mixed_membership_graph
-from nonneg.datasets.real.networkx_graphs import embedded_karate
+from nonneg.datasets.real.networkx_graphs import networkx_karate
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import (
     InvalidParameterError,
@@ -93,7 +93,7 @@ def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
 @pytest.mark.parametrize("method", ["merit", "spa", "spoc", "geonmf"])
 def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
     pytest.importorskip("networkx")
-    club = embedded_karate()
+    club = networkx_karate()
     model = MixedMembership(2, method=method, random_state=0).fit(club.X)
     assert sorted(model.pure_nodes_) == [0, 33]
     assert clustering_accuracy(club.y, model.labels_) > 0.95

@@ -16,6 +16,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.audio.frames import Framing, as_recordings
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
+from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import TransformNMF
 from nonneg.estimators.saving import Model, SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
@@ -204,6 +205,11 @@ class SourceSeparation(SavableEstimator):
             groups = checked_groups(self.grouping, n_components)
         self.model_, self.framing_, self.groups_, self.rate_ = model, framing, groups, rate
         return self
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is known about the fit: the statements of the model behind it."""
+        return self.model_.certificate_
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the transform and the components that were learned.

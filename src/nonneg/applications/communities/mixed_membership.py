@@ -280,7 +280,9 @@ class MixedMembership(SavableEstimator):
             keep = method.unreached is None or self.recovery == "simplex"
             rule = "" if keep else str(method.unreached)
         shares = fill_unreached(search.memberships, rule) if rule else search.memberships.shares
-        self._keep(graph, connected, shares, pairs.vectors)
+        # float32 in, float32 out; the eigenvectors are found in float64.
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        self._keep(graph, connected, shares.astype(dtype, copy=False), pairs.vectors)
         self.pure_nodes_ = connected[search.selection.anchors]
         self.kept_nodes_ = connected if search.kept is None else connected[search.kept]
         self.isolated_nodes_ = np.flatnonzero(isolated)
@@ -318,7 +320,7 @@ class MixedMembership(SavableEstimator):
         self.node_names_ = list(map(str, range(n))) if graph.names is None else list(graph.names)
         self.memberships_, self.eigenvectors_ = shares, vectors
         if len(connected) < n:
-            self.memberships_ = np.full((n, k), np.nan)
+            self.memberships_ = np.full((n, k), np.nan, dtype=shares.dtype)
             self.memberships_[connected] = shares
             self.eigenvectors_ = np.zeros((n, k))
             self.eigenvectors_[connected] = vectors
