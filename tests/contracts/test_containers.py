@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start, with_forms
+from tests.contracts.cases import ALL, CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start, with_forms
 from tests.references.containers import FORMS, TORCH, as_container, container_of, plain
 
 from nonneg import factorize
 from nonneg.exceptions import UnsupportedInputError
-from nonneg.solvers.registry import SOLVERS
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 OTHER_FORMS = [form for form in FORMS if form != "dense"]
@@ -26,11 +25,11 @@ REQUIRED = {
 def test_the_registry_is_at_least_the_promised_matrix():
     for beta, solvers in REQUIRED.items():
         for name, kinds in solvers.items():
-            assert all(SOLVERS[name].takes(kind, beta) for kind in kinds), (name, beta)
+            assert all(ALL[name].takes(kind, beta) for kind in kinds), (name, beta)
     for name in ("hals", "hals-accelerated", "hals-plain"):
-        assert SOLVERS[name].takes_missing(2.0)
-    assert SOLVERS["mu"].takes_missing(1.0)
-    for solver in SOLVERS.values():
+        assert ALL[name].takes_missing(2.0)
+    assert ALL["mu"].takes_missing(1.0)
+    for solver in ALL.values():
         assert solver.weights
         assert solver.frozen
         assert solver.penalties
@@ -40,7 +39,7 @@ def test_the_registry_is_at_least_the_promised_matrix():
 @pytest.mark.parametrize("form", FEW_FORMS)
 def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     X = entries(beta)
-    if not SOLVERS[name].takes(container_of(form), beta):
+    if not ALL[name].takes(container_of(form), beta):
         with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
             run(as_container(X, form), name, beta)
         return
@@ -65,7 +64,7 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
 
 
 @pytest.mark.parametrize(
-    ("name", "beta"), [case for case in MAIN_CASES if SOLVERS[case.values[0]].takes("dask", case.values[1])]
+    ("name", "beta"), [case for case in MAIN_CASES if ALL[case.values[0]].takes("dask", case.values[1])]
 )
 def test_a_cluster_agrees_with_dense(name, beta, dask_client):
     X = entries(beta)
