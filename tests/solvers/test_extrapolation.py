@@ -8,7 +8,7 @@ import pytest
 from nonneg.solvers import alternating, mu, row_descent
 from nonneg.solvers.extrapolation import (
     LARGEST_FACTOR,
-    LOWEST_SHARE,
+    LOWEST_FRACTION,
     Momentum,
     Schedule,
     extrapolate,
@@ -48,7 +48,7 @@ def test_extrapolated_factors(rng):
     new, old = rng.random((5, 3)), rng.random((5, 3))
     np.testing.assert_array_equal(extrapolate(new, old, 0.7), np.maximum((new - old) * 0.7 + new, 0))
     np.testing.assert_array_equal(
-        extrapolate_bounded(new, old, 0.7), np.maximum(new + 0.7 * (new - old), LOWEST_SHARE * new)
+        extrapolate_bounded(new, old, 0.7), np.maximum(new + 0.7 * (new - old), LOWEST_FRACTION * new)
     )
     growth = np.clip(new / old, 1 / LARGEST_FACTOR, LARGEST_FACTOR)
     np.testing.assert_allclose(extrapolate_geometric(new, old, 0.7), new * growth**0.7, rtol=1e-14)

@@ -1,4 +1,4 @@
-"""A first factor when the other one is known: a few multiplicative steps, row by row, positive throughout."""
+"""Initialize a factor given the other one: a few multiplicative updates, row by row, positive throughout."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 _STEPS = 10
-_FLOOR = 1e-4  # of a factor's mean entry: what multiplicative updates need in order to leave zero
+_LOWER_BOUND = 1e-4  # of the mean entry of a factor: multiplicative updates cannot leave zero
 
 
 def fit_W(data: DataMatrix, Ht: Array, *, n_steps: int = _STEPS) -> SampleArray:
     """Return a positive W with a small ||X - W H||, each row depending on its own data alone."""
-    (W,), _ = data.map_reduce_rows(_encode_rows, right=Ht, gram=Ht.T @ Ht, n_steps=n_steps)
+    (W,), _ = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=Ht.T @ Ht, n_steps=n_steps)
     return W
 
 
@@ -29,14 +29,14 @@ def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: A
     factor = first * best[:, None]
     for _ in range(n_steps):
         factor = factor * _ratio(xp, cross, factor @ gram)
-    floor = _FLOOR * xp.mean(factor, axis=1)[:, None]
-    return xp.where(factor > floor, factor, xp.ones_like(factor) * floor)
+    lower_bound = _LOWER_BOUND * xp.mean(factor, axis=1)[:, None]
+    return xp.where(factor > lower_bound, factor, xp.ones_like(factor) * lower_bound)
 
 
 def _encode_rows(
-    block: LocalMatrix, *, right: Array, gram: Array, n_steps: int
+    block: LocalMatrix, *, Ht: Array, gram: Array, n_steps: int
 ) -> tuple[tuple[Array], tuple[Any, ...]]:
-    return (fit_rows(block.xp, gram, block.times(right), n_steps),), ()
+    return (fit_rows(block.xp, gram, block.times(Ht), n_steps),), ()
 
 
 def _ratio(xp: Namespace, numerator: Array, denominator: Array) -> Array:

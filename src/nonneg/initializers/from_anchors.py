@@ -1,4 +1,4 @@
-"""A start from data points: the anchors are the components, every sample gets its best weights."""
+"""Initialization from anchors: samples are the components, and W is fitted to them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nonneg.leastsquares import nonnegative_least_squares
 def init_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
     """Return the factors of which the components are data points."""
     Ht = data.to_device(to_float64(data.take_rows(anchors)).T)
-    (W,), _ = data.map_reduce_rows(_weights, right=Ht)
+    (W,), _ = data.map_reduce_rows(_weights, Ht=Ht)
     return W, Ht
 
 
-def _weights(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[()]]:
-    return (nonnegative_least_squares(SharedGram(right.T @ right), block.times(right)),), ()
+def _weights(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (nonnegative_least_squares(SharedGram(Ht.T @ Ht), block.times(Ht)),), ()

@@ -1,4 +1,4 @@
-"""Factors that the user gives: checked, copied to where the data are, and completed where one is missing."""
+"""Given factors: checked, copied to the device of the data, and completed if one is missing."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from nonneg.initializers.encoding import fit_H, fit_W
 def given_init(
     data: DataMatrix, k: int, *, rng: Seed = None, W: Any = None, H: Any = None
 ) -> tuple[SampleArray, Array]:
-    """Return the given factors, and a start for the one that is not given."""
+    """Return the given factors; one that is not given is fitted to the other."""
     if W is None and H is None:
         raise InvalidParameterError(
             "init='custom' starts from given factors, and neither W nor H is given. "
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
-    left = None if W is None else _left(data, k, W)
+    initial_W = None if W is None else _checked_W(data, k, W)
     Ht = None if H is None else data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
     if Ht is None:
-        assert left is not None
-        Ht = fit_H(data, left)
-    if left is None:
-        left = fit_W(data, Ht)
-    return left, Ht
+        assert initial_W is not None
+        Ht = fit_H(data, initial_W)
+    if initial_W is None:
+        initial_W = fit_W(data, Ht)
+    return initial_W, Ht
 
 
 def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool = False) -> Any:
@@ -63,7 +63,7 @@ def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool =
 
 
 _FULL_OF_ZEROS = (
-    "The given {name} is full of zeros, from where no solver can move. "
+    "The given {name} is full of zeros, which no solver can leave. "
     "Give at least one positive entry, or leave it out."
 )
 
@@ -79,14 +79,14 @@ def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:
         )
 
 
-def _left(data: DataMatrix, k: int, W: Any) -> SampleArray:
+def _checked_W(data: DataMatrix, k: int, W: Any) -> SampleArray:
     shape = (data.shape[0], k)
     if data.container != "dask" or not hasattr(W, "dask"):
         return data.to_sample_array(check_factor(W, shape, "W"))
     _check_form(W, shape, "W")
-    # It lies on the workers and stays there: only counts come home.
-    left = data.to_sample_array(W)
-    _, (n_bad, n_negative, n_positive) = data.map_reduce_rows(_count, left, n_out=0)
+    # It stays on the workers: only counts are gathered.
+    initial_W = data.to_sample_array(W)
+    _, (n_bad, n_negative, n_positive) = data.map_reduce_rows(_count, initial_W, n_out=0)
     if n_bad:
         raise NonFiniteDataError(f"Expected a finite W, got {n_bad} entries that are NaN or infinite.")
     if n_negative:
@@ -95,11 +95,11 @@ def _left(data: DataMatrix, k: int, W: Any) -> SampleArray:
         )
     if not n_positive:
         raise InvalidParameterError(_FULL_OF_ZEROS.format(name="W"))
-    return left
+    return initial_W
 
 
-def _count(block: LocalMatrix, left: Array) -> tuple[tuple[()], tuple[int, int, int]]:
+def _count(block: LocalMatrix, initial_W: Array) -> tuple[tuple[()], tuple[int, int, int]]:
     xp = block.xp
-    tests = (~xp.isfinite(left), left < 0, left > 0)
+    tests = (~xp.isfinite(initial_W), initial_W < 0, initial_W > 0)
     bad, negative, positive = (int(xp.sum(xp.astype(test, xp.int64))) for test in tests)
     return (), (bad, negative, positive)

@@ -1,4 +1,4 @@
-"""NNDSVD starts: the positive or negative halves of the leading singular vectors, whichever weigh more."""
+"""NNDSVD: the positive or negative parts of the leading singular vectors, whichever have the larger norm."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 
-_CUT = (
-    1e-6  # entries below it, in units of a typical entry of a factor, count as zeros (scikit-learn's `eps`)
-)
-_TOL = 1e-6  # a start needs no more, and the vectors do not depend on it where there are few columns
+# Entries below it, relative to a typical entry of a factor, count as zeros (scikit-learn's `eps`).
+_CUT = 1e-6
+# An initialization needs no more accurate singular vectors.
+_TOL = 1e-6
 
 
 def nndsvd_init(
     data: DataMatrix, k: int, *, rng: Seed = None, fill: str = "mean", name: str = "nndsvda"
 ) -> tuple[SampleArray, Array]:
-    """Return the factors of Boutsidis and Gallopoulos, zeros filled as the variant asks."""
+    """Return the factors of Boutsidis and Gallopoulos, with zeros filled as the variant says."""
     # scikit-learn's conventions, but for the exactness of the singular vectors: its randomized ones are
     # approximate. Missing entries count as zeros.
     # Boutsidis & Gallopoulos (2008), Pattern Recognition 41(4), 1350-1362, Algorithm 1.
@@ -35,12 +35,12 @@ def nndsvd_init(
         )
     rng = generator(rng)
     V = leading_vectors(data, k, tol=_TOL)
-    (projected,), sums = data.map_reduce_rows(_project, right=data.to_device(V))
-    left_halves = np.sqrt(np.stack([to_float64(part) for part in sums]))
-    columns = _Columns(V, left_halves)
+    (projected,), sums = data.map_reduce_rows(_project, V=data.to_device(V))
+    XV_norms = np.sqrt(np.stack([to_float64(total) for total in sums]))
+    parts = _Parts(V, XV_norms)
     mean = data.mean()
     typical = math.sqrt(math.sqrt(data.squared_norm() / max(data.total_weight() * data.shape[1], 1.0)))
-    Ht = columns.right()
+    Ht = parts.Ht()
     cut = _CUT * typical
     Ht = np.where(Ht < cut, 0.0, Ht)
     if fill == "mean":
@@ -49,10 +49,10 @@ def nndsvd_init(
         Ht = np.where(Ht == 0.0, np.abs(rng.standard_normal(Ht.shape)) * (mean / 100), Ht)
     noise = noise_projections(data, k, rng) if fill == "random" else None
     (W,), _ = data.map_reduce_rows(
-        _halves,
+        _parts,
         projected,
-        signs=data.to_device(columns.signs[None, :]),
-        scale=data.to_device(columns.left_scale()[None, :]),
+        signs=data.to_device(parts.signs[None, :]),
+        scale=data.to_device(parts.scale_of_W()[None, :]),
         cut=cut,
         mean=0.0 if fill == "zero" else mean,
         noise=noise,
@@ -60,46 +60,46 @@ def nndsvd_init(
     return W, data.to_device(Ht)
 
 
-class _Columns:
-    # The choice of halves and their scales, from the vectors V and the norms of the halves of X V (2 x k).
-    def __init__(self, V: Any, left_halves: Any) -> None:
-        s = np.sqrt(np.sum(left_halves**2, axis=0))
+class _Parts:
+    # The choice of parts and their scales, from the vectors V and the norms of the parts of X V (2 x k).
+    def __init__(self, V: Any, XV_norms: Any) -> None:
+        s = np.sqrt(np.sum(XV_norms**2, axis=0))
         self.V = V
-        right_halves = np.stack(
+        V_norms = np.stack(
             [np.linalg.norm(np.maximum(V, 0), axis=0), np.linalg.norm(np.maximum(-V, 0), axis=0)]
         )
-        weights = left_halves * right_halves
+        weights = XV_norms * V_norms
         chosen = (weights[0] <= weights[1]).astype(int)
         index = np.arange(V.shape[1])
         self.signs = 1.0 - 2.0 * chosen
         # A leading pair is of one sign; rounding is folded over, as in scikit-learn.
         self.signs[0] = 0.0
-        self.left_norm = left_halves[chosen, index]
-        self.right_norm = right_halves[chosen, index]
-        self.left_norm[0], self.right_norm[0] = s[0], 1.0
-        # Equals s_j times the product of the norms of the halves of u_j and v_j.
-        self.size = np.sqrt(self.left_norm * self.right_norm)
+        self.XV_norm = XV_norms[chosen, index]
+        self.V_norm = V_norms[chosen, index]
+        self.XV_norm[0], self.V_norm[0] = s[0], 1.0
+        # Equals s_j times the product of the norms of the parts of u_j and v_j.
+        self.size = np.sqrt(self.XV_norm * self.V_norm)
 
-    def left_scale(self) -> Any:
-        return np.divide(self.size, self.left_norm, out=np.zeros_like(self.size), where=self.left_norm > 0)
+    def scale_of_W(self) -> Any:
+        return np.divide(self.size, self.XV_norm, out=np.zeros_like(self.size), where=self.XV_norm > 0)
 
-    def right(self) -> Any:
+    def Ht(self) -> Any:
         parts = np.where(self.signs == 0.0, np.abs(self.V), np.maximum(self.signs * self.V, 0.0))
-        scale = np.divide(self.size, self.right_norm, out=np.zeros_like(self.size), where=self.right_norm > 0)
+        scale = np.divide(self.size, self.V_norm, out=np.zeros_like(self.size), where=self.V_norm > 0)
         return parts * scale
 
 
-def _project(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[Array, Array]]:
+def _project(block: LocalMatrix, *, V: Array) -> tuple[tuple[Array], tuple[Array, Array]]:
     xp = block.xp
-    left = block.times(right)
-    squares = block.weighted(left * left)
+    XV = block.times(V)
+    squares = block.weighted(XV * XV)
     zero = xp.zeros_like(squares)
-    positive = xp.sum(xp.where(left > 0, squares, zero), axis=0)
-    negative = xp.sum(xp.where(left < 0, squares, zero), axis=0)
-    return (left,), (positive, negative)
+    positive = xp.sum(xp.where(XV > 0, squares, zero), axis=0)
+    negative = xp.sum(xp.where(XV < 0, squares, zero), axis=0)
+    return (XV,), (positive, negative)
 
 
-def _halves(
+def _parts(
     block: LocalMatrix,
     projected: Array,
     *,

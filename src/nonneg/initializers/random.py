@@ -1,4 +1,4 @@
-"""The random start: half-normal entries of the data's scale, whatever the order and repetition of rows."""
+"""Random initialization: half-normal entries on the scale of X, independent of the order of the samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleAr
     scale = math.sqrt(data.mean() / k)
     Ht = data.to_device(scale * np.abs(rng.standard_normal((data.shape[1], k))))
     noise = noise_projections(data, k, rng)
-    # `mean` is of the observed entries; rows with many missing ones get a somewhat smaller start.
+    # `mean` is of the observed entries; rows with many missing ones get somewhat smaller entries.
     mean_row = data.mean() * data.shape[1]
     (W,), _ = data.map_reduce_rows(
         _random_rows,
@@ -36,6 +36,6 @@ def _random_rows(
 ) -> tuple[tuple[Array], tuple[()]]:
     relative = block.times(ones) / (mean_row if mean_row > 0 else 1.0)
     # Rows of zeros: small, but positive, so that multiplicative updates can use them once data arrive.
-    floor = math.sqrt(float(block.xp.finfo(block.dtype).eps))
-    relative = block.xp.where(relative > floor, relative, block.xp.full_like(relative, floor))
+    lower_bound = math.sqrt(float(block.xp.finfo(block.dtype).eps))
+    relative = block.xp.where(relative > lower_bound, relative, block.xp.full_like(relative, lower_bound))
     return (half_normal_rows(block, **noise) * (scale * relative),), ()

@@ -1,4 +1,4 @@
-"""Random numbers that belong to a row of the data: equal rows get equal numbers, wherever they stand.
+"""Random numbers per sample: equal samples get equal numbers, in any order.
 
 Numbers drawn row after row would change with the order of the rows, and a row of weight 2 would not equal
 two rows. Here the numbers are a function of the row's direction, drawn once: a Gaussian projection, folded
@@ -17,11 +17,11 @@ from nonneg._typing import Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 _FOLDS = 100.0
-_MIN_PROJECTIONS = 16  # the size of a row's projections stands for its norm, so that there must be a few
+_MIN_PROJECTIONS = 16  # the root mean square of the projections of a row estimates its norm
 
 
 def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Draw the function that gives rows their numbers."""
+    """Draw the function that maps rows to random numbers."""
     projections = rng.standard_normal((data.shape[1], max(k, _MIN_PROJECTIONS)))
     return {"projections": data.to_device(projections), "shifts": data.to_device(2.0 * rng.random((1, k)))}
 

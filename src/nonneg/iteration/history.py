@@ -14,7 +14,7 @@ class History:
     Parameters
     ----------
     columns : mapping, optional
-        Columns to begin with, as `as_dict` gives them.
+        Initial columns, as `as_dict` returns them.
 
     Notes
     -----
@@ -35,7 +35,7 @@ class History:
         n_iter : int
             The iteration.
         seconds : float
-            Time in steps so far.
+            Time spent in steps so far.
         measures : mapping
             Values by name.
         """

@@ -1,4 +1,4 @@
-"""The only outer loop."""
+"""The one outer loop of all iterative methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ State = TypeVar("State")
 
 
 class Stalled(Exception):
-    """Raised by a step that can make no further progress; the last state is the answer."""
+    """Raised by a step that can make no further progress; the last state is the result."""
 
 
 class Finished(Exception):
@@ -36,7 +36,7 @@ class Run(Generic[State]):
     state : Any
         The last accepted state.
     n_iter : int
-        Iterations done.
+        Number of iterations.
     stop_reason : StopReason
         Why it ended.
     history : History
@@ -72,25 +72,25 @@ def iterate(
     Parameters
     ----------
     step : callable
-        Takes a state and returns the next one with its measures; a measure that is callable is
-        evaluated off the clock. It may raise `Stalled` or `Finished`. It must not change its argument.
+        Takes a state and returns the next one with its measures; a measure that is callable is evaluated
+        outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument.
     state : Any
-        The start; a dataclass where a checkpoint is wanted.
+        The initial state; a dataclass if a checkpoint is used.
     max_iter : int
-        At most so many iterations.
+        Maximum number of iterations.
     stop : callable, optional
         Takes the history and says whether to stop; its ``sentence``, if it has one, is shown then.
     callback : callable, optional
-        Takes a `Progress`; True stops.
+        Takes a `Progress`; returning True stops the run.
     progress : Reporter, optional
         Shows the run.
     checkpoint : Checkpoint, optional
-        Saves the run and takes it up again.
+        Saves and resumes the run.
 
     Returns
     -------
     Run
-        The last accepted state and how it came about.
+        The last accepted state and how it was reached.
     """
     if callback is not None and not callable(callback):
         raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")

@@ -1,4 +1,4 @@
-"""Why a run ends: reasons, and small rules over the history."""
+"""Why a run ends: reasons, and stopping rules over the history."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Never:
 
 @dataclass(frozen=True)
 class RelativeMeasure:
-    """Stop when a measure has fallen to `tol` times its first value."""
+    """Stop when a measure is at most `tol` times its first value."""
 
     # With the violation of the optimality conditions as the measure this is the rule of scikit-learn's
     # coordinate descent. It needs `tol` above zero.
 
     name: str  # the measure
-    tol: float = 1e-4  # the share of its first value
+    tol: float = 1e-4  # relative to its first value
 
     def __call__(self, history: History) -> bool:
         values = history[self.name]
@@ -56,12 +56,12 @@ class RelativeMeasure:
 
 @dataclass(frozen=True)
 class RelativeDecrease:
-    """Stop when `window` iterations took less than `tol` of the first value off the error."""
+    """Stop when the error decreased by less than `tol` times its first value in `window` iterations."""
 
     # The error is the square root of twice the loss, as in scikit-learn's multiplicative updates; it is
-    # looked at every `window` iterations. It needs `tol` above zero.
+    # checked every `window` iterations. It needs `tol` above zero.
 
-    tol: float = 1e-4  # the share of the first error
+    tol: float = 1e-4  # relative to the first error
     window: int = 10  # how many iterations are compared
 
     def __call__(self, history: History) -> bool:

@@ -13,19 +13,19 @@ from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 
-# Rows whose equations are singular are left to coordinate descent, which needs no inverse.
+# Rows with singular systems are left to coordinate descent, which needs no inverse.
 FALLBACK_PASSES = 3000
 
 
 @dataclass(frozen=True)
 class ExactRows:
-    """Replace rows by their minimisers."""
+    """The exact update of rows: their minimizers."""
 
     free: tuple[int, ...] | None = None  # the components that may change; all by default
 
     def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
-        # One pass of coordinate descent measures the violation of the start, and its result is a
-        # good first guess of the supports.
+        # One pass of coordinate descent measures the violation of the current rows, and its result is a good
+        # guess of the supports.
         guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
         if self.free is None or len(self.free) == factor.shape[1]:
             return nonnegative_least_squares(gram, cross, start=guess), violation
@@ -57,9 +57,9 @@ def _reduced(xp: Any, factor: Array, gram: Gram, cross: Array, free: tuple[int, 
 
 
 def nonnegative_least_squares(gram: Gram, cross: Array, *, start: Array | None = None) -> Array:
-    """Minimise 0.5 f G f' - c f' over f >= 0 for every row c of `cross`."""
-    # Costs O(k^3) a row and exchange of supports; the data themselves are never needed. A singular system,
-    # which has many minimisers, is solved by coordinate descent from the row's own start.
+    """Minimize 0.5 f G f' - c f' over f >= 0 for every row c of `cross`."""
+    # Costs O(k^3) per row and exchange of supports; the data themselves are never needed. A singular system,
+    # which has many minimizers, is solved by coordinate descent from the initial guess.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
     xp = array_namespace(cross)
     guess = xp.clip(cross, min=0.0) if start is None else start

@@ -10,7 +10,7 @@ from nonneg.kernels.dominating_diagonal import dominating_diagonal
 
 def onto_simplex(rows: Array, total: float = 1.0) -> Array:
     """Return the nearest points with nonnegative entries that sum to a total."""
-    # By sorting, O(k log k) a row.
+    # By sorting, O(k log k) per row.
     # Held, Wolfe & Crowder (1974), Mathematical Programming 6.
     xp = array_namespace(rows)
     k = rows.shape[1]

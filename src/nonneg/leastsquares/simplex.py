@@ -12,17 +12,17 @@ from nonneg._typing import Array
 from nonneg.kernels.simplex import simplex_pivoting
 from nonneg.leastsquares.projections import onto_simplex
 
-# Turns a singular system into one that has a single answer, close to the shortest of the minimisers.
+# Turns a singular system into one that has a single answer, close to the shortest of the minimizers.
 RIDGE = 1e-11
 SINGULAR = 1e-12
 FALLBACK_STEPS = 3000
 
 
 def simplex_least_squares(gram: Array, cross: Array, *, start: Array | None = None) -> Array:
-    """Minimise 0.5 f G f' - c f' over f >= 0 with sum 1 for every row c of `cross`."""
+    """Minimize 0.5 f G f' - c f' over f >= 0 with sum 1 for every row c of `cross`."""
     # The data are never needed. Because the entries sum to one, a multiple of the matrix of ones may be added
     # to G: points that are independent only once shifted (k points in k - 1 dimensions) have a single answer
-    # too. Where they are not even that (twins), a ridge of 1e-11 picks one of the minimisers.
+    # too. Where they are not even that (twins), a ridge of 1e-11 picks one of the minimizers.
     xp = array_namespace(cross)
     k = cross.shape[1]
     if k == 1:

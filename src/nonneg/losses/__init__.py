@@ -1,1 +1,1 @@
-"""What is minimised: the beta divergences, the penalties, and the scale that both factors share."""
+"""The objective: beta-divergences and penalties."""

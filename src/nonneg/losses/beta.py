@@ -1,4 +1,4 @@
-"""Beta divergences: values, and the two nonnegative halves of their gradients, W H a block at a time.
+"""Beta-divergences: values, and positive and negative parts of their gradients, a block of rows at a time.
 
 D(x | v) = (x^beta + (beta - 1) v^beta - beta x v^(beta - 1)) / (beta (beta - 1)), with the limits
 x log(x / v) - x + v at 1 (Kullback-Leibler) and x / v - log(x / v) - 1 at 0 (Itakura-Saito). At 2 it is half
@@ -22,14 +22,14 @@ from nonneg.kernels import beta_products as beta_kernels
 from nonneg.losses.nonzeros import divergence, terms_of_H, terms_of_W
 from nonneg.losses.penalties import Penalties
 
-# Entries of W H that exist at a time: two megabytes a thread, or enough work for a GPU.
+# Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What one side needs of the data: the gradient of the divergence is `power - ratio`."""
+    """The two nonnegative parts of the gradient with respect to a factor, `power - ratio`."""
 
     ratio: Array  # (x v^(beta - 2)) times the other factor, nonnegative
     power: Array  # (v^(beta - 1)) times the other factor, nonnegative
@@ -38,15 +38,15 @@ class Terms:
 
 @dataclass(frozen=True)
 class BetaLoss:
-    """A beta divergence of the data from W H, both raised by an offset."""
+    """A beta-divergence of X from W H, both plus an offset."""
 
-    beta: float  # which divergence
-    floor: float  # the model is raised to it where it is divided by; stems from dtype and scale of the data
-    offset: float = 0.0  # added to data and model: part of what is minimised, not a guard
+    beta: float
+    lower_bound: float  # of the model where it is divided by; depends on dtype and scale of the data
+    offset: float = 0.0  # added to data and model: part of the objective, not a safeguard
 
     @classmethod
     def of(cls, data: DataMatrix, beta: float, offset: float = 0.0) -> BetaLoss:
-        """Return the divergence with the floor that fits the data."""
+        """Return the divergence with the lower bound that fits the data."""
         single = is_float32(data.dtype)
         eps = float(np.finfo(np.float32 if single else np.float64).eps)
         scale = data.mean()
@@ -58,18 +58,18 @@ class BetaLoss:
         return 1.0 <= self.beta <= 2.0
 
     def terms_of_W(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
-        """Return what the update of the rows of W needs."""
+        """Return the terms of the gradient with respect to the rows of W."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
         if self._nonzero_form(block):
-            return Terms(*terms_of_W(block, W, Ht, self.floor, want_loss=want_loss))
+            return Terms(*terms_of_W(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
-            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
+            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
             return ratio @ Ht, None if power is None else power @ Ht, loss
 
         parts = over_blocks(block, visit)
@@ -80,19 +80,19 @@ class BetaLoss:
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
     def terms_of_H(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
-        """Return what the update of Ht needs, summed over the rows of a block with their weights."""
+        """Return the terms of the gradient with respect to Ht, summed over the weighted rows of a block."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W), loss)
         if self._nonzero_form(block):
-            return Terms(*terms_of_H(block, W, Ht, self.floor, want_loss=want_loss))
+            return Terms(*terms_of_H(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
-            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.floor, mask)
+            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
             rows = weighted[start:stop, :]
             return ratio.T @ rows, None if power is None else power.T @ rows, loss
 
@@ -104,7 +104,7 @@ class BetaLoss:
         if self._gram_form(block) and block.container == "sparse":
             return self._gram_loss(block, W, Ht)
         if self._nonzero_form(block):
-            return divergence(block, W, Ht, self.floor)
+            return divergence(block, W, Ht, self.lower_bound)
 
         def visit(start: int, stop: int) -> float:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
@@ -140,14 +140,14 @@ class BetaLoss:
         return x, v, mask
 
     def _loss(self, x: Any, v: Any, mask: Any, block: LocalMatrix, start: int, stop: int) -> float:
-        losses = beta_kernels.row_losses(x, v, self.beta, self.floor, mask=mask)
+        losses = beta_kernels.row_losses(x, v, self.beta, self.lower_bound, mask=mask)
         if block.weights is None:
             return float(block.xp.sum(losses))
         return float(block.xp.sum(losses * block.xp.astype(block.weights[start:stop], losses.dtype)))
 
 
-def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(None if a is None else a + b for a, b in zip(left, right, strict=True))
+def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(None if a is None else a + b for a, b in zip(first, second, strict=True))
 
 
 def over_blocks(
@@ -203,9 +203,9 @@ def objective(
 def _gradient_pass(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[Array]]:
-    left, right = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
-    rows = left.power - left.ratio + penalties.l1_W + penalties.l2_W * W
-    return (block.weighted(rows),), (right.power - right.ratio,)
+    of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
+    rows = of_W.power - of_W.ratio + penalties.l1_W + penalties.l2_W * W
+    return (block.weighted(rows),), (of_H.power - of_H.ratio,)
 
 
 def gradients(
@@ -214,5 +214,5 @@ def gradients(
     """Return the gradients of `objective` with respect to W and Ht."""
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta)
-    (left,), (right,) = data.map_reduce_rows(_gradient_pass, W, Ht=Ht, loss=loss, penalties=penalties)
-    return left, right + penalties.l1_H + penalties.l2_H * Ht
+    (of_W,), (of_H,) = data.map_reduce_rows(_gradient_pass, W, Ht=Ht, loss=loss, penalties=penalties)
+    return of_W, of_H + penalties.l1_H + penalties.l2_H * Ht

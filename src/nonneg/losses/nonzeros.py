@@ -43,32 +43,32 @@ def _divergence(block: Any, W: FloatArray, sums: FloatArray, ratio: FloatArray) 
     return float(terms @ np.repeat(block.weights, np.diff(block.csr.indptr)) + rows @ block.weights)
 
 
-def _ratio(csr: Any, left: FloatArray, right: FloatArray, floor: float) -> FloatArray:
-    model = sampled_product(csr.indptr, csr.indices, left, right)
-    return csr.data / np.maximum(model, model.dtype.type(floor))
+def _ratio(csr: Any, A: FloatArray, Bt: FloatArray, lower_bound: float) -> FloatArray:
+    model = sampled_product(csr.indptr, csr.indices, A, Bt)
+    return csr.data / np.maximum(model, model.dtype.type(lower_bound))
 
 
-def divergence(block: Any, W: FloatArray, Ht: FloatArray, floor: float) -> float:
+def divergence(block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float) -> float:
     """Return the weighted divergence over the observed entries."""
-    return _divergence(block, W, sums_for_W(block, Ht), _ratio(block.csr, W, Ht, floor))
+    return _divergence(block, W, sums_for_W(block, Ht), _ratio(block.csr, W, Ht, lower_bound))
 
 
 def terms_of_W(
-    block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
+    block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
-    """Return what the update of W needs: see `losses.beta.Terms`."""
+    """Return the terms of the gradient with respect to W; see `losses.beta.Terms`."""
     csr = block.csr
-    ratio, sums = _ratio(csr, W, Ht, floor), sums_for_W(block, Ht)
+    ratio, sums = _ratio(csr, W, Ht, lower_bound), sums_for_W(block, Ht)
     loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
     return sparse_times(csr.indptr, csr.indices, ratio, Ht), sums, loss
 
 
 def terms_of_H(
-    block: Any, W: FloatArray, Ht: FloatArray, floor: float, *, want_loss: bool
+    block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
-    """Return what the update of Ht needs: see `losses.beta.Terms`."""
+    """Return the terms of the gradient with respect to Ht; see `losses.beta.Terms`."""
     turned = block.transposed
-    ratio = _ratio(turned, Ht, W, floor)
-    loss = divergence(block, W, Ht, floor) if want_loss else 0.0
+    ratio = _ratio(turned, Ht, W, lower_bound)
+    loss = divergence(block, W, Ht, lower_bound) if want_loss else 0.0
     product = sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
     return product, sums_for_H(block, W), loss

@@ -1,7 +1,7 @@
-"""Penalties on the factors, and the scale that the two factors share.
+"""L1 and L2 penalties on the factors, and the normalization of their scale.
 
-Both factors are tall: W (n, k) and Ht = H' (m, k), X ~ W H. Where rows carry weights the penalty of a
-row of W carries its weight too, so that a weight of two is a row given twice.
+Both factors are stored tall: W (n, k) and Ht = H' (m, k), X ~ W H. The penalty of a row of W is multiplied by
+the weight of its sample, so that a weight of two is equivalent to a sample given twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nonneg.exceptions import UnknownNameError
 
 @dataclass(frozen=True)
 class Penalties:
-    """Strengths of the penalties, scaled already."""
+    """Weights of the penalties, scaled to the data."""
 
     l1_W: float = 0.0
     l2_W: float = 0.0
@@ -26,7 +26,7 @@ class Penalties:
 
     @property
     def any(self) -> bool:
-        """Whether any of them is above zero."""
+        """Whether any of them is positive."""
         return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
 
     def of_W(self, W: Array, weights: Array | None = None) -> float:

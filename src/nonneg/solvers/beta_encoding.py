@@ -1,7 +1,7 @@
-"""Encode rows under a beta divergence: the best W for a given Ht, each row on its own.
+"""Encode samples under a beta-divergence: the minimizing W for a given H, each row on its own.
 
-Every row starts from the best multiple of equal components and stops by its own residual, so that it does
-not matter which rows are its neighbours, how the data are chunked or how many threads there are.
+Every row starts from the best multiple of equal coefficients and stops by its own residual: the result does
+not depend on other rows, on chunks or on threads.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.row_newton import Pairs, RowSubproblem, newton_step, shared_correlations
 
-# Steps with shared correlations before those with every row's own Hessian, which end quadratically.
+# Steps with shared correlations before those with a Hessian per row, which converge quadratically.
 SHARED_STEPS = 4
 # Below this residual a row of a divergence that is not convex uses true second derivatives.
 NEAR = 0.05
-# Products of pairs of components that may be kept; beyond, all steps are with shared correlations.
+# Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
 MAX_PAIRS = 1 << 23
-# Sweeps over the nonzeros of a row before its whole slope is taken again.
+# Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
 
 
@@ -44,7 +44,7 @@ def encode_beta(
     start: SampleArray | None = None,
     offset: float = 0.0,
 ) -> SampleArray:
-    """Minimise the penalised divergence of every row over W >= 0, with Ht fixed."""
+    """Minimize the penalized divergence of every row over W >= 0, with Ht fixed."""
     single = is_float32(data.dtype)
     tol = (1e-5 if single else 1e-9) if tol is None else tol
     loss = BetaLoss.of(data, beta, offset)
@@ -126,12 +126,12 @@ def _encode_nonzeros(
 
 
 def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> Array:
-    # The scale s that minimises the divergence of x from s Ht 1: sum x b^(beta - 1) / sum b^beta.
+    # The scale s that minimizes the divergence of x from s Ht 1: sum x b^(beta - 1) / sum b^beta.
     xp = array_namespace(x, Ht)
-    model = xp.clip(xp.sum(Ht, axis=1), min=loss.floor)
+    model = xp.clip(xp.sum(Ht, axis=1), min=loss.lower_bound)
     power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
     whole = xp.sum(power * model) if mask is None else mask @ (power * model)
-    multiple = (x @ power) / xp.clip(whole, min=loss.floor)
+    multiple = (x @ power) / xp.clip(whole, min=loss.lower_bound)
     return multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device)
 
 
@@ -183,7 +183,7 @@ class _Rows:
         going = residuals > self.tol
         near, used = before.near, before.used
         if not shared:
-            # The step squares what was left.
+            # The step squares the residual.
             quick = residuals <= self.tol**0.5 / 30
             quick = quick if exact is None else xp.logical_and(quick, exact)
             going = xp.logical_and(going, xp.logical_not(quick))

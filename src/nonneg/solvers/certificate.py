@@ -1,4 +1,4 @@
-"""What can be said of a finished factorization at the price of one pass over the data."""
+"""The certificate of every factorization, at the cost of one pass over the data."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def _ratio_residuals(
     _, (sums,) = data.map_reduce_rows(_column_sums, W, n_out=0)
     loss = BetaLoss.of(data, beta)
     _, (energy, scale, ratio, power) = data.map_reduce_rows(
-        _left_part, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=sums / data.shape[0]
+        _residual_of_W, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=sums / data.shape[0]
     )
     positive = power + penalties.l1_H + penalties.l2_H * Ht
-    right_energy, right_scale = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
-    return normalized(energy, scale), normalized(float(right_energy), float(right_scale))
+    energy_H, scale_H = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
+    return normalized(energy, scale), normalized(float(energy_H), float(scale_H))
 
 
 def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
     return (), (block.xp.sum(W, axis=0),)
 
 
-def _left_part(
+def _residual_of_W(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties, means: Array
 ) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
-    left, right = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
-    positive = left.power + penalties.l1_W + penalties.l2_W * W
+    of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
+    positive = of_W.power + penalties.l1_W + penalties.l2_W * W
     energy, scale = ratio_residual(
-        block.xp, W, left.ratio, positive, weights=block.weights, column_means=means
+        block.xp, W, of_W.ratio, positive, weights=block.weights, column_means=means
     )
-    return (), (float(energy), float(scale), right.ratio, right.power)
+    return (), (float(energy), float(scale), of_H.ratio, of_H.power)

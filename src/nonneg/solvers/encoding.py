@@ -1,4 +1,4 @@
-"""Encode rows: the best W for a given H, each row on its own."""
+"""Encode samples: the minimizing W for a given H, each row on its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import dot
 
-# Coordinate passes that guess the supports before they are solved exactly; vectorised over rows they
-# cost less than the exchanges of supports they save.
+# Coordinate passes that guess the supports before the exact solve; vectorized over rows they cost less than
+# the exchanges of supports they save.
 GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 
 
@@ -26,9 +26,10 @@ def encode(
     tol: float = 0.0,
     max_iter: int | None = None,
 ) -> tuple[SampleArray, float | None]:
-    """Minimise the penalised loss of every row over W >= 0, with Ht fixed."""
-    # For the Frobenius loss the rows are exact minimisers (block pivoting). For 1 <= beta <= 2 the problem is
-    # convex and solved to tolerance; otherwise it is descended from a start that the row alone determines.
+    """Minimize the penalized loss of every row over W >= 0, with Ht fixed."""
+    # For the Frobenius loss the rows are exact minimizers (block pivoting). For 1 <= beta <= 2 the problem is
+    # convex and solved to tolerance; otherwise it is a descent from initial coefficients that depend on this
+    # row of X alone.
     if beta == 2.0:
         gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
         (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)

@@ -15,9 +15,9 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 
-# An extrapolated entry is at least this share of the plain one: a zero could make the model zero where the
+# An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
-LOWEST_SHARE = 0.1
+LOWEST_FRACTION = 0.1
 # Geometric extrapolation changes an entry at most by this factor: the ratio of two tiny entries means little.
 LARGEST_FACTOR = 10.0
 
@@ -25,7 +25,7 @@ LARGEST_FACTOR = 10.0
 class Momentum(NamedTuple):
     """Where the schedule stands; the fields of the solvers' states, which a checkpoint stores one by one."""
 
-    momentum: float  # share of the last change that is added again
+    momentum: float  # fraction of the last change that is added again
     ceiling: float  # its present limit
     restarts: int  # rejected extrapolations in a row
 
@@ -38,7 +38,7 @@ class Schedule:
     growth: float
     ceiling_growth: float
     decay: float
-    max_restarts: int | None = None  # after so many rejected steps in a row the momentum stays zero
+    max_restarts: int | None = None  # consecutive rejected steps after which the momentum stays zero
 
     def accepted(self, momentum: float, ceiling: float) -> Momentum:
         """Return the momentum after a step that lowered the loss."""
@@ -61,11 +61,11 @@ def extrapolate(new: Array, old: Array, momentum: float) -> Array:
 
 
 def extrapolate_bounded(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new + momentum (new - old), bounded below by a share of `new`."""
+    """Return new + momentum (new - old), bounded below by a fraction of `new`."""
     if not momentum or old is None:
         return new
     out = new + momentum * (new - old)
-    lowest = LOWEST_SHARE * new
+    lowest = LOWEST_FRACTION * new
     return array_namespace(new).where(out < lowest, lowest, out)
 
 

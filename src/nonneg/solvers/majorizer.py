@@ -18,11 +18,11 @@ def descent_exponent(beta: float) -> float:
 
 
 def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: float, beta: float) -> Array:
-    """Return the factor by which every entry is multiplied: the minimiser u of the majoriser."""
+    """Return the factor by which every entry is multiplied: the minimizer u of the majorizer."""
     # Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of
     # (power + l1) u^a + l2 w u^(a + b) = ratio, a = 1/g, b = 2 - beta between 1 and 2 and 1 below 1, which
     # for Kullback-Leibler is a quadratic equation. From 2 on the penalty joins the denominator: there its
-    # majoriser has the same power as the divergence's.
+    # majorizer has the same power as the divergence's.
     # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.
     xp = array_namespace(factor)
     cost = power + l1 if l1 else power

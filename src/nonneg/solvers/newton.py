@@ -1,4 +1,4 @@
-"""Alternating Newton steps on rows for beta divergences of dense data."""
+"""Alternating Newton steps on rows for beta-divergences of dense data."""
 
 from __future__ import annotations
 

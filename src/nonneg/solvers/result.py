@@ -1,4 +1,4 @@
-"""The outcome of a factorization."""
+"""The result of a factorization."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from nonneg.iteration import History, StopReason
 
 @dataclass(frozen=True)
 class FactorizationResult:
-    """Outcome of one run of a solver; unpacks as ``W, H = result.factors``.
+    """Result of `factorize`; unpacks as ``W, H = result.factors``.
 
     Attributes
     ----------
     W : array of shape (n_samples, n_components)
-        The left factor, held where the data are.
+        The coefficients, of the same array type as X.
     H : array of shape (n_components, n_features)
-        The right factor.
+        The components.
     loss : float
         The objective at W and H, penalties included.
     n_iter : int
-        Iterations done.
+        Number of iterations.
     stop_reason : StopReason
         Why the run ended.
     history : History
         What was measured after each iteration.
     certificate : Certificate
-        How good the answer provably is.
+        How good the result provably is.
     solver : str
         The solver that ran.
     loss_name : str
-        The loss that was minimised.
+        The beta-divergence that was minimized.
     """
 
     W: SampleArray

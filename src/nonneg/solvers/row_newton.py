@@ -1,10 +1,10 @@
-"""Rows moved by Newton's method for a beta divergence, with one shared model of their Hessians.
+"""Newton steps on rows for a beta-divergence, with one shared model of their Hessians.
 
 The Hessian of a row's problem is O' diag(c) O, with O the other factor and c the second derivatives along
-the row: one matrix a row. Its diagonal is one more product. Its correlations are taken from a model that
+the row: one matrix per row. Its diagonal is one more product. Its correlations are taken from a model that
 all rows share, so that the quadratic problem of all rows has one Gram matrix and is solved by the same
 coordinate passes as least squares. A line search along each row makes up for what the model lacks; its end
-is the model W B' for the next half of the iteration, so that it costs one product.
+is the model W H for the update of the other factor, so that it costs one product.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import ARRAY_ENTRIES, BLOCK_ENTRIES, BetaLoss
 from nonneg.solvers.majorizer import update_ratio
 
-# Coordinate passes over the quadratic problem of a row, and the share of the first that ends them.
+# Coordinate passes over the quadratic problem of a row; one that changes it by at most this fraction of the
+# first is the last.
 PASSES, SHRINK = 4, 0.1
-# An entry falls at most to this share in one step, unless it is a small part of its row: then to zero.
+# An entry decreases at most to this fraction in one step; to zero only if it is a small part of its row.
 LARGEST_FALL, SMALL_PART = 0.2, 1e-3
 # A row whose step is shorter than this takes a multiplicative step instead.
 SHORTEST_STEP = 0.02
-# Rows are moved in at least so many parts, unless these would have fewer entries.
+# Rows are processed in at least PARTS parts, unless these would have fewer than PART_ENTRIES entries.
 PARTS, PART_ENTRIES = 4, 1 << 16
 
 
 @dataclass(frozen=True)
 class RowSubproblem:
-    """One half of the problem: rows of one factor against the other factor, which is held."""
+    """The subproblem of the rows of one factor, given the other factor."""
 
-    # Takes `start, stop` and returns these rows of the data (columns, for the right factor).
+    # Takes `start, stop` and returns these rows of the data (columns, for H).
     entries: Callable[[int, int], Array]
-    n_rows: int  # of the data as seen from this side
+    n_rows: int  # of the data, transposed for H
     n_columns: int
     weights: Array | None  # weights of the entries along a row
     l1: float  # penalties of this factor
@@ -52,7 +53,7 @@ class RowSubproblem:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Products of pairs of columns of the factor that is held: every row's own Hessian is one product."""
+    """Products of pairs of columns of the fixed factor, by which the Hessian of every row is one product."""
 
     products: Array  # the products
     place: Array  # which of them an entry of a Hessian is
@@ -147,7 +148,7 @@ def newton_step(
     v = factor @ other.T
     if loss.offset:
         x, v = x + loss.offset, v + loss.offset
-    slope, curvature = beta_kernels.newton_terms(x, v, problem.weights, loss.beta, loss.floor, exact)
+    slope, curvature = beta_kernels.newton_terms(x, v, problem.weights, loss.beta, loss.lower_bound, exact)
     gradient = slope @ other + (problem.l1 + problem.l2 * factor)
     if isinstance(model, Pairs):
         hessians = model.hessians(curvature, problem.l2)
@@ -165,7 +166,7 @@ def newton_step(
         direction @ other.T,
         problem.weights,
         loss.beta,
-        loss.floor,
+        loss.lower_bound,
         linear,
         problem.l2 * xp.sum(direction * direction, axis=1),
         xp.sum(gradient * direction, axis=1),
@@ -178,7 +179,7 @@ def newton_step(
             v[short] = new[short] @ other.T + loss.offset
     total = 0.0
     if want_loss:
-        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.floor, problem.weights)))
+        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.lower_bound, problem.weights)))
     return new, total, residuals
 
 
@@ -228,7 +229,7 @@ def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array,
             target, systems, np.ascontiguousarray(cross), True, 20 + 5 * k, 0, len(factor), unsolved
         )
         if unsolved.any():
-            # Fewer entries than components make a row's Hessian singular but for the trace above: a
+            # Fewer entries than components make the Hessian of a row singular but for the ridge above: a
             # factorization with pivots still solves it.
             grams = DenseGrams(systems[unsolved])
             target[unsolved], unsolved[unsolved] = block_pivoting(factor[unsolved], grams, cross[unsolved])
@@ -257,7 +258,7 @@ def _not_too_low(target: Array, factor: Array) -> Array:
 def _multiplicative(loss: BetaLoss, problem: RowSubproblem, x: Array, factor: Array, other: Array) -> Array:
     held = other if problem.weights is None else other * problem.weights[:, None]
     v = factor @ other.T + loss.offset
-    ratio, power = beta_kernels.ratio_terms(x, v, loss.beta, loss.floor)
+    ratio, power = beta_kernels.ratio_terms(x, v, loss.beta, loss.lower_bound)
     numerator = ratio @ held
     denominator = np.sum(held, axis=0) if power is None else power @ held
     step = update_ratio(factor, numerator, denominator, l1=problem.l1, l2=problem.l2, beta=loss.beta)

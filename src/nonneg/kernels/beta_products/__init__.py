@@ -22,7 +22,7 @@ def _implementation(x: Any, mask: Any = None) -> ModuleType:
     return numba if numba.is_supported(x, mask) else array_api
 
 
-def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
+def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors are the parts of the gradients.
 
     Parameters
@@ -41,34 +41,44 @@ def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> 
     ratio, power : array of shape (n_rows, n_columns)
         `power` is the mask (None without one) for beta = 1, where it is constant.
     """
-    return _implementation(x, mask).ratio_terms(x, v, beta, floor, mask)
+    return _implementation(x, mask).ratio_terms(x, v, beta, lower_bound, mask)
 
 
-def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
+def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
     """Return the divergence of every row of x from the row of v, in float64; `weights` are per column."""
-    return _implementation(x, mask).row_losses(x, v, beta, floor, weights, mask)
+    return _implementation(x, mask).row_losses(x, v, beta, lower_bound, weights, mask)
 
 
 def newton_terms(
-    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, exact: Any = None
 ) -> tuple[Any, Any]:
     """Return first and second derivatives of the divergence with respect to v, times the weights.
 
     Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model,
     except in rows that `exact` names.
     """
-    return _implementation(x).newton_terms(x, v, weights, beta, floor, exact)
+    return _implementation(x).newton_terms(x, v, weights, beta, lower_bound, exact)
 
 
 def line_search(
-    x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any
+    x: Any,
+    v: Any,
+    d: Any,
+    weights: Any,
+    beta: float,
+    lower_bound: float,
+    linear: Any,
+    quadratic: Any,
+    slopes: Any,
 ) -> tuple[Any, Any]:
     """Choose a step t in (0, 1] along d for every row so that its loss decreases, and return v + t d and t.
 
     The penalty of a row along d is ``linear t + quadratic t^2 / 2``; `slopes` are the derivatives at 0. A row
     without a good step has step 0. The memory of v may be reused.
     """
-    return _implementation(x).line_search(x, v, d, weights, beta, floor, linear, quadratic, slopes, TRIES)
+    return _implementation(x).line_search(
+        x, v, d, weights, beta, lower_bound, linear, quadratic, slopes, TRIES
+    )
 
 
 def kl_passes(

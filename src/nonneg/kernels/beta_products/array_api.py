@@ -10,10 +10,10 @@ from typing import Any
 from array_api_compat import array_namespace
 
 
-def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> tuple[Any, Any]:
+def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
     xp = array_namespace(x, v)
-    v = xp.clip(v, min=floor)
+    v = xp.clip(v, min=lower_bound)
     if beta == 1:
         return x / v, mask
     power = 1 / v if beta == 0 else v ** (beta - 1)
@@ -21,14 +21,14 @@ def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: Any = None) -> 
     return ratio, power if mask is None else power * mask
 
 
-def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: Any = None) -> Any:
+def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
     """Return the divergence of every row in float64; see `kernels.beta_products.row_losses`."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
     if beta == 2:
         terms = 0.5 * (x - v) ** 2
     else:
-        v = xp.clip(v, min=floor)
+        v = xp.clip(v, min=lower_bound)
         positive = x > 0
         safe = xp.where(positive, x, v)
         if beta == 1:
@@ -47,11 +47,11 @@ def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, m
 
 
 def newton_terms(
-    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, exact: Any = None
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     xp = array_namespace(x, v)
-    v = xp.clip(v, min=floor)
+    v = xp.clip(v, min=lower_bound)
     raised = 1 / v if beta == 1 else v ** (beta - 2)
     if weights is not None:
         raised = raised * weights
@@ -69,7 +69,7 @@ def line_search(
     d: Any,
     weights: Any,
     beta: float,
-    floor: float,
+    lower_bound: float,
     linear: Any,
     quadratic: Any,
     slopes: Any,
@@ -84,17 +84,17 @@ def line_search(
     found = xp.logical_not(able)
     down = xp.where(able, down, one)
     convex = 1 <= beta <= 2
-    base: Any = None if convex else row_losses(x, v, beta, floor, weights)
+    base: Any = None if convex else row_losses(x, v, beta, lower_bound, weights)
     for _ in range(tries):
         if convex:
-            slope = newton_terms(x, v + t[:, None] * d, weights, beta, floor)[0]
+            slope = newton_terms(x, v + t[:, None] * d, weights, beta, lower_bound)[0]
             up = xp.sum(slope * d, axis=1) + linear + quadratic * t
             good, done = up <= 0, up <= 2 * down
             shorter = t * xp.where(good, one, down / (down + xp.where(good, 0 * up, up)))
             t = xp.where(found, t, shorter)
             found = xp.logical_or(found, done)
         else:
-            loss = row_losses(x, v + t[:, None] * d, beta, floor, weights)
+            loss = row_losses(x, v + t[:, None] * d, beta, lower_bound, weights)
             penalty = xp.astype(t * (linear + 0.5 * quadratic * t), base.dtype)
             gain = base - loss - penalty
             ending = xp.logical_and(xp.astype(down, base.dtype) < 1e-9 * base, gain > -1e-14 * base)

@@ -1,9 +1,9 @@
 """Coordinate descent on rows under the Kullback-Leibler divergence, over their nonzeros (compiled).
 
-A row's problem is: minimise c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
+A row's problem is: minimize c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
 h holds the rows of the other factor at the nonzeros x of the row. A round takes the whole slope, keeps the
 components that are positive or want to be, gathers their columns of h once, and sweeps over them: memory
-in cache, loops that vectorise. Where a row is to be solved, a Newton step on the positive components ends
+in cache, loops that vectorize. Where a row is to be solved, a Newton step on the positive components ends
 the round: the sweeps find them, Newton's method finds their values. Every row stops on its own.
 """
 
@@ -19,16 +19,16 @@ from nonneg.kernels.jit import jit
 
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
-def pull_at_zero(x, wh, h, t, n, floor):
+def pull_at_zero(x, wh, h, t, n, lower_bound):
     """Return sum x h / (wh - t h): the pull of the data on a component once it is zero."""
     total = x.dtype.type(0)
     for p in range(n):
-        total += x[p] * h[p] / max(wh[p] - t * h[p], floor)
+        total += x[p] * h[p] / max(wh[p] - t * h[p], lower_bound)
     return total
 
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
-def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
+def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     """Update the active components of a row once, in place; return the weighted sum of the changes."""
     # A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from the
     # right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
@@ -49,7 +49,7 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
             new = t - g / curvature if curvature > 0 else t
         elif t > 0:
             new = t * t * curvature / (g + t * curvature)
-            if t * curvature <= g and cost[a] >= pull_at_zero(x, wh, hb, t, n, floor):
+            if t * curvature <= g and cost[a] >= pull_at_zero(x, wh, hb, t, n, lower_bound):
                 new = kind(0)
         else:
             continue
@@ -59,14 +59,16 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor):
         w[a] = new
         change += abs(step) * cost[a]
         for p in range(n):
-            value = max(wh[p] + step * hb[p], floor)
+            value = max(wh[p] + step * hb[p], lower_bound)
             wh[p] = value
             inverse[p] = kind(1) / value
     return change
 
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
-def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessian, slope, passive, work):
+def newton_row(
+    x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound, hessian, slope, passive, work
+):
     """Move the positive active components of a row by one Newton step, in place."""
     # The step ends at the first component that it makes zero, or where the derivative along it vanishes.
     kind = wh.dtype.type
@@ -116,14 +118,14 @@ def newton_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, floor, hessi
     for _ in range(4):
         up = linear + t * quadratic
         for p in range(n):
-            up -= x[p] * inverse[p] / max(wh[p] + kind(t) * inverse[p], floor)
+            up -= x[p] * inverse[p] / max(wh[p] + kind(t) * inverse[p], lower_bound)
         if up <= 0:
             break
         t *= down / (down + up)
         if up <= 2 * down:
             break
     for p in range(n):
-        wh[p] = max(wh[p] + kind(t) * inverse[p], floor)
+        wh[p] = max(wh[p] + kind(t) * inverse[p], lower_bound)
         inverse[p] = kind(1) / wh[p]
     for q in range(n_passive):
         a = active[passive[q]]
@@ -161,7 +163,7 @@ def kl_rows(
     shrink,
     tol,
     newton,
-    floor,
+    lower_bound,
     start,
     stop,
     logs,
@@ -194,11 +196,11 @@ def kl_rows(
             total += x[p]
         for a in range(k):
             cost[a] = sums[i if own_sums else 0, a] + l1
-        if row_model(other, columns, w, wh, n) <= floor and total > 0:
+        if row_model(other, columns, w, wh, n) <= lower_bound and total > 0:
             # Where the model is zero and the data are not, the loss is infinite: begin the row anew.
             dead = False
             for p in range(n):
-                if x[p] > 0 and wh[p] <= floor:
+                if x[p] > 0 and wh[p] <= lower_bound:
                     for a in order:
                         dead = dead or other[columns[p], a] > 0
             if dead:
@@ -206,7 +208,7 @@ def kl_rows(
                 for a in order:
                     scale += cost[a]
                 for a in order:
-                    w[a] += kind(total / max(scale, floor))
+                    w[a] += kind(total / max(scale, lower_bound))
                 row_model(other, columns, w, wh, n)
         residual = 0.0
         for rounds in range(max_rounds + 1):
@@ -217,7 +219,7 @@ def kl_rows(
             for a in range(k):
                 pull[a] = 0
             for p in range(n):
-                wh[p] = max(wh[p], floor)
+                wh[p] = max(wh[p], lower_bound)
                 inverse[p] = kind(1) / wh[p]
                 ratio = x[p] * inverse[p]
                 h = other[columns[p]]
@@ -233,8 +235,8 @@ def kl_rows(
                     active[n_active] = a
                     n_active += 1
                     slack += w[a] * abs(g)
-                    residual = max(residual, -g / max(cost[a] + l2 * w[a], floor))
-            residual = max(residual, slack / max(total, floor))
+                    residual = max(residual, -g / max(cost[a] + l2 * w[a], lower_bound))
+            residual = max(residual, slack / max(total, lower_bound))
             if n_active == 0 or residual <= tol or rounds == max_rounds:
                 break
             # As narrow as the row: short rows stay in the first-level cache.
@@ -245,7 +247,7 @@ def kl_rows(
                     h_active[b, p] = h[active[b]]
             first = 0.0
             for sweep in range(max_sweeps):
-                change = sweep_row(x, wh, inverse, h_active, active, n_active, cost, l2, w, n, floor)
+                change = sweep_row(x, wh, inverse, h_active, active, n_active, cost, l2, w, n, lower_bound)
                 if sweep == 0:
                     first = change * shrink
                 if change <= first:
@@ -262,7 +264,7 @@ def kl_rows(
                     l2,
                     w,
                     n,
-                    floor,
+                    lower_bound,
                     hessian,
                     slope,
                     passive,
@@ -271,7 +273,7 @@ def kl_rows(
         residuals[i] = residual
         logged = 0.0
         for p in range(n):
-            logged += x[p] * np.log(max(wh[p], floor))
+            logged += x[p] * np.log(max(wh[p], lower_bound))
         logs[i] = logged
 
 
@@ -293,7 +295,7 @@ def kl_passes(
     edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
     edges = np.concatenate([[0], np.clip(edges, 0, n_rows), [n_rows]]).astype(np.int64)
     edges = np.maximum.accumulate(edges)
-    floor = kind(np.finfo(out.dtype).tiny * 1e10)
+    lower_bound = kind(np.finfo(out.dtype).tiny * 1e10)
 
     def work(start: int, stop: int) -> None:
         kl_rows(
@@ -311,7 +313,7 @@ def kl_passes(
             shrink,
             tol,
             tol > 0,
-            floor,
+            lower_bound,
             edges[start],
             edges[stop],
             logs,

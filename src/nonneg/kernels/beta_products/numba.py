@@ -1,4 +1,4 @@
-"""Elementwise parts of the beta divergences, a block of rows at a time (compiled).
+"""Elementwise parts of the beta-divergences, a block of rows at a time (compiled).
 
 The products with the factors around them are left to BLAS. `v` is the model of a block and lies above
 a floor when its loss is taken; the special cases 1 (Kullback-Leibler), 0 (Itakura-Saito) and 2 need no
@@ -38,7 +38,7 @@ def _from_bits(context: Any, value: Any) -> Any:
 
 @jit(inline="always", error_model="numpy")
 def quick_log(value):
-    """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorise."""
+    """Return the logarithm of a positive normal float64 to 1 ulp, in operations that vectorize."""
     # The library's logarithm is a call for every entry and would cost more than a product with a factor.
     bits = _bits(value)
     # Split into 2^exponent and a mantissa between sqrt(1/2) and sqrt(2).
@@ -63,20 +63,20 @@ def quick_log(value):
 
 
 @jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
-def row_loss(x, v, beta, floor):
+def row_loss(x, v, beta, lower_bound):
     """Return the divergence of the row x from the row v, accumulated in float64."""
     n = len(x)
     total = 0.0
     if beta == 1.0:
         for j in range(n):
-            value = np.float64(max(v[j], floor))
+            value = np.float64(max(v[j], lower_bound))
             entry = np.float64(x[j])
             total += (value - entry) + entry * quick_log(max(entry / value, 1e-300))
     elif beta == 0.0:
         # One logarithm for several ratios: their product, while it is far from the ends of the range.
         product = 1.0
         for j in range(n):
-            ratio = np.float64(x[j]) / np.float64(max(v[j], floor))
+            ratio = np.float64(x[j]) / np.float64(max(v[j], lower_bound))
             total += ratio - 1.0
             product *= ratio
             if not 1e-200 < product < 1e200:
@@ -90,7 +90,7 @@ def row_loss(x, v, beta, floor):
     else:
         scale = 1.0 / (beta * (beta - 1.0))
         for j in range(n):
-            value = np.float64(max(v[j], floor))
+            value = np.float64(max(v[j], lower_bound))
             power = value ** (beta - 1.0)
             term = (beta - 1.0) * power * value
             if x[j] > 0:
@@ -100,61 +100,61 @@ def row_loss(x, v, beta, floor):
 
 
 @jit(error_model="numpy")
-def weighted_loss(x, v, weights, uniform, beta, floor):
+def weighted_loss(x, v, weights, uniform, beta, lower_bound):
     """Return the divergence of a row with a weight for every entry, all 1 where `uniform`."""
     if uniform:
-        return row_loss(x, v, beta, floor)
+        return row_loss(x, v, beta, lower_bound)
     total = 0.0
     for j in range(len(x)):
-        total += weights[j] * row_loss(x[j : j + 1], v[j : j + 1], beta, floor)
+        total += weights[j] * row_loss(x[j : j + 1], v[j : j + 1], beta, lower_bound)
     return total
 
 
 @jit(error_model="numpy")
-def losses_block(x, v, weights, uniform, beta, floor, losses):
+def losses_block(x, v, weights, uniform, beta, lower_bound, losses):
     """Write the divergence of every row into `losses`."""
     for i in range(x.shape[0]):
-        losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
+        losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, lower_bound)
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def ratio_terms_block(x, v, beta, floor, power):
+def ratio_terms_block(x, v, beta, lower_bound, power):
     """Overwrite v by x v^(beta - 2) and, unless beta is 1, `power` by v^(beta - 1)."""
     n_rows, n = x.shape
     kind = v.dtype.type
     one = kind(1)
-    floor = kind(floor)
+    lower_bound = kind(lower_bound)
     exponent = kind(beta - 2.0)
     for i in range(n_rows):
         xi = x[i]
         vi = v[i]
         if beta == 1.0:
             for j in range(n):
-                vi[j] = xi[j] / max(vi[j], floor)
+                vi[j] = xi[j] / max(vi[j], lower_bound)
             continue
         pi = power[i]
         if beta == 0.0:
             for j in range(n):
-                inverse = one / max(vi[j], floor)
+                inverse = one / max(vi[j], lower_bound)
                 pi[j] = inverse
                 vi[j] = xi[j] * inverse * inverse
         else:
             for j in range(n):
-                value = max(vi[j], floor)
+                value = max(vi[j], lower_bound)
                 raised = value**exponent
                 pi[j] = raised * value
                 vi[j] = xi[j] * raised
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def newton_terms_block(x, v, weights, beta, floor, exact, slope, curvature):
+def newton_terms_block(x, v, weights, beta, lower_bound, exact, slope, curvature):
     """Write the weighted first and second derivatives of the divergence with respect to v."""
     # The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
     # v^(beta - 2), which is positive.
     n_rows, n = x.shape
     kind = v.dtype.type
     one = kind(1)
-    floor = kind(floor)
+    lower_bound = kind(lower_bound)
     exponent = kind(beta - 2.0)
     own = kind(beta - 1.0)
     rest = kind(2.0 - beta)
@@ -165,7 +165,7 @@ def newton_terms_block(x, v, weights, beta, floor, exact, slope, curvature):
         ci = curvature[i]
         if beta == 1.0:
             for j in range(n):
-                inverse = one / max(vi[j], floor)
+                inverse = one / max(vi[j], lower_bound)
                 ratio = weights[j] * xi[j] * inverse
                 si[j] = weights[j] - ratio
                 ci[j] = ratio * inverse
@@ -174,39 +174,39 @@ def newton_terms_block(x, v, weights, beta, floor, exact, slope, curvature):
             double = kind(2) if exact[i] else kind(0)
             less = kind(-1) if exact[i] else one
             for j in range(n):
-                inverse = one / max(vi[j], floor)
+                inverse = one / max(vi[j], lower_bound)
                 scaled = weights[j] * inverse
                 ratio = xi[j] * inverse
                 si[j] = scaled - scaled * ratio
                 ci[j] = scaled * inverse * (double * ratio + less)
         else:
             for j in range(n):
-                value = max(vi[j], floor)
+                value = max(vi[j], lower_bound)
                 raised = weights[j] * value**exponent
                 si[j] = raised * (value - xi[j])
                 ci[j] = raised * (own + rest * xi[j] / value) if exact[i] else raised
 
 
 @jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
-def slope_along(x, v, d, t, weights, beta, floor):
+def slope_along(x, v, d, t, weights, beta, lower_bound):
     """Return the derivative of the weighted divergence of x from v + t d along d."""
     n = len(x)
     kind = v.dtype.type
     t = kind(t)
-    floor = kind(floor)
+    lower_bound = kind(lower_bound)
     total = kind(0)
     if beta == 1.0:
         for j in range(n):
-            total += weights[j] * d[j] * (kind(1) - x[j] / max(v[j] + t * d[j], floor))
+            total += weights[j] * d[j] * (kind(1) - x[j] / max(v[j] + t * d[j], lower_bound))
     else:
         for j in range(n):
-            value = max(v[j] + t * d[j], floor)
+            value = max(v[j] + t * d[j], lower_bound)
             total += weights[j] * d[j] * (value - x[j]) * value ** kind(beta - 2.0)
     return np.float64(total)
 
 
 @jit(error_model="numpy")
-def line_search_block(x, v, d, weights, uniform, beta, floor, linear, quadratic, slopes, tries, steps):
+def line_search_block(x, v, d, weights, uniform, beta, lower_bound, linear, quadratic, slopes, tries, steps):
     """Choose a step in (0, 1] along d for every row, move v there, and write the steps."""
     # The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole at
     # 0, which is negative. Where the divergence is convex a negative derivative at the end says that the loss
@@ -222,7 +222,11 @@ def line_search_block(x, v, d, weights, uniform, beta, floor, linear, quadratic,
             t = 0.0
         if convex and not found:
             for _ in range(tries):
-                up = slope_along(x[i], v[i], d[i], t, weights, beta, floor) + linear[i] + quadratic[i] * t
+                up = (
+                    slope_along(x[i], v[i], d[i], t, weights, beta, lower_bound)
+                    + linear[i]
+                    + quadratic[i] * t
+                )
                 if up <= 0.0:
                     found = True
                     break
@@ -232,11 +236,11 @@ def line_search_block(x, v, d, weights, uniform, beta, floor, linear, quadratic,
                     found = True
                     break
         elif not found:
-            base = weighted_loss(x[i], v[i], weights, uniform, beta, floor)
+            base = weighted_loss(x[i], v[i], weights, uniform, beta, lower_bound)
             for _ in range(tries):
                 for j in range(n):
                     trial[j] = v[i, j] + v.dtype.type(t) * d[i, j]
-                gain = base - weighted_loss(x[i], trial, weights, uniform, beta, floor)
+                gain = base - weighted_loss(x[i], trial, weights, uniform, beta, lower_bound)
                 gain -= t * (linear[i] + 0.5 * quadratic[i] * t)
                 # At the end what is to be gained drowns in rounding; the direction is good all the same.
                 if gain > 0.0 or (down < 1e-9 * base and gain > -1e-14 * base):
@@ -256,25 +260,27 @@ def is_supported(x: Any, mask: Any = None) -> bool:
     return isinstance(x, np.ndarray) and mask is None
 
 
-def ratio_terms(x: Any, v: Any, beta: float, floor: float, mask: None = None) -> tuple[Any, Any]:
+def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: None = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2), in the memory of v, and v^(beta - 1)."""
     power = np.empty_like(v) if beta != 1 else np.empty((0, 0), dtype=v.dtype)
-    ratio_terms_block(np.ascontiguousarray(x), v, float(beta), float(floor), power)
+    ratio_terms_block(np.ascontiguousarray(x), v, float(beta), float(lower_bound), power)
     return v, power if beta != 1 else None
 
 
-def row_losses(x: Any, v: Any, beta: float, floor: float, weights: Any = None, mask: None = None) -> Any:
+def row_losses(
+    x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: None = None
+) -> Any:
     """Return the divergence of every row; see `kernels.beta_products.row_losses`."""
     losses = np.empty(x.shape[0])
     entry_weights = _weights(weights, v)
     losses_block(
-        np.ascontiguousarray(x), v, entry_weights, weights is None, float(beta), float(floor), losses
+        np.ascontiguousarray(x), v, entry_weights, weights is None, float(beta), float(lower_bound), losses
     )
     return losses
 
 
 def newton_terms(
-    x: Any, v: Any, weights: Any, beta: float, floor: float, exact: Any = None
+    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, exact: Any = None
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     slope, curvature = np.empty_like(v), np.empty_like(v)
@@ -282,19 +288,19 @@ def newton_terms(
         exact = np.full(x.shape[0], 1 <= beta <= 2)
     weights = _weights(weights, v)
     newton_terms_block(
-        np.ascontiguousarray(x), v, weights, float(beta), float(floor), exact, slope, curvature
+        np.ascontiguousarray(x), v, weights, float(beta), float(lower_bound), exact, slope, curvature
     )
     return slope, curvature
 
 
 def line_search(
-    x: Any, v: Any, d: Any, weights: Any, beta: float, floor: float, linear: Any, quadratic: Any, slopes: Any,
-    tries: int,
+    x: Any, v: Any, d: Any, weights: Any, beta: float, lower_bound: float,
+    linear: Any, quadratic: Any, slopes: Any, tries: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
     steps = np.empty(x.shape[0])
     rows = [np.asarray(values, dtype=np.float64) for values in (linear, quadratic, slopes)]
-    loss = _weights(weights, v), weights is None, float(beta), float(floor)
+    loss = _weights(weights, v), weights is None, float(beta), float(lower_bound)
     line_search_block(np.ascontiguousarray(x), v, d, *loss, *rows, tries, steps)
     return v, steps.astype(v.dtype)
 

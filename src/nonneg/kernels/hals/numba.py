@@ -1,8 +1,8 @@
 """Coordinate descent on rows that share one Gram matrix (compiled).
 
 A block of rows is held in cache as (component, row), so that the innermost loop runs over rows and
-vectorises. Every row stops on its own, and rows that have stopped leave the block: the result for a
-row does not depend on its neighbours, on threads or on chunks.
+vectorizes. Every row stops on its own, and rows that have stopped leave the block: the result for a
+row does not depend on its neighbors, on threads or on chunks.
 """
 
 from __future__ import annotations

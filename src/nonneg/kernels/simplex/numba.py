@@ -131,7 +131,7 @@ def refined(gram, projector, target, passive, n_passive, active, n_active, lower
 def simplex_rows(factor, gram, projector, full, cross, max_pivots, start, stop, unsolved):
     """Replace rows of `factor` by their minimizers; see `kernels.simplex.simplex_pivoting`."""
     # The entries of `factor` that are above zero on entry are the first guess of the support. `full` has the
-    # minimisers with free signs, `projector` their change with the slopes.
+    # minimizers with free signs, `projector` their change with the slopes.
     k = cross.shape[1]
     lower, inverse = np.empty((k, k)), np.empty(k)
     first, second = np.empty(k), np.empty(k)
