@@ -57,7 +57,7 @@ def entries(beta, shape=(24, 15), seed=0, dtype=np.float64):
     return X.astype(dtype)
 
 
-def start(shape=(24, 15), seed=1, k=K):
+def initial(shape=(24, 15), seed=1, k=K):
     """Positive factors."""
     rng = np.random.default_rng(seed)
     return {"W": rng.random((shape[0], k)) + 0.2, "H": rng.random((k, shape[1])) + 0.2}

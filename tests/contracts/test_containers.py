@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import ALL, CASES, MAIN_CASES, PENALTIES, K, close, entries, run, start, with_forms
+from tests.contracts.cases import (
+    ALL,
+    CASES,
+    MAIN_CASES,
+    PENALTIES,
+    K,
+    close,
+    entries,
+    initial,
+    run,
+    with_forms,
+)
 from tests.references.containers import FORMS, TORCH, as_container, container_of, plain
 
 from nonneg import factorize
@@ -43,7 +54,7 @@ def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
         with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
             run(as_container(X, form), name, beta)
         return
-    options = {"sample_weight": WEIGHTS, **start(), **PENALTIES}
+    options = {"sample_weight": WEIGHTS, **initial(), **PENALTIES}
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     if container_of(form) != "sparse":
@@ -68,8 +79,8 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
 )
 def test_a_cluster_agrees_with_dense(name, beta, dask_client):
     X = entries(beta)
-    expected = run(X, name, beta, max_iter=5, **start())
-    result = run(as_container(X, "dask-columns"), name, beta, max_iter=5, **start())
+    expected = run(X, name, beta, max_iter=5, **initial())
+    result = run(as_container(X, "dask-columns"), name, beta, max_iter=5, **initial())
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
 
@@ -92,8 +103,8 @@ def test_the_automatic_choice_runs_for_every_form(form):
 def test_the_input_is_not_changed(name, beta, form):
     X = entries(beta)
     brought = as_container(X.copy(), form)
-    given = {key: value.copy() for key, value in start().items()}
+    given = {key: value.copy() for key, value in initial().items()}
     run(brought, name, beta, max_iter=3, sample_weight=WEIGHTS, **given)
     np.testing.assert_array_equal(plain(brought), X)
-    for key, value in start().items():
+    for key, value in initial().items():
         np.testing.assert_array_equal(given[key], value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, PENALTIES, K, entries, run, start
+from tests.contracts.cases import CASES, PENALTIES, K, entries, initial, run
 from tests.references.objectives import objective
 
 from nonneg import factorize
@@ -15,7 +15,7 @@ from nonneg import factorize
 @pytest.mark.parametrize(("dtype", "slack"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_the_loss_never_increases(name, beta, penalties, dtype, slack):
     X = entries(beta, dtype=dtype)
-    losses = np.array(run(X, name, beta, max_iter=60, **start(), **penalties).history.loss)
+    losses = np.array(run(X, name, beta, max_iter=60, **initial(), **penalties).history.loss)
     assert len(losses) == 60
     assert np.diff(losses).max() <= slack * max(0.5 * float((X.astype(float) ** 2).sum()), losses[0])
     assert losses[-1] < losses[0]
@@ -43,7 +43,7 @@ def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penaltie
             objective(X, progress.state.W, progress.state.Ht.T, beta=beta, weights=weights, **penalties)
         )
 
-    result = run(X, name, beta, max_iter=12, callback=keep, sample_weight=weights, **start(), **penalties)
+    result = run(X, name, beta, max_iter=12, callback=keep, sample_weight=weights, **initial(), **penalties)
     np.testing.assert_allclose(result.history.loss, seen, rtol=1e-8, atol=1e-10 * float((X**2).sum()))
     final = objective(X, result.W, result.H, beta=beta, weights=weights, **penalties)
     assert result.loss == pytest.approx(final, rel=1e-8)
@@ -63,16 +63,18 @@ def test_factors_are_finite_nonnegative_and_of_the_dtype_of_the_data(name, beta,
 @pytest.mark.parametrize(("name", "beta"), CASES)
 def test_float32_agrees_with_float64(name, beta):
     X = entries(beta)
-    wide, narrow = (run(X.astype(dtype), name, beta, max_iter=10, **start()) for dtype in (float, np.float32))
+    wide, narrow = (
+        run(X.astype(dtype), name, beta, max_iter=10, **initial()) for dtype in (float, np.float32)
+    )
     assert narrow.loss == pytest.approx(wide.loss, rel=2e-3)
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
 def test_the_scale_of_the_data_does_not_matter(name, beta):
     X = entries(beta)
-    expected = run(X, name, beta, **start())
+    expected = run(X, name, beta, **initial())
     for size in (1e-6, 1e6):
-        given = start()
+        given = initial()
         given["H"] = given["H"] * size
         result = run(X * size, name, beta, **given)
         np.testing.assert_allclose(result.W, expected.W, rtol=1e-4, atol=1e-6 * expected.W.max())

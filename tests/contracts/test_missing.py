@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, run, start
+from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, initial, run
 from tests.references.containers import TORCH, as_container, plain
 from tests.references.factorizations import plain_hals
 from tests.references.objectives import objective
@@ -20,12 +20,12 @@ FEW = np.random.default_rng(12).random((24, 15)) < 0.3
 @pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
 def test_values_under_the_mask_do_not_matter(name, beta, mask):
     X = entries(beta)
-    expected = run(X, name, beta, mask=mask, **start())
+    expected = run(X, name, beta, mask=mask, **initial())
     for other in (np.nan, 0.0, 1e6, -1.0):
-        result = run(np.where(mask, X, other), name, beta, mask=mask, **start())
+        result = run(np.where(mask, X, other), name, beta, mask=mask, **initial())
         np.testing.assert_array_equal(result.W, expected.W)
         np.testing.assert_array_equal(result.H, expected.H)
-    holed = run(np.where(mask, X, np.nan), name, beta, missing="mask", **start())
+    holed = run(np.where(mask, X, np.nan), name, beta, missing="mask", **initial())
     np.testing.assert_array_equal(holed.W, expected.W)
 
 
@@ -34,7 +34,7 @@ def test_observed_values_do_matter(name, beta):
     X = entries(beta)
     changed = X.copy()
     changed[tuple(np.argwhere(MASK)[5])] += 1.0
-    first, second = (run(data, name, beta, mask=MASK, max_iter=3, **start()) for data in (X, changed))
+    first, second = (run(data, name, beta, mask=MASK, max_iter=3, **initial()) for data in (X, changed))
     assert not np.allclose(first.H, second.H)
 
 
@@ -43,7 +43,7 @@ def test_observed_values_do_matter(name, beta):
 def test_the_loss_is_that_of_the_observed_entries_and_never_increases(name, beta, penalties):
     X = entries(beta)
     weights = np.arange(24) % 3 + 0.5
-    result = run(X, name, beta, mask=MASK, sample_weight=weights, max_iter=40, **start(), **penalties)
+    result = run(X, name, beta, mask=MASK, sample_weight=weights, max_iter=40, **initial(), **penalties)
     expected = objective(X, result.W, result.H, beta=beta, mask=MASK, weights=weights, **penalties)
     assert result.loss == pytest.approx(expected, rel=1e-9)
     losses = np.array(result.history.loss)
@@ -53,8 +53,8 @@ def test_the_loss_is_that_of_the_observed_entries_and_never_increases(name, beta
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 def test_a_full_mask_is_no_mask(name, beta):
     X = entries(beta)
-    expected = run(X, name, beta, **start())
-    result = run(X, name, beta, mask=np.ones(X.shape, dtype=bool), **start())
+    expected = run(X, name, beta, **initial())
+    result = run(X, name, beta, mask=np.ones(X.shape, dtype=bool), **initial())
     close(result.W, expected.W, 1e-8)
     close(result.H, expected.H, 1e-8)
 
@@ -64,7 +64,7 @@ def test_a_full_mask_is_no_mask(name, beta):
 @pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
 def test_every_container_agrees_with_dense(name, beta, form, mask):
     X = entries(beta)
-    options = {"mask": mask, "sample_weight": np.arange(24) % 4 + 0.5, **start(), **PENALTIES}
+    options = {"mask": mask, "sample_weight": np.arange(24) % 4 + 0.5, **initial(), **PENALTIES}
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     close(plain(result.W), expected.W, 1e-8)
@@ -92,7 +92,7 @@ def test_long_runs_stay_finite_though_rows_and_columns_are_unobserved(name, beta
 @pytest.mark.parametrize("penalised", [False, True])
 @pytest.mark.parametrize("mask", [None, MASK, FEW], ids=["complete", "few missing", "few observed"])
 def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalised):
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
     weights = np.arange(24) % 3 + 0.5
     penalties = PENALTIES if penalised else {}
     result = run(X, "hals-plain", 2.0, mask=mask, sample_weight=weights, max_iter=6, **given, **penalties)

@@ -15,9 +15,9 @@ from tests.contracts.cases import (
     PENALTIES,
     close,
     entries,
+    initial,
     run,
     run_until_settled,
-    start,
 )
 from tests.references.objectives import objective
 
@@ -27,7 +27,7 @@ COUNTS = np.random.default_rng(3).integers(0, 4, size=24)
 @pytest.mark.parametrize(("name", "beta"), CASES)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
 def test_an_integer_weight_counts_like_so_many_rows(name, beta, penalties):
-    X, given = entries(beta), start()
+    X, given = entries(beta), initial()
     weighted = run(X, name, beta, sample_weight=COUNTS, **given, **penalties)
     rows = {"W": np.repeat(given["W"], COUNTS, axis=0), "H": given["H"]}
     repeated = run(np.repeat(X, COUNTS, axis=0), name, beta, **rows, **penalties)
@@ -49,7 +49,7 @@ def test_the_whole_fit_with_weights_is_that_of_repeated_rows(name, beta, init):
 
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 def test_weights_count_like_rows_with_missing_entries_too(name, beta):
-    X, given = entries(beta), start()
+    X, given = entries(beta), initial()
     mask = np.random.default_rng(4).random(X.shape) < 0.8
     weighted = run(X, name, beta, sample_weight=COUNTS, mask=mask, **given)
     rows = {"W": np.repeat(given["W"], COUNTS, axis=0), "H": given["H"]}
@@ -62,7 +62,7 @@ def test_rows_of_weight_zero_do_not_matter(name, beta):
     X = entries(beta)
     other = X.copy()
     other[COUNTS == 0] *= 3.0
-    first, second = (run(data, name, beta, sample_weight=COUNTS, **start()) for data in (X, other))
+    first, second = (run(data, name, beta, sample_weight=COUNTS, **initial()) for data in (X, other))
     close(first.H, second.H, 1e-9)
 
 
@@ -70,7 +70,7 @@ def test_rows_of_weight_zero_do_not_matter(name, beta):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("frozen", [[1], [2, 0], [0, 1, 2]])
 def test_frozen_rows_stay_bit_for_bit_and_the_others_move(name, beta, dtype, frozen):
-    given = start()
+    given = initial()
     H = given["H"].astype(dtype)
     result = run(entries(beta, dtype=dtype), name, beta, H=H, frozen_components=frozen, **PENALTIES)
     assert result.H[frozen].tobytes() == H[frozen].tobytes()
@@ -83,7 +83,7 @@ def test_frozen_rows_stay_bit_for_bit_and_the_others_move(name, beta, dtype, fro
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
 def test_frozen_rows_stay_from_any_start(name, beta):
-    H = start()["H"]
+    H = initial()["H"]
     result = run(entries(beta), name, beta, H=H, frozen_components=[1], init="random", rng=0)
     assert result.H[1].tobytes() == H[1].tobytes()
 
@@ -103,7 +103,7 @@ def test_what_scikit_learn_found_cannot_be_improved(name, beta):
         alpha_H=0.006,
         l1_ratio=0.3,
     )
-    given = start()
+    given = initial()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         W = peer.fit_transform(X, W=given["W"].copy(), H=given["H"].copy())
@@ -119,14 +119,14 @@ def test_what_scikit_learn_found_cannot_be_improved(name, beta):
 def test_a_stronger_l1_penalty_gives_smaller_factors(name, beta):
     X = entries(beta)
     plain, strong = (
-        run(X, name, beta, max_iter=60, alpha_W=alpha, l1_ratio=1.0, **start()) for alpha in (0.0, 0.05)
+        run(X, name, beta, max_iter=60, alpha_W=alpha, l1_ratio=1.0, **initial()) for alpha in (0.0, 0.05)
     )
     assert strong.W.sum() * strong.H.sum() < plain.W.sum() * plain.H.sum()
 
 
 @pytest.mark.parametrize(("name", "beta"), [case for case in CASES if 1 <= case.values[1] <= 2])
 def test_with_all_of_h_frozen_the_convex_optimum_is_found(name, beta):
-    X, given = entries(beta), start()
+    X, given = entries(beta), initial()
     result = run_until_settled(
         X, name, beta, H=given["H"], frozen_components=[0, 1, 2], max_iter=400, alpha_W=0.002
     )

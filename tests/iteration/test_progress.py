@@ -25,7 +25,7 @@ def test_the_line_has_loss_rate_and_time_left(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     first, last = err.splitlines()
-    for word in ("NMF: iteration 3 of at most 10", "loss 1.5", "a second", "s left"):
+    for word in ("NMF: iteration 3/10", "loss 1.5", "iterations/s", "s left"):
         assert word in first
     assert last.endswith("stopped because it was enough.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import close, entries, run, start
+from tests.contracts.cases import close, entries, initial, run
 from tests.references.least_squares import nonnegative_rows
 
 from nonneg.data import as_data_matrix
@@ -20,7 +20,7 @@ def published(X, Ht, n_iter):
 
 
 def test_without_extrapolation_it_is_the_published_method():
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
     result = anls(
         as_data_matrix(X), given["W"], given["H"].T, penalties=Penalties(), max_iter=4, tol=0, momentum=0.0
     )
@@ -30,7 +30,7 @@ def test_without_extrapolation_it_is_the_published_method():
 
 
 def test_the_right_factor_is_exact_for_the_left_one_after_every_iteration():
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
 
     def check(progress):
         expected = nonnegative_rows(progress.state.W, X.T)
@@ -42,7 +42,7 @@ def test_the_right_factor_is_exact_for_the_left_one_after_every_iteration():
 def test_extrapolation_pays():
     rng = np.random.default_rng(0)
     X = rng.random((60, 6)) @ rng.random((6, 40)) + 0.01 * rng.random((60, 40))
-    given = start((60, 40), k=6)
+    given = initial((60, 40), k=6)
     data, W, Ht = as_data_matrix(X), given["W"], given["H"].T
     plain, fast = (
         anls(data, W, Ht, penalties=Penalties(), max_iter=40, tol=0, momentum=momentum).history.loss[-1]
@@ -55,7 +55,7 @@ def test_extrapolation_pays():
 def test_singular_problems_on_the_way_are_harmless(kind):
     X = entries(2.0, (12, 4) if kind != "twins" else (24, 15))
     k = 7 if kind != "twins" else 3
-    given = start(X.shape, k=k)
+    given = initial(X.shape, k=k)
     if kind == "twins":
         given["H"][2] = given["H"][0]
         given["W"][:, 2] = given["W"][:, 0]

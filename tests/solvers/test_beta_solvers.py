@@ -22,7 +22,7 @@ ROW_SOLVERS = [(kl_coordinate_descent, 1.0), (scaled_newton, 1.0), (scaled_newto
 SOME = Penalties(0.3, 0.2, 0.4, 0.5)
 
 
-def start(rng, n, m, k=4, dtype=float):
+def initial(rng, n, m, k=4, dtype=float):
     return (rng.random((n, k)) + 0.1).astype(dtype), (rng.random((m, k)) + 0.1).astype(dtype)
 
 
@@ -36,7 +36,7 @@ def losses(run):
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
 def test_loss_never_increases(solver, beta, penalties, dtype, low_rank, rng):
     data = as_data_matrix(low_rank.astype(dtype))
-    W, Ht = start(rng, 60, 40, dtype=dtype)
+    W, Ht = initial(rng, 60, 40, dtype=dtype)
     kept = W.copy(), Ht.copy()
     run = solver(data, W, Ht, penalties=penalties, beta=beta, max_iter=40, tol=0)
     found = losses(run)
@@ -55,7 +55,7 @@ def test_loss_never_increases(solver, beta, penalties, dtype, low_rank, rng):
 @pytest.mark.parametrize("penalties", [NONE, SOME])
 def test_coordinate_descent_never_increases_the_loss(penalties, extrapolate, counts, rng):
     data = as_data_matrix(counts)
-    W, Ht = start(rng, 80, 50)
+    W, Ht = initial(rng, 80, 50)
     run = kl_coordinate_descent(data, W, Ht, penalties=penalties, max_iter=60, tol=0, extrapolate=extrapolate)
     found = losses(run)
     assert np.all(np.diff(found) <= 1e-12 * found[0])
@@ -65,7 +65,7 @@ def test_coordinate_descent_never_increases_the_loss(penalties, extrapolate, cou
 
 def test_majorization_equalization_beats_the_safe_exponent(low_rank, rng):
     data = as_data_matrix(low_rank)
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     options = {"penalties": NONE, "beta": 0.0, "max_iter": 30, "tol": 0, "extrapolate": False}
     safe = losses(multiplicative(data, W, Ht, **options))
     bold = losses(majorization_equalization(data, W, Ht, **options))
@@ -76,7 +76,7 @@ def test_majorization_equalization_beats_the_safe_exponent(low_rank, rng):
 def test_majorization_equalization_with_an_offset(low_rank, rng):
     X = low_rank * (rng.random(low_rank.shape) < 0.9)
     data = as_data_matrix(X)
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     run = majorization_equalization(data, W, Ht, penalties=NONE, max_iter=30, tol=0, offset=0.1)
     found = losses(run)
     assert np.all(np.diff(found) <= 1e-12 * found[0])
@@ -86,7 +86,7 @@ def test_majorization_equalization_with_an_offset(low_rank, rng):
 
 def test_extrapolation_pays(low_rank, rng):
     data = as_data_matrix(low_rank)
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     options = {"penalties": NONE, "beta": 1.0, "max_iter": 60, "tol": 0}
     plain = losses(multiplicative(data, W, Ht, extrapolate=False, **options))
     fast = losses(multiplicative(data, W, Ht, **options))
@@ -97,7 +97,7 @@ def test_extrapolation_pays(low_rank, rng):
 def test_solvers_reach_one_optimum(penalties, counts, rng):
     # One component: the problem has a single minimum up to scale, and with L2 a single one.
     dense, sparse = as_data_matrix(counts.toarray()), as_data_matrix(counts)
-    W, Ht = start(rng, 80, 50, k=1)
+    W, Ht = initial(rng, 80, 50, k=1)
     options = {"penalties": penalties, "beta": 1.0, "max_iter": 400, "tol": 0}
     found = [
         losses(solver(data, W, Ht, **options))[-1]
@@ -127,7 +127,7 @@ def test_solvers_reach_one_optimum_near_the_truth(rng):
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
 def test_arrays_of_every_namespace_agree_with_numpy(solver, beta, xp, low_rank, rng):
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     weights = rng.integers(1, 4, 60).astype(float)
     # Twenty iterations, without held components, are compared with the other contracts of the solvers.
     options = {"penalties": SOME, "beta": beta, "max_iter": 8, "tol": 0, "free": np.array([0, 2, 3])}
@@ -140,7 +140,7 @@ def test_arrays_of_every_namespace_agree_with_numpy(solver, beta, xp, low_rank, 
 
 @pytest.mark.parametrize("beta", [1.0, 1.5, 2.0])
 def test_sparse_agrees_with_dense(beta, counts, rng):
-    W, Ht = start(rng, 80, 50)
+    W, Ht = initial(rng, 80, 50)
     options = {"penalties": SOME, "beta": beta, "max_iter": 20, "tol": 0}
     sparse = multiplicative(as_data_matrix(counts), W, Ht, **options)
     dense = multiplicative(as_data_matrix(counts.toarray()), W, Ht, **options)
@@ -152,7 +152,7 @@ def test_sparse_agrees_with_dense(beta, counts, rng):
 @pytest.mark.parametrize("rows", [7, 30])
 def test_dask_agrees_with_dense(beta, rows, low_rank, rng):
     da = pytest.importorskip("dask.array")
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     weights = rng.random(60) + 0.5
     options = {"penalties": SOME, "beta": beta, "max_iter": 12, "tol": 0}
     expected = multiplicative(as_data_matrix(low_rank, weights=weights), W, Ht, **options)
@@ -166,7 +166,7 @@ def test_dask_agrees_with_dense(beta, rows, low_rank, rng):
 def test_missing_entries_do_not_count(kind, counts, rng):
     X = counts.toarray()
     mask = rng.random(X.shape) < 0.7
-    W, Ht = start(rng, 80, 50)
+    W, Ht = initial(rng, 80, 50)
     options = {"penalties": NONE, "beta": 1.0, "max_iter": 15, "tol": 0}
     runs = []
     for filled in (0.0, 7.0):
@@ -187,7 +187,7 @@ def test_missing_entries_do_not_count(kind, counts, rng):
 
 
 def test_a_column_that_is_masked_out_is_a_column_dropped(low_rank, rng):
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     mask = np.ones((60, 40), dtype=bool)
     mask[:, 5] = False
     kept = np.delete(np.arange(40), 5)
@@ -203,7 +203,7 @@ def test_a_column_that_is_masked_out_is_a_column_dropped(low_rank, rng):
     [*[(multiplicative, beta) for beta in (0.0, 1.0, 1.5, 2.0)], *ROW_SOLVERS],
 )
 def test_integer_weights_are_repetition(solver, beta, low_rank, rng):
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     times = rng.integers(1, 4, 60)
     options = {"penalties": SOME, "beta": beta, "max_iter": 10, "tol": 0}
     weighted = solver(as_data_matrix(low_rank, weights=times.astype(float)), W, Ht, **options)
@@ -219,7 +219,7 @@ def test_integer_weights_are_repetition(solver, beta, low_rank, rng):
     [*[(multiplicative, beta) for beta in (0.0, 1.0, 2.0)], (majorization_equalization, 0.0), *ROW_SOLVERS],
 )
 def test_frozen_components_stay(solver, beta, low_rank, rng):
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     free = np.array([1, 3])
     run = solver(as_data_matrix(low_rank), W, Ht, penalties=SOME, beta=beta, max_iter=15, tol=0, free=free)
     np.testing.assert_array_equal(run.state.Ht[:, [0, 2]], Ht[:, [0, 2]])
@@ -231,7 +231,7 @@ def test_frozen_components_stay(solver, beta, low_rank, rng):
 def test_zero_rows_and_columns_work(solver, rng):
     X = rng.poisson(2.0, (30, 20)).astype(float)
     X[4], X[:, 7] = 0.0, 0.0
-    W, Ht = start(rng, 30, 20)
+    W, Ht = initial(rng, 30, 20)
     run = solver(as_data_matrix(X), W, Ht, penalties=NONE, beta=1.0, max_iter=50, tol=0)
     assert np.all(np.isfinite(run.state.W))
     assert np.all(np.isfinite(run.state.Ht))
@@ -244,7 +244,7 @@ def test_zero_rows_and_columns_work(solver, rng):
 
 @pytest.mark.parametrize("solver", [kl_coordinate_descent, scaled_newton])
 def test_zeros_of_the_start_may_become_positive(solver, low_rank, rng):
-    W, Ht = start(rng, 60, 40)
+    W, Ht = initial(rng, 60, 40)
     W[:, 0] = 0.0
     run = solver(as_data_matrix(low_rank), W, Ht, penalties=NONE, beta=1.0, max_iter=30, tol=0)
     assert run.state.W[:, 0].max() > 0
@@ -255,7 +255,7 @@ def test_zeros_of_the_start_may_become_positive(solver, low_rank, rng):
 )
 def test_threads_do_not_matter(solver, beta, rng):
     X = rng.gamma(1.0, size=(500, 700)) + 0.01
-    W, Ht = start(rng, 500, 700, k=3)
+    W, Ht = initial(rng, 500, 700, k=3)
     found = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
@@ -270,7 +270,7 @@ def test_threads_do_not_matter(solver, beta, rng):
 )
 def test_a_resumed_run_equals_the_uninterrupted_one(solver, kind, counts, rng, tmp_path):
     data = as_data_matrix(counts if kind == "sparse" else counts.toarray())
-    W, Ht = start(rng, 80, 50)
+    W, Ht = initial(rng, 80, 50)
     options = {"penalties": SOME, "beta": 1.0, "tol": 0}
     whole = solver(data, W, Ht, max_iter=12, **options)
     for max_iter in (5, 12):
@@ -281,7 +281,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(solver, kind, counts, rng, t
 
 
 def test_newton_ends_at_a_stationary_point(rng):
-    W, Ht = start(rng, 40, 30, k=3)
+    W, Ht = initial(rng, 40, 30, k=3)
     data = as_data_matrix(rng.poisson(10 * W @ Ht.T).astype(float))
     penalties = Penalties(0.5, 0.5, 0.5, 0.5)
     run = scaled_newton(data, W, Ht, penalties=penalties, beta=1.0, max_iter=300, tol=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import ALL, MAIN_CASES, PENALTIES, K, close, entries, run, start
+from tests.contracts.cases import ALL, MAIN_CASES, PENALTIES, K, close, entries, initial, run
 from tests.references.containers import FORMS, as_container, plain
 from tests.references.least_squares import kkt_violation, nonnegative_rows
 from tests.references.objectives import objective
@@ -27,7 +27,7 @@ def encoded(X, H, beta=2.0, penalties=NONE, **options):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_the_minimisers_of_scipy_in_every_form(form):
-    X, H = entries(2.0), start()["H"]
+    X, H = entries(2.0), initial()["H"]
     np.testing.assert_allclose(
         encoded(as_container(X, form), H), nonnegative_rows(H.T, X), rtol=1e-9, atol=1e-11
     )
@@ -47,7 +47,7 @@ def test_the_kkt_residual_is_tiny(dtype, limit, k):
 @pytest.mark.parametrize("kind", ["twins", "sum", "zero", "more than features", "tiny"])
 def test_the_kkt_residual_is_tiny_for_dependent_components(kind):
     X = entries(2.0, (24, 4) if kind.startswith("more") else (24, 15))
-    H = start(X.shape, k=6)["H"]
+    H = initial(X.shape, k=6)["H"]
     if kind == "twins":
         H[5] = H[0]
     elif kind == "sum":
@@ -65,7 +65,7 @@ def test_the_kkt_residual_is_tiny_for_dependent_components(kind):
 @pytest.mark.parametrize("beta", LOSSES)
 @pytest.mark.parametrize("penalised", [False, True])
 def test_no_row_depends_on_its_neighbours(beta, penalised):
-    X, H = entries(beta, (60, 15)), start()["H"]
+    X, H = entries(beta, (60, 15)), initial()["H"]
     penalties = Penalties(0.1, 0.2) if penalised else NONE
     whole = encoded(X, H, beta, penalties)
     order = np.random.default_rng(1).permutation(60)
@@ -76,7 +76,7 @@ def test_no_row_depends_on_its_neighbours(beta, penalised):
 
 @pytest.mark.parametrize("beta", LOSSES)
 def test_weights_do_not_change_rows(beta):
-    X, H = entries(beta), start()["H"]
+    X, H = entries(beta), initial()["H"]
     penalties = Penalties(0.1, 0.2)
     expected = encoded(X, H, beta, penalties)
     close(encoded(X, H, beta, penalties, weights=np.arange(1.0, 25.0)), expected, 1e-12)
@@ -86,7 +86,7 @@ def test_weights_do_not_change_rows(beta):
     ("beta", "penalties"), [(2.0, {}), (2.0, PENALTIES), (1.0, {}), (1.0, PENALTIES), (1.5, {})]
 )
 def test_no_small_change_of_a_row_is_better(beta, penalties):
-    X, H = entries(beta), start()["H"]
+    X, H = entries(beta), initial()["H"]
     scaled = scaled_penalties(as_data_matrix(X), **penalties) if penalties else NONE
     W = encoded(X, H, beta, scaled)
     best = objective(X, W, H, beta=beta, **penalties)
@@ -99,7 +99,7 @@ def test_no_small_change_of_a_row_is_better(beta, penalties):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_missing_entries_do_not_count_in_any_form(form):
-    X, H = entries(2.0), start()["H"]
+    X, H = entries(2.0), initial()["H"]
     mask = np.random.default_rng(1).random(X.shape) < 0.7
     mask[0] = False
     expected = [
@@ -113,7 +113,7 @@ def test_missing_entries_do_not_count_in_any_form(form):
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_loss_comes_with_the_rows(penalties, masked):
-    X, H = entries(2.0), start()["H"]
+    X, H = entries(2.0), initial()["H"]
     weights = np.arange(24) % 3 + 0.5
     mask = np.random.default_rng(1).random(X.shape) < 0.7 if masked else None
     data = as_data_matrix(X, weights=weights, mask=mask)
@@ -125,7 +125,7 @@ def test_the_loss_comes_with_the_rows(penalties, masked):
 
 @pytest.mark.parametrize("beta", [2.0, 1.0, 1.5])
 def test_rows_of_zeros_are_encoded_as_zeros(beta):
-    X, H = entries(beta), start()["H"]
+    X, H = entries(beta), initial()["H"]
     X[3] = 0.0
     W = encoded(X, H, beta)
     np.testing.assert_array_equal(W[3], 0.0)
@@ -134,7 +134,7 @@ def test_rows_of_zeros_are_encoded_as_zeros(beta):
 
 @pytest.mark.parametrize("beta", LOSSES)
 def test_data_in_the_cone_of_h_are_encoded_exactly(beta):
-    H = start()["H"]
+    H = initial()["H"]
     truth = np.random.default_rng(5).random((10, 3)) + 0.1
     np.testing.assert_allclose(encoded(truth @ H, H, beta), truth, rtol=1e-5, atol=1e-6)
 

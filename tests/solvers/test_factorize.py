@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.contracts.cases import entries, start
+from tests.contracts.cases import entries, initial
 from tests.references.objectives import objective
 
 from nonneg import factorize
@@ -31,7 +31,7 @@ from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.registry import SOLVERS
 
 X = entries(2.0)
-GIVEN = start()
+GIVEN = initial()
 
 
 def spoiled(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.contracts.cases import close, entries, run, start
+from tests.contracts.cases import close, entries, initial, run
 from tests.references.least_squares import coordinate_passes
 
 from nonneg import factorize
@@ -16,7 +16,7 @@ from nonneg.solvers.hals import hals, inner_passes
 
 
 def test_the_accelerated_variant_does_several_passes_a_product():
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
     W, Ht = given["W"], given["H"].T
     result = hals(
         as_data_matrix(X),
@@ -37,7 +37,7 @@ def test_the_accelerated_variant_does_several_passes_a_product():
 
 
 def test_the_violation_is_that_of_the_slopes_met_and_ends_the_run():
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
     W, Ht = given["W"], given["H"].T
     result = run(X, "hals-plain", 2.0, max_iter=1, **given)
     W, left = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 1, 0.0)
@@ -72,7 +72,7 @@ def test_extrapolation_goes_on_and_stays_nonnegative(xp):
 def test_extrapolation_pays_on_data_where_plain_steps_crawl():
     rng = np.random.default_rng(0)
     X = rng.random((60, 6)) @ rng.random((6, 40)) + 0.01 * rng.random((60, 40))
-    given = start((60, 40), k=6)
+    given = initial((60, 40), k=6)
     losses = {
         name: run(X, name, 2.0, k=6, max_iter=60, **given).loss
         for name in ("hals", "hals-accelerated", "hals-plain")
@@ -81,7 +81,7 @@ def test_extrapolation_pays_on_data_where_plain_steps_crawl():
 
 
 def test_a_rejected_extrapolation_lowers_the_momentum_and_then_gives_it_up():
-    X, given = entries(2.0), start()
+    X, given = entries(2.0), initial()
     states = []
     run(
         X,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, entries, run, start, with_forms
+from tests.contracts.cases import CASES, MAIN_CASES, PENALTIES, entries, initial, run, with_forms
 from tests.references.containers import TORCH, as_container, plain
 
 from nonneg.exceptions import FileFormatError, InterruptedFitWarning
@@ -33,10 +33,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one(name, beta, cut, tmp_path):
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "strict", "dask"]))
 def test_a_run_is_taken_up_by_every_container(name, beta, form, tmp_path):
     X = as_container(entries(beta), form)
-    run(X, name, beta, max_iter=3, checkpoint=tmp_path, **start())
-    resumed = run(X, name, beta, max_iter=6, checkpoint=tmp_path, **start())
-    same(resumed, run(X, name, beta, max_iter=6, **start()))
-    assert type(resumed.W) is type(run(X, name, beta, max_iter=1, **start()).W)
+    run(X, name, beta, max_iter=3, checkpoint=tmp_path, **initial())
+    resumed = run(X, name, beta, max_iter=6, checkpoint=tmp_path, **initial())
+    same(resumed, run(X, name, beta, max_iter=6, **initial()))
+    assert type(resumed.W) is type(run(X, name, beta, max_iter=1, **initial()).W)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -49,15 +49,19 @@ def test_an_interrupted_run_is_taken_up(name, dtype, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.warns(InterruptedFitWarning, match="after 7 iterations"):
-        first = run(X, name, 2.0, checkpoint=tmp_path, callback=interrupt, **start())
+        first = run(X, name, 2.0, checkpoint=tmp_path, callback=interrupt, **initial())
     assert first.stop_reason is StopReason.INTERRUPTED
-    same(first, run(X, name, 2.0, max_iter=7, **start()))
-    same(run(X, name, 2.0, checkpoint=tmp_path, **start()), run(X, name, 2.0, **start()))
+    same(first, run(X, name, 2.0, max_iter=7, **initial()))
+    same(run(X, name, 2.0, checkpoint=tmp_path, **initial()), run(X, name, 2.0, **initial()))
 
 
 def test_missing_entries_and_frozen_rows_are_taken_up(tmp_path):
     X = entries(2.0)
-    options = {"mask": np.random.default_rng(1).random(X.shape) < 0.8, "frozen_components": [1], **start()}
+    options = {
+        "mask": np.random.default_rng(1).random(X.shape) < 0.8,
+        "frozen_components": [1],
+        **initial(),
+    }
     run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **options)
     same(
         run(X, "hals", 2.0, max_iter=9, checkpoint=tmp_path, **options),
@@ -71,8 +75,8 @@ OTHERS = {
     "other entries": {"X": entries(2.0)},
     "the same rows in another order": {"X": BINARY[::-1]},
     "the same columns in another order": {"X": BINARY[:, ::-1]},
-    "another left start": {"W": start(seed=8)["W"]},
-    "another right start": {"H": start(seed=8)["H"]},
+    "another left start": {"W": initial(seed=8)["W"]},
+    "another right start": {"H": initial(seed=8)["H"]},
     "weights": {"sample_weight": np.arange(24) % 2 + 0.5},
     "a mask of zeros": {"mask": (BINARY > 0) | (np.random.default_rng(0).random(BINARY.shape) < 0.5)},
     "penalties": {"alpha_W": 0.1},
@@ -88,7 +92,7 @@ def test_the_run_of_something_else_is_not_taken_up(what, tmp_path):
     def fit(X, name, **options):
         return run(X, name, 2.0, **options)
 
-    base = {"X": BINARY, "name": "hals", **start()}
+    base = {"X": BINARY, "name": "hals", **initial()}
     other = {**base, **OTHERS[what]}
     fit(**base, max_iter=5, checkpoint=tmp_path)
     same(fit(**other, max_iter=7, checkpoint=tmp_path), fit(**other, max_iter=7))
@@ -96,8 +100,8 @@ def test_the_run_of_something_else_is_not_taken_up(what, tmp_path):
 
 def test_a_broken_checkpoint_is_refused_by_name(tmp_path):
     X = entries(2.0)
-    run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **start())
+    run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial())
     path = tmp_path / "run.npz"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(FileFormatError, match=r"run\.npz cannot be read.*Delete it"):
-        run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **start())
+        run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())

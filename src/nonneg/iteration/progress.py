@@ -18,14 +18,14 @@ logger = logging.getLogger("nonneg")
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands.
+    """The progress of a run, as callbacks receive it.
 
     Parameters
     ----------
     n_iter : int
-        Iterations done.
+        Number of iterations done.
     state : Any
-        The state of the method; not to be changed.
+        The state of the method. Do not modify it.
     history : History
         The measures so far.
     """
@@ -74,10 +74,10 @@ class LineReporter:
         losses = progress.history.loss
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
         rate = progress.n_iter / elapsed
-        left = (max_iter - progress.n_iter) / max(rate, 1e-9)
+        remaining = (max_iter - progress.n_iter) / max(rate, 1e-9)
         self._line = (
-            f"{self.name}: iteration {progress.n_iter} of at most {max_iter}, {loss}"
-            f"{rate:.3g} a second, at most {left:.0f} s left"
+            f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
+            f"{rate:.3g} iterations/s, at most {remaining:.0f} s left"
         )
         if now - self._shown < self.interval:
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from nonneg.kernels.jit import jit
 
-# Less than this share of the base is what rounding leaves of a difference of equal sums.
+# Rounding leaves less than this fraction of the base in a difference of equal sums.
 NOISE = 1e-12
 
 
@@ -50,7 +50,7 @@ def hals_own_block(
     stop,
     violations,
 ):
-    """Update rows in place and write the violation of each; see `kernels.hals_passes`."""
+    """Update rows in place and write the violation of each; see `kernels.hals.hals_passes`."""
     k = factor.shape[1]
     zero = factor.dtype.type(0.0)
     gram = np.empty((k, k), dtype=np.float64)
@@ -81,7 +81,7 @@ def hals_own_block(
 
 @jit(error_model="numpy")
 def grams_block(base, sign, other, indptr, indices, out, start, stop):
-    """Write the Gram matrices of rows `start` to `stop` into `out`; what is only noise becomes zero."""
+    """Write the Gram matrices of rows `start` to `stop` into `out`; rounding noise becomes zero."""
     k = other.shape[1]
     gram = np.empty((k, k), dtype=np.float64)
     for i in range(start, stop):

@@ -1,4 +1,4 @@
-"""The solvers by name, and what each accepts: errors, documentation and tests are read from here."""
+"""The solvers by name, and what each accepts; error messages, documentation and tests read it."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ _ENTRIES = {
     ),
     "anls": Solver(
         "nonneg.solvers.anls:anls",
-        "alternating exact least squares by block pivoting, extrapolated",
+        "alternating nonnegative least squares by block principal pivoting, extrapolated",
         (2.0, 2.0),
     ),
     "mu": Solver(
         "nonneg.solvers.mu:multiplicative",
-        "multiplicative updates with the exponent that guarantees descent; extrapolated for KL",
+        "multiplicative updates with the exponent that guarantees descent, extrapolated",
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
         missing=(1.0, 1.0),
@@ -101,7 +101,7 @@ _ENTRIES = {
     ),
     "kl-cd": Solver(
         "nonneg.solvers.kl_cd:kl_coordinate_descent",
-        "coordinate descent over the nonzeros with safe Newton steps",
+        "coordinate descent over the nonzeros, with Newton steps that cannot overshoot",
         (1.0, 1.0),
         inputs=LOCAL,
         sparse_betas=(1.0, 1.0),
@@ -109,7 +109,7 @@ _ENTRIES = {
     ),
     "newton": Solver(
         "nonneg.solvers.newton:scaled_newton",
-        "Newton steps on rows with shared curvature and a line search a row",
+        "Newton steps on rows, with shared correlations and a line search per row",
         (0.0, 2.0),
         inputs=frozenset({"dense", "array"}),
         sparse_betas=None,
@@ -117,7 +117,7 @@ _ENTRIES = {
     ),
     "me": Solver(
         "nonneg.solvers.me:majorization_equalization",
-        "majorization-equalization (exponent 1) with safeguard and extrapolation",
+        "majorization-equalization, safeguarded and extrapolated",
         (0.0, 0.0),
         inputs=frozenset({"dense", "array", "dask"}),
         sparse_betas=None,
@@ -127,7 +127,7 @@ _ENTRIES = {
 }
 SOLVERS = Registry("solver", _ENTRIES)
 
-# scikit-learn's name for coordinate descent stands for ours of the same loss.
+# What scikit-learn's name for coordinate descent stands for.
 COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
 
 
@@ -147,7 +147,7 @@ def beta_of(loss: str | float) -> float:
 
 
 def loss_name(beta: float) -> str:
-    """Return the name of a loss, for people."""
+    """Return the name of a beta-divergence."""
     names = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
     return names.get(beta, f"beta-divergence (beta={beta:g})")
 
@@ -156,15 +156,16 @@ def automatic(container: str, shape: tuple[int, int], k: int, beta: float, *, mi
     """Choose a solver by loss, shape and container."""
     if beta == 1.0 and container == "sparse" and not missing:
         return "kl-cd"
-    # Newton steps where the entries are at hand. Chunks and missing entries take the simple updates, and
-    # so does a GPU, on which one of these does dozens of them (4.5 s against 0.05 s on 200000 x 2000).
+    # Newton steps where the entries are in host memory. Chunks and missing entries take multiplicative
+    # updates, and so does a GPU, where a Newton step costs dozens of them (4.5 s against 0.05 s for
+    # 200000 x 2000).
     if 0.0 <= beta < 2.0 and not missing and container == "dense":
         return "newton"
     if beta != 2.0:
         return "me" if beta == 0.0 else "mu"
-    # Where a product with the data costs little beside the rows' own problems, exact steps pay:
-    # coordinate descent would need many passes over strongly correlated components. The container does
-    # not matter, so that all of them take the same steps.
+    # Where a product with the data costs little compared with the row subproblems, exact steps pay:
+    # coordinate descent would need many passes over strongly correlated components. The container does not
+    # matter, so that all of them take the same steps.
     narrow = min(shape) <= 32 * k and max(shape) >= 64 * min(shape)
     if narrow and not missing:
         return "anls"

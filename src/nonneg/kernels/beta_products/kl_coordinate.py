@@ -1,10 +1,11 @@
 """Coordinate descent on rows under the Kullback-Leibler divergence, over their nonzeros (compiled).
 
-A row's problem is: minimize c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over w >= 0, where
-h holds the rows of the other factor at the nonzeros x of the row. A round takes the whole slope, keeps the
-components that are positive or want to be, gathers their columns of h once, and sweeps over them: memory
-in cache, loops that vectorize. Where a row is to be solved, a Newton step on the positive components ends
-the round: the sweeps find them, Newton's method finds their values. Every row stops on its own.
+The subproblem of a row is to minimize c w' - sum_p x_p log(sum_a w_a h_pa) + l1 |w| + l2 / 2 |w|^2 over
+w >= 0, where h holds the rows of the other factor at the nonzeros x of the row. A round computes the full
+gradient, keeps the components that are positive or have a negative gradient, gathers their columns of h once,
+and sweeps over them: in cache, with loops that vectorize. Where a row is to be solved, a Newton step on the
+positive components ends the round: the sweeps find them, Newton's method finds their values. Every row stops
+on its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nonneg.kernels.jit import jit
 
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def pull_at_zero(x, wh, h, t, n, lower_bound):
-    """Return sum x h / (wh - t h): the pull of the data on a component once it is zero."""
+    """Return sum x h / (wh - t h), the negative part of the derivative of a component at zero."""
     total = x.dtype.type(0)
     for p in range(n):
         total += x[p] * h[p] / max(wh[p] - t * h[p], lower_bound)
@@ -30,8 +31,8 @@ def pull_at_zero(x, wh, h, t, n, lower_bound):
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     """Update the active components of a row once, in place; return the weighted sum of the changes."""
-    # A component t moves by Newton's rule for its slope g from the left of the root, and for t g(t) from the
-    # right: g is concave and t g(t) convex, so that neither passes the root and no step raises the loss.
+    # A component t takes a Newton step for its derivative g if g < 0, and for t g(t) if g > 0: g is concave
+    # and t g(t) convex, so that neither overshoots and no step increases the loss.
     kind = wh.dtype.type
     change = 0.0
     for b in range(n_active):
@@ -169,7 +170,7 @@ def kl_rows(
     logs,
     residuals,
 ):
-    """Reduce the loss over rows `start` to `stop` of `factor`, in place; see `kernels.beta.kl_passes`."""
+    """Decrease the loss over rows `start` to `stop` of `factor`, in place; see `kl_passes`."""
     k = other.shape[1]
     longest = 1
     for i in range(start, stop):
@@ -197,7 +198,7 @@ def kl_rows(
         for a in range(k):
             cost[a] = sums[i if own_sums else 0, a] + l1
         if row_model(other, columns, w, wh, n) <= lower_bound and total > 0:
-            # Where the model is zero and the data are not, the loss is infinite: begin the row anew.
+            # Where the model is zero and the data are not, the loss is infinite: reset the row.
             dead = False
             for p in range(n):
                 if x[p] > 0 and wh[p] <= lower_bound:
@@ -225,7 +226,7 @@ def kl_rows(
                 h = other[columns[p]]
                 for a in range(k):
                     pull[a] += ratio * h[a]
-            # Unmet optimality: slopes below zero, and slopes of positive components times their weight.
+            # KKT residual: negative gradients, and gradients of positive components times their weights.
             n_active = 0
             residual = 0.0
             slack = 0.0
@@ -290,7 +291,7 @@ def kl_passes(
     sums = np.ascontiguousarray(np.atleast_2d(sums), dtype=out.dtype)
     order = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
     logs, residuals = np.empty(n_rows), np.empty(n_rows)
-    # Ranges of about the same number of nonzeros: the columns of a text are of very unequal length.
+    # Ranges of about the same number of nonzeros: columns of text data have very unequal lengths.
     n_parts = max(1, min(64, n_rows))
     edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], n_parts + 1)[1:-1])
     edges = np.concatenate([[0], np.clip(edges, 0, n_rows), [n_rows]]).astype(np.int64)

@@ -34,7 +34,7 @@ class Rows(PivotedRows):
         self.passive = xp.logical_and(passive, self.diagonal > 0)
 
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports."""
+        """Solve for the current supports."""
         xp = self.xp
         mask = xp.astype(self.passive, xp.float64)
         tolerance = 1e-14 * xp.max(xp.abs(self.cross), axis=1, keepdims=True)

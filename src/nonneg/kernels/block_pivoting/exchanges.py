@@ -1,7 +1,7 @@
-"""Block principal pivoting over rows that each have a support of their own, whatever they are solved for.
+"""Block principal pivoting over rows, each with its own support.
 
-What is solved for a support, and which components violate a condition then, is the business of the kind of
-rows: `block_pivoting` for nonnegative weights, `simplex` for weights that sum to one.
+What is solved for a support, and which components then violate a condition, is up to the subclass:
+`block_pivoting` for nonnegative weights, `simplex` for weights that sum to one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-# All wrong components are exchanged while that makes progress, and so often when it makes none.
+# All infeasible components are exchanged while that makes progress, and this often when it makes none (Kim &
+# Park 2011).
 PATIENCE = 3
 
 
@@ -28,7 +29,7 @@ class PivotedRows(ABC):
 
     @abstractmethod
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports."""
+        """Solve for the current supports."""
 
     def exchange(self, n_wrong: Any, wrong: Any) -> None:
         """Exchange all wrong components while that makes progress, else only the last one."""
@@ -54,7 +55,7 @@ class PivotedRows(ABC):
 def pivot_in_batches(
     kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, *, max_pivots: int, size: int
 ) -> tuple[Any, Any]:
-    """Solve all rows, so many at a time."""
+    """Solve all rows, `size` at a time."""
     parts, flags = [], []
     for start in range(0, max(factor.shape[0], 1), size):
         rows = slice(start, min(factor.shape[0], start + size))

@@ -2,7 +2,7 @@
 
 A block of rows is held in cache as (component, row), so that the innermost loop runs over rows and
 vectorizes. Every row stops on its own, and rows that have stopped leave the block: the result for a
-row does not depend on its neighbors, on threads or on chunks.
+row does not depend on other rows, on threads or on chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nonneg.kernels.row_grams import hals_own_block
 BLOCK = 128
 # Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
 UNROLL = 4
-# Rows of the notes about a block.
+# Rows of the scratch array of a block.
 SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 
 
@@ -82,7 +82,7 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
                     new = max(old - note[SLOPE, r] * inverse, zero)
                     f[a, r] = new
                     note[CHANGE, r] += (new - old) * (new - old)
-            # Rows that have settled leave; the others close ranks.
+            # Rows that have converged leave the block; the others move up.
             kept = 0
             for r in range(n):
                 if sweep == 1:

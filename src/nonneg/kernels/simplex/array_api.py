@@ -39,7 +39,7 @@ class SimplexRows(PivotedRows):
         self.weight = xp.mean(self.diagonal)
 
     def solve(self) -> tuple[Any, Any, Any]:
-        """Solve for the present supports."""
+        """Solve for the current supports."""
         xp = self.xp
         # An empty support has no solution: all components enter.
         empty = xp.logical_not(xp.any(self.passive, axis=1))

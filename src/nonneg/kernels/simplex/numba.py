@@ -14,7 +14,7 @@ SMALL_SIMPLEX = 20_000
 
 # "reassoc" lets the dot products run in vector registers; NaN and infinity keep their meaning.
 MATH = {"contract", "nsz", "reassoc"}
-# Entries are of size one at most, slopes are measured against the terms they are made of.
+# Entries are at most one; gradients are compared with the terms they are sums of.
 TOLERANCE = 1e-12
 
 
@@ -82,7 +82,7 @@ def primal(gram, target, passive, n_passive, active, n_active, lower, inverse, f
 
 @jit(fastmath=MATH, error_model="numpy")
 def corrected(projector, passive, n_passive, active, n_active, lower, inverse, multiplier, x):
-    """Push the active components of x to zero; the multipliers that do so are left behind."""
+    """Force the active components of x to zero and keep the multipliers that do so."""
     for b in range(n_active):
         multiplier[b] = -x[active[b]]
     solve(lower, inverse, n_active, multiplier)
@@ -98,7 +98,7 @@ def corrected(projector, passive, n_passive, active, n_active, lower, inverse, m
 
 @jit(fastmath=MATH, error_model="numpy")
 def dual(projector, full, passive, n_passive, active, n_active, lower, inverse, multiplier, x, slope):
-    """The same from the other side, by the equations of the active components, which are fewer."""
+    """Solve the equations of the active components instead, where these are fewer."""
     if not factored(projector, active, n_active, lower, inverse):
         return False
     for a in range(len(x)):
@@ -111,7 +111,7 @@ def dual(projector, full, passive, n_passive, active, n_active, lower, inverse, 
 
 @jit(fastmath=MATH, error_model="numpy")
 def refined(gram, projector, target, passive, n_passive, active, n_active, lower, inverse, first, second, x):
-    """One step of iterative refinement after `dual`, whose inverse lost digits if the gram is ill posed."""
+    """One step of iterative refinement after `dual`, whose inverse may have lost digits."""
     k = len(x)
     for a in range(n_passive):
         total = target[passive[a]]
@@ -131,7 +131,7 @@ def refined(gram, projector, target, passive, n_passive, active, n_active, lower
 def simplex_rows(factor, gram, projector, full, cross, max_pivots, start, stop, unsolved):
     """Replace rows of `factor` by their minimizers; see `kernels.simplex.simplex_pivoting`."""
     # The entries of `factor` that are above zero on entry are the first guess of the support. `full` has the
-    # minimizers with free signs, `projector` their change with the slopes.
+    # minimizers with free signs, `projector` their change with the gradients.
     k = cross.shape[1]
     lower, inverse = np.empty((k, k)), np.empty(k)
     first, second = np.empty(k), np.empty(k)

@@ -9,14 +9,14 @@ import numpy as np
 from nonneg._threads import parallel_for
 
 
-def sparse_times(indptr: Any, indices: Any, data: Any, right: Any) -> Any:
+def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any) -> Any:
     """Multiply a CSR matrix with a tall dense one.
 
     Parameters
     ----------
     indptr, indices, data : array
         The CSR matrix.
-    right : array of shape (n_columns, k)
+    Bt : array of shape (n_columns, k)
         The dense matrix.
 
     Returns
@@ -30,28 +30,28 @@ def sparse_times(indptr: Any, indices: Any, data: Any, right: Any) -> Any:
     """
     from nonneg.kernels.sparse_products.numba import sparse_times_block
 
-    n_rows, k = len(indptr) - 1, right.shape[1]
-    right = np.ascontiguousarray(right)
-    out = np.empty((n_rows, k), dtype=right.dtype)
+    n_rows, k = len(indptr) - 1, Bt.shape[1]
+    Bt = np.ascontiguousarray(Bt)
+    out = np.empty((n_rows, k), dtype=Bt.dtype)
 
     def work(start: int, stop: int) -> None:
-        sparse_times_block(indptr, indices, data, right, out, start, stop)
+        sparse_times_block(indptr, indices, data, Bt, out, start, stop)
 
     parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(data) * k)
     return out
 
 
-def sampled_product(indptr: Any, indices: Any, left: Any, right: Any) -> Any:
-    """Return the entries of left right' at the stored places of a CSR pattern.
+def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any) -> Any:
+    """Return the entries of A B' at the stored places of a CSR pattern.
 
     Parameters
     ----------
     indptr, indices : array
         The pattern.
-    left : array of shape (n_rows, k)
-        The left factor.
-    right : array of shape (n_columns, k)
-        The right factor.
+    A : array of shape (n_rows, k)
+        The first factor.
+    Bt : array of shape (n_columns, k)
+        The second factor, transposed.
 
     Returns
     -------
@@ -60,12 +60,12 @@ def sampled_product(indptr: Any, indices: Any, left: Any, right: Any) -> Any:
     """
     from nonneg.kernels.sparse_products.numba import sampled_product_block
 
-    n_rows, k = left.shape
-    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    out = np.empty(len(indices), dtype=left.dtype)
+    n_rows, k = A.shape
+    A, Bt = np.ascontiguousarray(A), np.ascontiguousarray(Bt)
+    out = np.empty(len(indices), dtype=A.dtype)
 
     def work(start: int, stop: int) -> None:
-        sampled_product_block(indptr, indices, left, right, out, start, stop)
+        sampled_product_block(indptr, indices, A, Bt, out, start, stop)
 
     parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(indices) * k)
     return out
