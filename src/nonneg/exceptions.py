@@ -2,24 +2,24 @@
 
 * NonnegError
   - InvalidDataError          (also a ValueError)  the data cannot be factorized as they are
-    - NegativeDataError       an entry is below zero
+    - NegativeDataError       an entry is negative
     - NonFiniteDataError      an entry is NaN or infinite
     - ZeroDataError           a loss that is infinite at zero met a zero
     - DataTypeError           (also a TypeError)  complex, object or text entries
   - InvalidParameterError     (also a ValueError)  a parameter has a value that is not allowed
-    - UnknownNameError        a name that is in no registry; the near ones are said
+    - UnknownNameError        an unknown name; near ones are suggested
     - ShapeError              a given array does not fit the data
   - UnsupportedError          (also a ValueError)  two valid choices that do not go together
-    - UnsupportedLossError    the chosen solver cannot minimise the chosen loss
-    - UnsupportedInputError   the chosen solver cannot take this kind of data
-  - FileFormatError           (also a ValueError)  a file is corrupt, truncated or of an unknown kind
+    - UnsupportedLossError    the chosen solver cannot minimize the chosen loss
+    - UnsupportedInputError   the chosen solver does not accept this container
+  - FileFormatError           (also a ValueError)  a file is corrupt, truncated or of an unknown format
     - UnsafeFileError         reading the file would need pickle, which can run code
-  - OutputError               (also an OSError)    results could not be written; the old ones stay
+  - OutputError               (also an OSError)    results could not be written; previous ones are kept
   - MissingDependencyError    (also an ImportError) an optional library is not installed
 
 * NonnegWarning               (a UserWarning)
   - InterruptedFitWarning     the run was interrupted; the best factors so far are returned
-  - DataChangedWarning        the data were adapted before the fit, and how
+  - DataChangedWarning        the data were modified before the fit, and how
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InvalidDataError(NonnegError, ValueError):
 
 
 class NegativeDataError(InvalidDataError):
-    """An entry of the data is below zero."""
+    """An entry of the data is negative."""
 
 
 class NonFiniteDataError(InvalidDataError):
@@ -57,11 +57,11 @@ class InvalidParameterError(NonnegError, ValueError):
 
 
 class UnknownNameError(InvalidParameterError):
-    """A name is in no registry."""
+    """A name is not known."""
 
     @classmethod
     def of(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> UnknownNameError:
-        """Build the error, naming the near entries of the registry.
+        """Build the error, with suggestions of near names.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class UnknownNameError(InvalidParameterError):
         known : iterable of str
             The names that exist.
         other : str
-            What may be given in place of a name.
+            What may be given instead of a name.
 
         Returns
         -------
@@ -95,15 +95,15 @@ class UnsupportedError(NonnegError, ValueError):
 
 
 class UnsupportedLossError(UnsupportedError):
-    """The chosen solver cannot minimise the chosen loss."""
+    """The chosen solver cannot minimize the chosen loss."""
 
 
 class UnsupportedInputError(UnsupportedError):
-    """The chosen solver cannot take this kind of data."""
+    """The chosen solver does not accept this container."""
 
 
 class FileFormatError(NonnegError, ValueError):
-    """A file is corrupt, truncated or of an unknown kind."""
+    """A file is corrupt, truncated or of an unknown format."""
 
 
 class UnsafeFileError(FileFormatError):
@@ -111,7 +111,7 @@ class UnsafeFileError(FileFormatError):
 
 
 class OutputError(NonnegError, OSError):
-    """Results could not be written; what was there before stays."""
+    """Results could not be written; previous ones are kept."""
 
 
 class MissingDependencyError(NonnegError, ImportError):

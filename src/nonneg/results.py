@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nonneg.rank_selection.result import RankCurve, RankResult
     from nonneg.separable.result import SelectionResult
     from nonneg.solvers.result import FactorizationResult
-    from nonneg.transforms.result import TransformResult
+    from nonneg.transforms.result import RestartSummary, TransformResult
 
 __all__ = [
     "Certificate",
@@ -31,6 +31,7 @@ __all__ = [
     "RankComparison",
     "RankCurve",
     "RankResult",
+    "RestartSummary",
     "SelectionResult",
     "Statement",
     "StopReason",
@@ -50,6 +51,7 @@ __getattr__ = lazy_names(
         "RankComparison": "nonneg.rank_selection.comparison",
         "RankCurve": "nonneg.rank_selection.result",
         "RankResult": "nonneg.rank_selection.result",
+        "RestartSummary": "nonneg.transforms.result",
         "SelectionResult": "nonneg.separable.result",
         "Statement": "nonneg.certificates.certificate",
         "StopReason": "nonneg.iteration",

@@ -1,4 +1,4 @@
-"""The solvers of the registry with the losses they minimise, and small problems for them."""
+"""The solvers of the registry with the losses they minimize, and small problems for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = [
     for beta in BETAS
     if solver.minimizes(beta)
 ]
-"""Every solver with every loss it minimises."""
+"""Every solver with every loss it minimizes."""
 
 MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 """Every solver with the losses that have a name, for what costs more."""
@@ -64,13 +64,13 @@ def initial(shape=(24, 15), seed=1, k=K):
 
 
 def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, rng=0, **options):
-    """Run a solver for so many iterations, from one start."""
+    """Run a solver for `max_iter` iterations."""
     with SOLVERS.registered(name, ALL[name]):
         return factorize(X, k, solver=name, beta_loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)
 
 
 def run_until_settled(X, name, beta, *, max_iter, **options):
-    """Run a solver until its loss no longer falls, or for so many iterations: quick ones end early."""
+    """Run a solver until its loss no longer decreases, or for `max_iter` iterations."""
 
     def settled(progress):
         losses = progress.history.loss

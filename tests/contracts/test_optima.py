@@ -14,7 +14,7 @@ for case in CASES:
 
 
 def near_a_truth():
-    """Noisy data with two planted components, and a start near them."""
+    """Noisy data with two planted components, and an initialization near them."""
     rng = np.random.default_rng(0)
     W, H = rng.gamma(0.7, size=(16, 2)), rng.gamma(0.7, size=(2, 10))
     X = (W @ H + 0.1) * np.exp(0.1 * rng.normal(size=(16, 10)))

@@ -82,7 +82,7 @@ def test_frozen_rows_stay_bit_for_bit_and_the_others_move(name, beta, dtype, fro
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
-def test_frozen_rows_stay_from_any_start(name, beta):
+def test_frozen_rows_stay_from_any_initialization(name, beta):
     H = initial()["H"]
     result = run(entries(beta), name, beta, H=H, frozen_components=[1], init="random", rng=0)
     assert result.H[1].tobytes() == H[1].tobytes()

@@ -1,4 +1,4 @@
-"""The random start: its distribution, and that it serves as well as scikit-learn's."""
+"""The random initialization: its distribution, and that it serves as well as scikit-learn's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_scale_is_scikit_learn_s(digits):
     assert W.mean() == pytest.approx(scale, rel=0.1)
 
 
-def test_it_leads_scikit_learn_s_solver_as_far_as_its_own_start(digits):
+def test_it_leads_scikit_learn_s_solver_as_far_as_its_own_initialization(digits):
     X, k = digits[:500], 10
 
     def error(**start):

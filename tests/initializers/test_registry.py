@@ -1,4 +1,4 @@
-"""What every start must do: run on each container, follow the rows, keep the type, change nothing."""
+"""What every initialization must do: run on each container, follow the rows, keep the type, change nothing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ K = 4
 
 
 def run(name, X, *, rng=0, **container):
-    """Run a start on X and return both factors as NumPy arrays."""
-    start = INITS[name]
-    given_factors = {"H": np.random.default_rng(1).random((K, X.shape[1]))} if start.takes_factors else {}
-    factors = start(as_data_matrix(X, **container), K, rng=rng, **given_factors)
+    """Run an initialization on X and return both factors as NumPy arrays."""
+    initializer = INITS[name]
+    given_factors = (
+        {"H": np.random.default_rng(1).random((K, X.shape[1]))} if initializer.takes_factors else {}
+    )
+    factors = initializer(as_data_matrix(X, **container), K, rng=rng, **given_factors)
     return tuple(np.asarray(a.compute() if hasattr(a, "compute") else a) for a in factors)
 
 
@@ -56,7 +58,7 @@ def test_factors_are_nonnegative_and_have_the_shapes(name, matrix):
 
 @pytest.mark.parametrize("name", INITS)
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_every_container_gives_the_dense_start(name, container, matrix):
+def test_every_container_gives_the_dense_initialization(name, container, matrix):
     W, Ht = run(name, matrix)
     other_W, other_B = run(name, CONTAINERS[container](matrix))
     np.testing.assert_allclose(other_W, W, atol=1e-9)
@@ -79,7 +81,7 @@ def test_rows_may_be_permuted(name, matrix, rng):
     np.testing.assert_allclose(permuted_B, Ht, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name, start in INITS.items() if start.weights])
+@pytest.mark.parametrize("name", [name for name, initializer in INITS.items() if initializer.weights])
 @pytest.mark.parametrize("container", [None, "csr", "torch", "dask"])
 def test_integer_weights_equal_repetition(name, container, matrix, rng):
     weights = rng.integers(1, 4, size=60)
@@ -118,7 +120,7 @@ def test_data_are_not_changed(name, matrix):
 
 
 @pytest.mark.parametrize("name", INITS)
-def test_a_matrix_of_zeros_has_a_start(name):
+def test_a_matrix_of_zeros_has_an_initialization(name):
     W, Ht = run(name, np.zeros((6, 5)))
     assert np.isfinite(W).all()
     assert np.isfinite(Ht).all()
@@ -137,7 +139,7 @@ def test_missing_entries_are_allowed(name, matrix, rng):
 @pytest.mark.parametrize("name", ["random", "nndsvd", "spherical-kmeans", "cone"])
 @given(power=st.integers(-8, 8))
 @settings(max_examples=8, deadline=None)
-def test_starts_scale_with_the_data(name, power):
+def test_initializations_scale_with_the_data(name, power):
     X = np.random.default_rng(3).gamma(1.0, size=(12, 9))
     W, Ht = run(name, X)
     scaled_W, scaled_B = run(name, X * 4.0**power)
@@ -171,6 +173,6 @@ def test_the_default_follows_scikit_learn():
 
 
 def test_names_and_aliases_do_not_collide():
-    names = [name for key, start in INITS.items() for name in (key, *start.aliases)]
+    names = [name for key, initializer in INITS.items() for name in (key, *initializer.aliases)]
     assert len(names) == len(set(names))
-    assert all(start.summary for start in INITS.values())
+    assert all(initializer.summary for initializer in INITS.values())

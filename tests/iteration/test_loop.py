@@ -132,7 +132,7 @@ def test_ctrl_c_returns_the_last_state_with_a_warning(where):
     assert run.state == Halving(1 / 4)
 
 
-def test_ctrl_c_in_the_first_step_returns_the_start():
+def test_ctrl_c_in_the_first_step_returns_the_initial_state():
     def step(state):
         raise KeyboardInterrupt
 

@@ -156,7 +156,7 @@ def test_a_fit_with_a_final_encoding_is_the_encoding_by_its_own_h(name, beta):
     assert result.loss == pytest.approx(objective(X, result.W, result.H, beta=beta, **PENALTIES), rel=1e-9)
 
 
-def test_no_iterations_give_the_encoding_of_the_start(low_rank):
+def test_no_iterations_give_the_encoding_of_the_initialization(low_rank):
     H = np.random.default_rng(0).random((3, 40))
     result = factorize(low_rank, 3, H=H, max_iter=0)
     np.testing.assert_array_equal(result.H, H)
