@@ -109,7 +109,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         """
         check_is_fitted(self)
         W = self.transform(X)
-        if hasattr(W, "iloc"):
+        if hasattr(W, "to_numpy"):
             W = W.to_numpy()  # the user asked for data frames (`set_output`)
         # `transform` has checked the entries.
         data = input_data(self, X, reset=False, sample_weight=sample_weight, signed=True)

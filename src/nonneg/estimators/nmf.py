@@ -379,7 +379,7 @@ class NMF(OnlineEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The training data.
         sample_weight, mask : array, optional
             Those passed to `fit`.
