@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nonneg.certificates.certificate import Certificate, Statement, Verdict
     from nonneg.cones.rank_one import ConeResult
     from nonneg.iteration import History, Progress, StopReason
+    from nonneg.purification.initialization import InitQuality
     from nonneg.purification.result import PurificationResult
     from nonneg.rank_selection.comparison import RankComparison
     from nonneg.rank_selection.result import RankCurve, RankResult
@@ -26,6 +27,7 @@ __all__ = [
     "ConeResult",
     "FactorizationResult",
     "History",
+    "InitQuality",
     "Progress",
     "PurificationResult",
     "RankComparison",
@@ -46,6 +48,7 @@ __getattr__ = lazy_names(
         "ConeResult": "nonneg.cones.rank_one",
         "FactorizationResult": "nonneg.solvers.result",
         "History": "nonneg.iteration",
+        "InitQuality": "nonneg.purification.initialization",
         "Progress": "nonneg.iteration",
         "PurificationResult": "nonneg.purification.result",
         "RankComparison": "nonneg.rank_selection.comparison",
