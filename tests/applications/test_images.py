@@ -31,7 +31,7 @@ def test_a_picture_is_dark_where_the_entry_is_large():
     assert pixels(picture_png(np.array([[np.nan, 1.0]])))[0, 0, 3] == 0.0
 
 
-def test_colours_stay_as_they_are():
+def test_colors_stay_as_they_are():
     found = pixels(picture_png(np.array([[[255, 0, 51]]], dtype=np.uint8)))
     np.testing.assert_allclose(found[0, 0, :3], [1, 0, 0.2], atol=1e-6)
     assert data_address(b"abc") == "data:image/png;base64,YWJj"

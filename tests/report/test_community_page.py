@@ -16,7 +16,7 @@ from nonneg.report.community_page import draw_graph, mostly_one, shared_weights
 from nonneg.report.graph_drawing import (
     N_DRAWN,
     PALETTE,
-    colour,
+    color,
     community_picture,
     graph_picture,
     nodes_to_draw,
@@ -92,10 +92,10 @@ def test_weights_are_shared_out_without_loss(model):
     assert np.trace(flows) > 1.2 * flows.sum() / 3
 
 
-def test_communities_beyond_the_palette_have_colours_of_their_own():
-    colours = {colour(at) for at in range(30)}
-    assert len(colours) == 30
-    assert set(PALETTE) <= colours
+def test_communities_beyond_the_palette_have_colors_of_their_own():
+    colors = {color(at) for at in range(30)}
+    assert len(colors) == 30
+    assert set(PALETTE) <= colors
     picture = community_picture(np.eye(1), np.ones(1), ["0: only"])
     assert "0: only" in picture
     assert re.search(r"<line", picture) is None

@@ -58,7 +58,7 @@ def test_averages_keep_the_mean_of_each_group():
     np.testing.assert_allclose(figures.scaled_rows(np.array([[1.0, 2.0], [0.0, 0.0]])), [[0.5, 1], [0, 0]])
 
 
-def test_figures_are_sound_svg_with_the_colours_of_the_page():
+def test_figures_are_sound_svg_with_the_colors_of_the_page():
     pytest.importorskip("matplotlib")
     from nonneg.report import figures
 

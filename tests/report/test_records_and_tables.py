@@ -14,7 +14,7 @@ from nonneg.report.records import append_record, as_json, plain, read_record, re
 from nonneg.report.tables import format_cell, markdown_table
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = "red"
 
 
@@ -24,7 +24,7 @@ def test_all_kinds_of_values_become_strict_json():
         "scalar": np.float32(0.5),
         "nan": float("nan"),
         "infinite": [np.inf, -np.inf],
-        "enum": Colour.RED,
+        "enum": Color.RED,
         "path": Path("a/b"),
         "tuple": (1, True, None),
         3: "key",

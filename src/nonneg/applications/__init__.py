@@ -1,4 +1,4 @@
-"""What people do with a factorization: topics, communities, recordings, scenes, pictures."""
+"""Applications: topics of documents, communities of graphs, recordings, hyperspectral images, pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components as pictures: one PNG a component for pages, or a grid of them in one."""
+"""Components as pictures: one PNG per component for pages, or a grid of them in one file."""
 
 from __future__ import annotations
 
@@ -55,33 +55,33 @@ def show_components(
     Parameters
     ----------
     components : array of shape (n_components, height * width)
-        One picture a row, such as `components_` of a fit; a fitted estimator is asked for its own.
+        One picture per row, such as `components_` of a fit, or a fitted estimator.
     shape : tuple of int
         Height and width of a picture.
     labels : sequence of str, optional
-        Above the pictures; numbers by default.
+        Titles of the pictures; numbers by default.
     n_columns : int, optional
-        So many beside one another; None makes the grid about square.
+        Number of columns; None makes the grid about square.
     columns_first : bool
-        Whether the pixels of a picture lie column after column, as MATLAB stores them.
+        Whether the pixels of a picture are stored column by column, as in MATLAB.
 
     Returns
     -------
     Picture
-        Shown by notebooks; ``save(path)`` writes it.
+        Displayed by notebooks; ``save(path)`` writes a file.
     """
     rows = np.asarray(getattr(components, "components_", components))
     height, width = (int(side) for side in shape)
     if rows.ndim != 2 or rows.shape[1] != height * width or not len(rows):
         raise ShapeError(
-            f"Expected components of {height} x {width} = {height * width} pixels, one a row, got an array "
+            f"Expected components of {height} x {width} = {height * width} pixels, one per row, got an array "
             f"of shape {rows.shape}."
         )
     order = "F" if columns_first else "C"
     pictures = [row.reshape(height, width, order=order) for row in rows]
     names = [str(at) for at in range(len(rows))] if labels is None else [str(label) for label in labels]
     if len(names) != len(rows):
-        raise ShapeError(f"Expected {len(rows)} labels, one a component, got {len(names)}.")
+        raise ShapeError(f"Expected {len(rows)} labels, one per component, got {len(names)}.")
     beside = max(1, min(n_columns or math.ceil(math.sqrt(len(rows))), len(rows)))
     lines = range(0, len(rows), beside)
     return Picture(
@@ -91,7 +91,7 @@ def show_components(
     )
 
 
-def picture_png(image: Any, largest: float | None = None, *, colours: str = "gray_r") -> bytes:
+def picture_png(image: Any, largest: float | None = None, *, colors: str = "gray_r") -> bytes:
     """Encode an image pixel by pixel."""
     matplotlib_image = import_optional("matplotlib.image", extra="report", purpose=PURPOSE)
     values, stream = np.asarray(image), io.BytesIO()
@@ -102,7 +102,7 @@ def picture_png(image: Any, largest: float | None = None, *, colours: str = "gra
         finite = values[np.isfinite(values)]
         largest = float(finite.max()) if finite.size else 0.0
     matplotlib_image.imsave(
-        stream, values, cmap=colours, vmin=0.0, vmax=largest if largest > 0 else 1.0, format="png"
+        stream, values, cmap=colors, vmin=0.0, vmax=largest if largest > 0 else 1.0, format="png"
     )
     return stream.getvalue()
 

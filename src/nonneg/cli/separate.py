@@ -99,7 +99,10 @@ def _add_model_arguments(group: Any) -> None:
         help="power that does not count (default: a tenth of the mean)",
     )
     group.add_argument(
-        "--average-frames", type=arguments.count, metavar="N", help="average variances over so many frames"
+        "--average-frames",
+        type=arguments.count,
+        metavar="N",
+        help="average variances over this number of frames",
     )
 
 

@@ -24,9 +24,9 @@ from nonneg.report.tables import markdown_table
 
 _SOUND = re.compile(r"(recording-\d+-)?source-\d+\.(wav|flac)")
 N_ATOMS = 8
-"""So many atoms are listed and drawn: the strongest."""
+"""Number of atoms listed and drawn: the strongest."""
 PLAYER_BYTES = 6_000_000
-"""Samples in the report take at most so many bytes; of longer sounds the beginning is kept."""
+"""Maximum size of the sounds in the report; of longer sounds the beginning is kept."""
 _N_FREQUENCIES = 4
 # Atoms with less of a source's power are not named.
 _LEAST_SHARE = 0.01

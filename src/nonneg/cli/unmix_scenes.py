@@ -1,4 +1,4 @@
-"""Scenes for `nonneg unmix`: from files, from the known ones, or generated."""
+"""Hyperspectral images for `nonneg unmix`: from files, known ones, or generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNam
 from nonneg.io.wavelengths import in_nanometres
 
 RANGES = {"samson": (401.0, 889.0)}
-"""Where the first and the last band of a real scene lie, in nanometres, as its publishers say."""
+"""Wavelengths of the first and the last band of a real image, in nanometers, as published."""
 _SIZE = (80, 100, 120)
 
 
@@ -38,8 +38,7 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
     """Open the scene that was asked for."""
     if (options.cube is None) is not options.example:
         raise InvalidParameterError(
-            f"Give a file with a cube, the name of a real scene ({', '.join(known)}) or --example: one of "
-            "them."
+            f"Give one of: a file with a cube, the name of a real image ({', '.join(known)}), or --example."
         )
     count = None if options.endmembers == "auto" else options.endmembers
     if options.example:
@@ -59,7 +58,7 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
         scene = Scene(cube, path.name, count)
     if scene.n_endmembers is None and options.endmembers != "auto":
         raise InvalidParameterError(
-            "Say how many pure spectra to look for with -k K, or -k auto with --method merit."
+            "Give the number of endmembers with -k K, or -k auto with --method merit."
         )
     return _completed(scene, options)
 
@@ -86,7 +85,7 @@ def _numbers(path: Path) -> Any:
         return np.loadtxt(path, dtype=np.float64, ndmin=1)
     except (OSError, ValueError, EOFError) as error:
         raise FileFormatError(
-            f"{path} could not be read: {str(error).rstrip('.')}. Expected .npy, or text with one number a "
+            f"{path} could not be read: {str(error).rstrip('.')}. Expected .npy, or text with one number per "
             "line."
         ) from error
 
@@ -101,8 +100,8 @@ def _generated(n_materials: int, seed: int) -> Scene:
     weights = np.asarray(made.W)
     shares = weights / weights.sum(axis=1, keepdims=True)
     return Scene(
-        Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated scene"),
-        f"a generated scene of {n_materials} materials",
+        Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated image"),
+        f"a generated image of {n_materials} materials",
         n_materials,
         library=SpectralLibrary(names, made.H, wavelengths),
         known_as="the true ones",

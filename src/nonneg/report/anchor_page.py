@@ -1,4 +1,4 @@
-"""The report of a search for anchors: one HTML file that needs nothing beside it."""
+"""The report of a search for anchors: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nonneg.report import figures, wording
 from nonneg.report.rendering import drawing, render
 
 N_LISTED = 200
-"""At most so many anchors are listed."""
+"""Maximum number of anchors listed."""
 _N_SORTED = 30
 
 
@@ -89,15 +89,15 @@ def _bars_text(record: Mapping[str, Any]) -> str:
     result = record["result"]
     if result["unknown_rank"]:
         return "The number of anchors was taken from the largest drop."
-    text = f"In colour the {wording.number(result['n_anchors'])} anchors that were asked for."
+    text = f"The {wording.number(result['n_anchors'])} anchors are in color."
     if result["measure"] == "score" and result["margin"] is not None:
-        text += " Behind them the best of the others, as they left it."
+        text += " After them the best of the other samples."
     return text
 
 
 def _order(record: Mapping[str, Any]) -> str:
     # A greedy method measures each point when it is picked.
-    return "in the order of picking" if record["result"]["measure"] == "score" else "largest first"
+    return "in the order they were picked" if record["result"]["measure"] == "score" else "largest first"
 
 
 def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The report of overlapping communities: one HTML file that needs nothing beside it."""
+"""The report of overlapping communities: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.report import wording
-from nonneg.report.graph_drawing import colour, community_picture, graph_picture, nodes_to_draw
+from nonneg.report.graph_drawing import color, community_picture, graph_picture, nodes_to_draw
 from nonneg.report.rendering import drawing, render
 
 N_LISTED = 400
-"""At most so many nodes are listed."""
+"""Maximum number of nodes listed."""
 _MOSTLY = 0.9
 
 
@@ -24,7 +24,7 @@ def community_sentence(record: Mapping[str, Any]) -> str:
     words = "1 community" if k == 1 else f"{wording.number(k)} communities"
     return (
         f"{words} in {wording.number(data['n_nodes'])} nodes; {wording.number(result['n_mostly_one'])} nodes "
-        f"belong to one of them for more than {_MOSTLY:.0%}."
+        f"have a membership above {_MOSTLY:.0%} in one of them."
     )
 
 
@@ -70,14 +70,14 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "picture_text": "All nodes."
         if n_drawn == n
         else f"{n_drawn} of {wording.number(n)} nodes: around the pure node of every community those that "
-        "are tied to it, straight or through others that are drawn, the most connected first.",
+        "are connected to it, directly or through others, largest degree first.",
         "overview": drawing(community_picture(flows, sizes, names)),
         "within": wording.percent(float(np.trace(flows)) / total) if total > 0 else "None",
         "numbers": list(range(len(sizes))),
         "nodes": [_node(model, at, pure) for at in listed],
-        "nodes_text": "By community, the largest share first."
+        "nodes_text": "By community, largest membership first."
         if len(listed) == n
-        else f"The {len(listed)} most connected nodes, by community; memberships.csv has all.",
+        else f"The {len(listed)} nodes with the largest degrees, by community; memberships.csv lists all.",
         "certificate": [wording.statement(entry) for entry in record["certificate"]],
         "facts": _facts(record),
         "versions": record.get("versions", {}),
@@ -101,7 +101,7 @@ def _node(model: Any, at: int, pure: set[int]) -> dict[str, Any]:
         "pure": at in pure,
         "degree": wording.number(float(model.graph_.degrees[at])),
         "parts": [
-            (round(100 * float(share), 1), colour(j)) for j, share in enumerate(shares) if share >= 0.005
+            (round(100 * float(share), 1), color(j)) for j, share in enumerate(shares) if share >= 0.005
         ]
         if known
         else [],
@@ -112,7 +112,7 @@ def _node(model: Any, at: int, pure: set[int]) -> dict[str, Any]:
 def _community(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "community": entry["community"],
-        "colour": colour(entry["community"]),
+        "color": color(entry["community"]),
         "pure": entry["pure_node"],
         "size": f"{entry['size']:.1f}",
         "n_nodes": wording.number(entry["n_nodes"]),
@@ -133,7 +133,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
         words += f" {wording.number(data['n_isolated'])} nodes have no edge and no membership."
     if result["n_unreached"]:
         words += (
-            f" {wording.number(result['n_unreached'])} nodes are out of reach of the leading eigenvectors."
+            f" {wording.number(result['n_unreached'])} nodes are not reached by the leading eigenvectors."
         )
     return words
 

@@ -10,8 +10,8 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg.report.svg import svg_element
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8a7f00")
+# Okabe and Ito's colors, which people with any kind of color vision can tell apart.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8a7f00")
 MARKERS = "osD^vP*X"
 _INK, _FAINT = "#222222", "#cccccc"
 
@@ -41,7 +41,7 @@ def _draw(axes: Any, panel: Mapping[str, Any]) -> None:
     if panel.get("y_log"):
         axes.set_yscale("log")
     drawn = [
-        _draw_series(axes, series, COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)])
+        _draw_series(axes, series, COLORS[at % len(COLORS)], MARKERS[at % len(MARKERS)])
         for at, series in enumerate(panel["series"])
     ]
     axes.set_title(panel["title"], fontsize=11, color=_INK, parse_math=False)
@@ -59,7 +59,7 @@ def _draw(axes: Any, panel: Mapping[str, Any]) -> None:
             text.set_parse_math(False)
 
 
-def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str) -> Any:
+def _draw_series(axes: Any, series: Mapping[str, Any], color: str, marker: str) -> Any:
     x = np.asarray(series["x"], dtype=float)
     y = np.asarray([np.nan if value is None else value for value in series["y"]], dtype=float)
     styles: dict[str, dict[str, Any]] = {
@@ -70,6 +70,6 @@ def _draw_series(axes: Any, series: Mapping[str, Any], colour: str, marker: str)
     looks = styles[series.get("style") or "points"]
     spread = series.get("spread")
     if spread is None:
-        return axes.plot(x, y, color=colour, label=series["label"], **looks)[0]
+        return axes.plot(x, y, color=color, label=series["label"], **looks)[0]
     bars = np.asarray([0.0 if value is None else value for value in spread], dtype=float)
-    return axes.errorbar(x, y, yerr=bars, color=colour, label=series["label"], capsize=3, **looks)
+    return axes.errorbar(x, y, yerr=bars, color=color, label=series["label"], capsize=3, **looks)

@@ -1,4 +1,4 @@
-"""Figures of the page, as inline SVG that takes the colours of the page it stands on.
+"""Figures of the page, as inline SVG that takes the colors of the page it stands on.
 
 Only matplotlib's object interface is used: no window, no global figure, no global setting is touched.
 """
@@ -14,13 +14,13 @@ from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.report.svg import svg_element
 
-# Colours that no figure uses otherwise; `svg_text` writes the page's own in their place.
+# Colors that no figure uses otherwise; `svg_text` writes the page's own in their place.
 INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
-"""Stand for the page's own colours of text, of lines in the background, and of what matters."""
-_PAGE_COLOURS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
+"""Stand for the page's own colors of text, of lines in the background, and of what matters."""
+_PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
 
 N_BINS = 600
-"""A heat map has at most so many cells along its long side."""
+"""Maximum number of cells along the long side of a heat map."""
 _N_NAMES = 30
 
 
@@ -60,7 +60,7 @@ def strengths(shares: FloatArray, label: str = "component") -> str:
 
 
 def ranked_bars(values: Any, n_chosen: int, label: str, *, order: str = "largest first") -> str:
-    """Draw values as bars, those that were chosen in colour."""
+    """Draw values as bars, those that were chosen in color."""
     shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
     figure, axes = page_figure(10.4, 2.5)
     places = np.arange(1, len(shown) + 1)
@@ -154,7 +154,7 @@ def scaled_rows(factor: FloatArray) -> FloatArray:
 
 
 def page_figure(width: float, height: float) -> tuple[Any, Any]:
-    """Return an empty figure in the colours of the page."""
+    """Return an empty figure in the colors of the page."""
     module = import_optional("matplotlib.figure", extra="report", purpose="The report")
     figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
@@ -176,8 +176,8 @@ def _leave_room(axes: Any, y: FloatArray) -> None:
 
 
 def svg_text(figure: Any, title: str) -> str:
-    """Draw a figure that takes the colours of the page it stands on."""
+    """Draw a figure that takes the colors of the page it stands on."""
     text = svg_element(figure, title)
-    for placeholder, colour in _PAGE_COLOURS.items():
-        text = text.replace(placeholder, colour)
+    for placeholder, color in _PAGE_COLORS.items():
+        text = text.replace(placeholder, color)
     return text

@@ -17,14 +17,14 @@ PALETTE = (
     "#7a7f87",
 )  # fmt: skip
 N_DRAWN = 160
-"""At most so many nodes are drawn."""
+"""Maximum number of nodes drawn."""
 _N_TIES, _N_LABELS = 1500, 40
 _WIDTH, _HEIGHT, _MARGIN = 1000.0, 720.0, 50.0
-_NO_COLOUR = "#b9bfc7"
+_NO_COLOR = "#b9bfc7"
 
 
-def colour(community: int) -> str:
-    """Return the colour of a community."""
+def color(community: int) -> str:
+    """Return the color of a community."""
     if community < len(PALETTE):
         return PALETTE[community]
     return f"hsl({(47 + 137.5 * community) % 360:.0f} 55% 50%)"
@@ -114,7 +114,7 @@ def community_picture(flows: FloatArray, sizes: FloatArray, names: Sequence[str]
     for at, name in enumerate(names):
         x, y = places[at]
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(radii[at], 4):.1f}" fill="{colour(at)}"><title>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(radii[at], 4):.1f}" fill="{color(at)}"><title>'
             f"{escape(name)}: {flows[at, at] / total:.1%} of the weight within</title></circle>"
         )
         parts.append(_label(x, y + max(radii[at], 4) + 16, _short(name), 14))
@@ -152,11 +152,11 @@ def _node(place: FloatArray, radius: float, shares: FloatArray, name: str, *, ri
     if ring:
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius + 4:.1f}" fill="none" '
-            f'stroke="{colour(int(shares.argmax()))}" stroke-width="2.5"/>'
+            f'stroke="{color(int(shares.argmax()))}" stroke-width="2.5"/>'
         )
     largest = int(shares.argmax()) if known else 0
     if not known or shares[largest] > 0.985 * shares.sum():
-        fill = colour(largest) if known else _NO_COLOUR
+        fill = color(largest) if known else _NO_COLOR
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}"/>')
     else:
         parts += _sectors(x, y, radius, shares / shares.sum())
@@ -174,7 +174,7 @@ def _sectors(x: float, y: float, radius: float, shares: FloatArray) -> list[str]
         x2, y2 = x + radius * math.cos(last), y + radius * math.sin(last)
         parts.append(
             f'<path d="M{x:.1f} {y:.1f}L{x1:.1f} {y1:.1f}A{radius:.1f} {radius:.1f} 0 {int(share > 0.5)} 1 '
-            f'{x2:.1f} {y2:.1f}Z" fill="{colour(at)}"/>'
+            f'{x2:.1f} {y2:.1f}Z" fill="{color(at)}"/>'
         )
     return parts
 

@@ -15,9 +15,9 @@ from nonneg.report.quality import component_strengths
 from nonneg.report.rendering import drawing, render
 
 N_PICTURES = 100
-"""At most so many components are shown as images: the strongest."""
+"""Maximum number of components shown as images: the strongest."""
 N_LISTED = 60
-"""At most so many components are listed with their strongest features."""
+"""Maximum number of components listed with their strongest features."""
 _N_TOP = 8
 _N_SORTED = 30
 

@@ -1,4 +1,4 @@
-"""The report of an estimate of the rank: one HTML file that needs nothing beside it."""
+"""The report of an estimate of the rank: one self-contained HTML file."""
 
 from __future__ import annotations
 

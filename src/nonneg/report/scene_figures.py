@@ -15,7 +15,7 @@ def spectrum_lines(
     spectra: FloatArray,
     wavelengths: FloatArray | None,
     names: Sequence[str],
-    colours: Sequence[str],
+    colors: Sequence[str],
     known: FloatArray | None = None,
 ) -> str:
     """Draw spectra as lines."""
@@ -30,10 +30,10 @@ def spectrum_lines(
         order = np.insert(order, gaps, -1)
     figure, axes = page_figure(10.4, 3.8)
     for at, line in enumerate(lines):
-        axes.plot(places, line, color=colours[at], linewidth=2, label=names[at])
+        axes.plot(places, line, color=colors[at], linewidth=2, label=names[at])
         if known is not None and np.isfinite(known[at]).any():
             beside = _scaled_like(np.where(order >= 0, np.asarray(known)[at, order], np.nan), line)
-            axes.plot(places, beside, color=colours[at], linewidth=1.4, linestyle=(0, (4, 3)))
+            axes.plot(places, beside, color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
     axes.set_xlabel("band" if wavelengths is None else "wavelength, nm", color=INK)
     axes.set_ylabel("value", color=INK)
     axes.set_ylim(bottom=0)
@@ -45,7 +45,7 @@ def spectrum_lines(
 
 
 def marked_scene(
-    address: str, shape: Sequence[int], pixels: Sequence[Sequence[int]], colours: Sequence[str]
+    address: str, shape: Sequence[int], pixels: Sequence[Sequence[int]], colors: Sequence[str]
 ) -> str:
     """Draw a picture of the scene with rings around pixels."""
     rows, columns = shape[0], shape[1]
@@ -57,11 +57,11 @@ def marked_scene(
     ]
     centres = [(column + 0.5, row + 0.5) for row, column in pixels]
     labels = _label_places(centres, size, columns, rows)
-    for number, ((x, y), (left, low), colour) in enumerate(zip(centres, labels, colours, strict=True)):
+    for number, ((x, y), (left, low), color) in enumerate(zip(centres, labels, colors, strict=True)):
         ring = f'cx="{x:g}" cy="{y:g}" r="{size:g}" fill="none"'
         parts.append(
             f'<circle {ring} stroke="#ffffff" stroke-width="{0.75 * size:g}"/>'
-            f'<circle {ring} stroke="{colour}" stroke-width="{0.4 * size:g}"/>'
+            f'<circle {ring} stroke="{color}" stroke-width="{0.4 * size:g}"/>'
             f'<text x="{left:g}" y="{low:g}" font-size="{2.4 * size:g}" font-weight="700" '
             f'fill="#ffffff" stroke="#000000" stroke-width="{0.45 * size:g}" paint-order="stroke">{number}'
             "</text>"

@@ -1,4 +1,4 @@
-"""The report of an unmixed scene: one HTML file that needs nothing beside it."""
+"""The report of an unmixed hyperspectral image: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.applications.images import data_address, picture_png
 from nonneg.report import wording
-from nonneg.report.curves import COLOURS
+from nonneg.report.curves import COLORS
 from nonneg.report.rendering import drawing, render
 from nonneg.report.scene_figures import marked_scene, spectrum_lines
 
 N_MAPS = 60
-"""At most so many maps are shown."""
+"""Maximum number of maps shown."""
 # Black does not show on a dark page.
-PALETTE = tuple(colour for colour in COLOURS if colour != "#000000")
+PALETTE = tuple(color for color in COLORS if color != "#000000")
 _LONGEST = 700
 
 
@@ -26,15 +26,15 @@ _LONGEST = 700
 class ScenePictures:
     """What the page draws."""
 
-    preview: Any  # the scene in colours
+    preview: Any  # the image in color
     maps: FloatArray  # the abundances; NaN where there are no data
     residuals: FloatArray  # what the mixtures leave
     spectra: FloatArray  # the endmembers
     names: Sequence[str]  # theirs
     pure_pixels: IntArray  # row and column of each
-    wavelengths: FloatArray | None = None  # of all bands of the scene, in nanometres
+    wavelengths: FloatArray | None = None  # of all bands of the image, in nanometers
     known_spectra: FloatArray | None = None  # what each looks like in a library; NaN for none
-    bands: BoolArray | None = None  # which bands of the scene the spectra are in; None for all
+    bands: BoolArray | None = None  # which bands of the image the spectra are in; None for all
 
     def in_all_bands(self, spectra: FloatArray) -> FloatArray:
         """Return spectra as they are drawn."""
@@ -57,9 +57,9 @@ def scene_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out."""
     result, library = record["result"], record["library"]
     k = result["n_endmembers"]
-    subject = "1 pure spectrum explains" if k == 1 else f"{wording.number(k)} pure spectra explain"
+    subject = "1 endmember explains" if k == 1 else f"{wording.number(k)} endmembers explain"
     explained = wording.percent(max(result["explained"], 0.0))
-    found = f"{subject} {explained} of the squared norm of the scene"
+    found = f"{subject} {explained} of the squared norm of the image"
     if library is None:
         return f"{found}."
     angle = wording.number(library["mean_angle"], digits=3)
@@ -68,7 +68,7 @@ def scene_sentence(record: Mapping[str, Any]) -> str:
 
 def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
     """Write the report of an unmixed scene."""
-    colours = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
+    colors = [PALETTE[at % len(PALETTE)] for at in range(len(pictures.names))]
     step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
     scene = data_address(picture_png(pictures.preview[::step, ::step]))
     known, places = pictures.known_spectra, pictures.wavelengths
@@ -79,7 +79,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "outcome": _outcome(record),
         "tiles": _tiles(record),
         "scene": drawing(
-            marked_scene(scene, pictures.residuals.shape, pictures.pure_pixels.tolist(), colours)
+            marked_scene(scene, pictures.residuals.shape, pictures.pure_pixels.tolist(), colors)
         ),
         "scene_text": _scene_text(record),
         "maps": [
@@ -87,7 +87,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
                 "source": data_address(picture_png(pictures.maps[::step, ::step, at], 1.0)),
                 "name": pictures.names[at],
                 "label": label,
-                "colour": colours[at],
+                "color": colors[at],
                 "mean": wording.percent(record["endmembers"][at]["mean_abundance"]),
             }
             for at, label in enumerate(_labels(record, pictures.names)[:N_MAPS])
@@ -102,12 +102,12 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
                 pictures.in_range(pictures.in_all_bands(pictures.spectra)),
                 None if places is None else pictures.in_range(places),
                 _labels(record, pictures.names),
-                colours,
+                colors,
                 known if known is None else pictures.in_range(pictures.in_all_bands(known)),
             )
         ),
         "with_known": known is not None,
-        "rows": [_row(entry, colours[entry["endmember"]]) for entry in record["endmembers"]],
+        "rows": [_row(entry, colors[entry["endmember"]]) for entry in record["endmembers"]],
         "library": record["library"],
         "certificate": [wording.statement(entry) for entry in record["certificate"]],
         "facts": _facts(record),
@@ -122,10 +122,10 @@ def _labels(record: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [f"{at}: {name}" for at, name in enumerate(names)]
 
 
-def _row(entry: Mapping[str, Any], colour: str) -> dict[str, Any]:
+def _row(entry: Mapping[str, Any], color: str) -> dict[str, Any]:
     return {
         "endmember": entry["endmember"],
-        "colour": colour,
+        "color": color,
         "place": f"row {entry['row']}, column {entry['column']}",
         "mean": wording.percent(entry["mean_abundance"]),
         "name": entry["name"],
@@ -145,7 +145,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
     )
     if data["bands_left_out"]:
         left = len(data["bands_left_out"])
-        text += f" {wording.number(left)} of the bands were left out, which the header flags as bad."
+        text += f" {wording.number(left)} of the bands, which the header flags as bad, were left out."
     if data["n_left_out"]:
         text += f" {wording.number(data['n_left_out'])} pixels hold no data or were left out."
     if data["n_clipped"]:
@@ -194,8 +194,8 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         ("source", data["source"]),
         ("shape", " \N{MULTIPLICATION SIGN} ".join(wording.number(side) for side in data["shape"])),
         ("entries", data["dtype"]),
-        ("pixels that count", wording.number(data["n_pixels"])),
-        ("bands that count", wording.number(data["n_bands"])),
+        ("pixels used", wording.number(data["n_pixels"])),
+        ("bands used", wording.number(data["n_bands"])),
     ]
     if data["bands_left_out"]:
         about_data.append(("bands left out", _runs(data["bands_left_out"])))

@@ -1,4 +1,4 @@
-"""The report of a search for topics: one HTML file that needs nothing beside it."""
+"""The report of a search for topics: one self-contained HTML file."""
 
 from __future__ import annotations
 

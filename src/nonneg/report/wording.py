@@ -34,10 +34,10 @@ _NAMES = {
     "n_iter": "iterations",
     "n_used": "words used",
     "n_empty": "documents without a word of a topic",
-    "n_kept": "nodes with the longest rows",
+    "n_kept": "nodes with the largest rows",
     "n_seen": "nodes compared",
-    "n_mostly_one": "nodes mostly in one",
-    "n_unreached": "nodes out of reach",
+    "n_mostly_one": "nodes mostly in one community",
+    "n_unreached": "nodes not reached",
     "n_isolated": "nodes without an edge",
     "n_self_loops": "self-loops",
     "seconds": "time",
@@ -88,13 +88,13 @@ def outcome(record: Mapping[str, Any]) -> str:
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
     return (
         f"{counted(rows, 'sample')} with {counted(columns, 'feature')} from {data['source']}, factorized by "
-        f"minimising the {loss_words(record)}. The run took {counted(result['n_iter'], 'iteration')} and "
+        f"minimizing the {loss_words(record)}. The run took {counted(result['n_iter'], 'iteration')} and "
         f"{seconds(result['seconds'])}, and stopped because {reason}."
     )
 
 
 def loss_words(record: Mapping[str, Any]) -> str:
-    """Name the loss that was minimised."""
+    """Name the loss that was minimized."""
     name = str(record["result"]["loss_name"])
     return LOSS_WORDS.get(name, f"beta divergence ({name})")
 

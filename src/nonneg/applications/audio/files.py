@@ -38,7 +38,7 @@ class Sound:
     samples : array of shape (n_samples,)
         In [-1, 1] unless the file holds larger floats.
     rate : int
-        Samples a second.
+        Sampling rate in hertz.
     n_channels : int
         Channels of the file.
     source : str
@@ -63,7 +63,7 @@ def read_sound(
     channel : int or "mean"
         Which channel of several, from 0, or their mean.
     rate : int, optional
-        Resample to so many samples a second; by default the file's rate stays.
+        Resample to this rate in hertz; by default the rate of the file is kept.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
     samples : array-like of shape (n_samples,) or (n_samples, n_channels)
         In [-1, 1], where full scale is 1; a .wav file holds larger floats too.
     rate : int
-        Samples a second.
+        Sampling rate in hertz.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
             f"their kind holds, such as {np.iinfo(entries.dtype).max}, or by their own largest."
         )
     if not _is_rate(rate):
-        raise InvalidParameterError(f"rate must be a whole number of samples a second, got {rate!r}.")
+        raise InvalidParameterError(f"rate must be an integer in hertz, got {rate!r}.")
     entries = entries.astype(np.float64)
     peak = float(np.abs(entries).max())
     if not math.isfinite(peak):
@@ -166,7 +166,9 @@ def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
 
     for value in (rate, new_rate):
         if not _is_rate(value):
-            raise InvalidParameterError(f"Expected a whole number of samples a second, got {value!r}.")
+            raise InvalidParameterError(
+                f"Expected a sampling rate that is an integer in hertz, got {value!r}."
+            )
     common = math.gcd(int(rate), int(new_rate))
     return np.asarray(resample_poly(samples, int(new_rate) // common, int(rate) // common, axis=-1))
 

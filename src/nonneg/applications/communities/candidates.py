@@ -32,7 +32,7 @@ def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
 def candidate_nodes(vectors: FloatArray, kept: IntArray, n_candidates: int) -> IntArray:
     """Choose a part of the nodes for a search whose cost grows with the square of their number."""
     # One half are outer nodes: those that lie farthest along 64 random directions and their opposites, among
-    # which the corners are. The other half stands for all nodes: every so many-th in the order of their
+    # which the corners are. The other half stands for all nodes: at even steps in the order of their
     # length, so that corners which few nodes need do not win. The directions depend on the shape alone.
     if len(kept) <= n_candidates:
         return kept

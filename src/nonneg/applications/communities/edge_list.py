@@ -25,7 +25,7 @@ TARGETS = ("target", "to", "dst", "node2", "node_2", "v")
 WEIGHTS = ("weight", "weights")
 NO_WEIGHTS = frozenset({"id", "type", "label", "time", "timestamp", "date", "year"})
 """Headings of columns with numbers that are not weights."""
-# So many cells between blanks are rather a row of a matrix; weights and times make four.
+# This many cells between blanks are more likely a row of a matrix; weights and times make four.
 MANY_CELLS = 4
 # networkx writes attributes as a dictionary.
 ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
@@ -41,7 +41,7 @@ class EdgeList(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Edges as they came, one a line."""
+    """Edges as they were read, one per line."""
 
     first: IntArray  # the nodes of each
     second: IntArray

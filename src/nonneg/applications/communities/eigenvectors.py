@@ -18,7 +18,7 @@ from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
 SPECTRA = {"magnitude": "LM", "algebraic": "LA"}
-# Up to so many nodes the whole matrix is decomposed.
+# Up to this number of nodes the whole matrix is decomposed.
 DENSE_NODES = 600
 # Each takes a dozen products or more; leading eigenvalues that stand out take a few.
 MAX_RESTARTS = 500

@@ -132,7 +132,7 @@ def as_graph(
         found = tuple(map(str, names))
         if len(found) != adjacency.shape[0]:
             raise ShapeError(
-                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes. Give one a node."
+                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one each."
             )
     _check_weights(adjacency, found)
     adjacency = _symmetric(adjacency, symmetrize)

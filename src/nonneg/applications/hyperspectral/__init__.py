@@ -1,4 +1,4 @@
-"""Hyperspectral scenes: endmembers, abundance maps, libraries of spectra, previews."""
+"""Hyperspectral images: endmembers, abundance maps, spectral libraries, previews."""
 
 from __future__ import annotations
 

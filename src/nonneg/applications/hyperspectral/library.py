@@ -1,4 +1,4 @@
-"""Libraries of spectra, and which of them a spectrum looks like."""
+"""Spectral libraries, and the spectra in them that match an endmember."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SpectralLibrary:
     Attributes
     ----------
     names : tuple of str
-        Of the materials.
+        Names of the materials.
     spectra : array of shape (n_materials, n_bands)
-        One a row.
+        One spectrum per row.
     wavelengths : array of shape (n_bands,) or None
-        Where they were measured, rising; needed where a scene has other bands.
+        Wavelengths in increasing order; needed if an image has other bands.
     """
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class SpectralLibrary:
         object.__setattr__(self, "names", tuple(map(str, self.names)))
         if spectra.ndim != 2 or len(self.names) != len(spectra):
             raise ShapeError(
-                f"Expected one spectrum a row for each of {len(self.names)} names, got an array of shape "
+                f"Expected one spectrum per row for each of {len(self.names)} names, got an array of shape "
                 f"{spectra.shape}."
             )
         if self.wavelengths is None:
@@ -54,29 +54,31 @@ class SpectralLibrary:
         places = np.asarray(self.wavelengths, dtype=np.float64)
         object.__setattr__(self, "wavelengths", places)
         if places.shape != spectra.shape[1:] or not (np.diff(places) > 0).all():
-            raise ShapeError(f"Expected {spectra.shape[1]} rising wavelengths, got {places.shape} of them.")
+            raise ShapeError(
+                f"Expected {spectra.shape[1]} increasing wavelengths, got {places.shape} of them."
+            )
 
     def at(self, wavelengths: Any, n_bands: int) -> FloatArray:
-        """Return the spectra in the bands of a scene.
+        """Return the spectra in the bands of an image.
 
         Parameters
         ----------
         wavelengths : array of shape (n_bands,) or None
-            Of the scene.
+            Wavelengths of the image.
         n_bands : int
-            How many bands the scene has.
+            Number of bands of the image.
 
         Returns
         -------
         array of shape (n_materials, n_bands)
-            Interpolated on straight lines where the wavelengths differ, in whichever of nanometres and
-            micrometres each is given; NaN outside the library's own.
+            Linearly interpolated if the wavelengths differ, each in nanometers or micrometers; NaN outside
+            the range of the library.
         """
         if self.wavelengths is None or wavelengths is None:
             if self.spectra.shape[1] != n_bands:
                 raise ShapeError(
-                    f"The library has {self.spectra.shape[1]} bands and the scene {n_bands}, and one of them "
-                    "has no wavelengths by which to bring them together. Pass wavelengths= with both."
+                    f"The library has {self.spectra.shape[1]} bands and the image {n_bands}, and one of them "
+                    "has no wavelengths to match them by. Pass wavelengths= for both."
                 )
             return self.spectra
         places, own = in_nanometres(wavelengths), in_nanometres(self.wavelengths)
@@ -86,20 +88,20 @@ class SpectralLibrary:
         return np.array(rows)
 
     def in_bands(self, bands: Any, wavelengths: Any) -> SpectralLibrary:
-        """Leave bands of a scene out that do not count there.
+        """Drop bands of an image that are not used.
 
         Parameters
         ----------
         bands : array of bool of shape (n_bands,)
-            Which bands of the scene count.
+            Which bands of the image are used.
         wavelengths : array or None
-            Of the bands that count.
+            Wavelengths of the bands that are used.
 
         Returns
         -------
         SpectralLibrary
-            With the bands that count, where it has all bands of the scene and there are no wavelengths by
-            which `at` brings the two together. Otherwise the same.
+            With the bands that are used, if it has all bands of the image and there are no wavelengths by
+            which `at` matches the two. Otherwise unchanged.
         """
         kept = np.asarray(bands, dtype=bool)
         by_wavelength = self.wavelengths is not None and wavelengths is not None
@@ -111,16 +113,16 @@ class SpectralLibrary:
 
 @dataclass(frozen=True)
 class LibraryMatch:
-    """Which materials of a library found spectra look like.
+    """The materials of a library that match spectra.
 
     Attributes
     ----------
     names : tuple of str
-        The name of each found spectrum, no name twice; "" where the library has too few.
+        The name of each spectrum, no name twice; "" if the library has too few.
     angles : array of shape (n_found,)
-        The angles of these pairs in degrees; NaN where there is none.
+        The spectral angles of these pairs in degrees; NaN if there is none.
     nearest : tuple of str
-        The name with the smallest angle, which two spectra may share.
+        The name with the smallest spectral angle, which two spectra may share.
     all_angles : array of shape (n_found, n_materials)
         Every angle.
     chosen : array of int of shape (n_found,)
@@ -135,16 +137,16 @@ class LibraryMatch:
 
 
 def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None) -> LibraryMatch:
-    """Give spectra the names of the materials they look like, each name once.
+    """Assign spectra to the materials of a library that match best, each material once.
 
     Parameters
     ----------
     spectra : array of shape (n_found, n_bands)
-        The endmembers of a scene.
+        The endmembers of an image.
     library : SpectralLibrary
-        What is known.
+        Known spectra.
     wavelengths : array of shape (n_bands,), optional
-        Of the scene; used where the library has other ones.
+        Wavelengths of the image; used if the library has other ones.
 
     Returns
     -------
@@ -169,19 +171,19 @@ def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = 
 
 
 def known_spectra(library: SpectralLibrary, wavelengths: Any, n_bands: int) -> tuple[FloatArray, BoolArray]:
-    """Bring a library to the bands of a scene, or say that it does not fit."""
+    """Return a library in the bands of an image, or say that it does not fit."""
     known = library.at(wavelengths, n_bands)
     covered = np.asarray(np.isfinite(known).all(axis=0))
     if covered.sum() < 2:
         raise InvalidParameterError(
-            "The library and the scene share fewer than two bands in which every spectrum has a value: their "
+            "The library and the image share fewer than two bands in which every spectrum has a value: their "
             "wavelengths do not overlap (check that both are in the same unit), or spectra hold NaN."
         )
     return known, covered
 
 
 def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
-    """Read a library of spectra.
+    """Read a spectral library.
 
     Parameters
     ----------
@@ -193,11 +195,11 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     Returns
     -------
     SpectralLibrary
-        With rising wavelengths.
+        With increasing wavelengths.
     """
     place = Path(path)
     if not place.is_file():
-        raise FileFormatError(f"{place} does not exist. Expected a library of spectra: .csv, .npz or ENVI.")
+        raise FileFormatError(f"{place} does not exist. Expected a spectral library: .csv, .npz or ENVI.")
     ending = place.suffix.lower()
     names: Any
     spectra: Any
@@ -237,9 +239,9 @@ def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:
             raise ValueError("fewer than two columns")
     except ValueError as error:
         raise FileFormatError(
-            f"{path} is no library of spectra: {error}. Expected a header with names, then rows of numbers, "
+            f"{path} is not a spectral library: {error}. Expected a header with names, then rows of numbers, "
             "the first one the wavelength."
         ) from error
-    # Numbers of bands, as in the file of a scene without wavelengths, are none.
+    # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
     numbered = rows[0][0].strip().lower() in BAND_NUMBERS
     return rows[0][1:], table[:, 1:].T, None if numbered else table[:, 0]

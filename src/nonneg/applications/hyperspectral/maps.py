@@ -1,4 +1,4 @@
-"""Maps written back, as ENVI images or NumPy arrays."""
+"""Abundance maps as ENVI images or NumPy arrays."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def write_maps(
     Parameters
     ----------
     path : path
-        ``NAME.npy`` for a NumPy array, ``NAME.hdr`` for an ENVI image with one band a map.
+        ``NAME.npy`` for a NumPy array, ``NAME.hdr`` for an ENVI image with one band per map.
     maps : array of shape (n_rows, n_columns, n_endmembers)
-        The maps; NaN where there are no data.
+        The maps; NaN for pixels without data.
     names : sequence of str, optional
         The names of the endmembers, for the header of an ENVI image.
     georeference : mapping of str to Any, optional
-        Where the scene lies, for the header of an ENVI image: `Cube.georeference` of the scene.
+        The georeference for the header of an ENVI image: `Cube.georeference` of the image.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def write_maps(
         raise ShapeError(f"Expected maps of shape (rows, columns, endmembers), got {planes.shape}.")
     labels = [f"endmember {at}" for at in range(planes.shape[2])] if names is None else list(names)
     if len(labels) != planes.shape[2]:
-        raise ShapeError(f"Expected {planes.shape[2]} names, one a map, got {len(labels)}.")
+        raise ShapeError(f"Expected {planes.shape[2]} names, one per map, got {len(labels)}.")
     if place.suffix.lower() == ".hdr":
         return write_envi(
             place, planes, labels, description="abundances of endmembers", georeference=georeference

@@ -20,7 +20,7 @@ from nonneg.exceptions import (
 from nonneg.io.cube import Cube
 
 BLOCK_BYTES = 1 << 24
-"""About so many bytes of a cube are looked at a time."""
+"""About this many bytes of a cube are read at a time."""
 
 
 class Block(NamedTuple):
@@ -71,7 +71,7 @@ class ScenePixels:
             self._check_whole()
 
     def gathered(self) -> FloatArray:
-        """Return all pixels that count as one matrix, one a row."""
+        """Return all pixels that are used as one matrix, one per row."""
         values, bands = self.cube.values, self.n_bands
         as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
         # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
@@ -88,7 +88,7 @@ class ScenePixels:
         return matrix[:filled]
 
     def spectrum(self, row: int, column: int) -> FloatArray:
-        """Return one pixel in the bands that count."""
+        """Return one pixel in the bands that are used."""
         entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)
         return np.asarray(np.maximum(entries / self.dtype(self.cube.scale), 0))
 
@@ -104,15 +104,15 @@ class ScenePixels:
             )
         if self.n_zero:
             warnings.warn(
-                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and count. If they are without "
-                "data, leave them out with no_data=0 (--no-data 0).",
+                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and are used. If they are "
+                "without data, leave them out with no_data=0 (--no-data 0).",
                 NonnegWarning,
                 stacklevel=3,
             )
         if self.n_partly_empty:
             warnings.warn(
                 f"{self.n_partly_empty} pixels hold the value for no data, {self.cube.no_data:g}, in some of "
-                "their bands, where it is taken as data. Leave such pixels out with mask= (--mask).",
+                "their bands, where it is treated as data. Leave such pixels out with mask= (--mask).",
                 NonnegWarning,
                 stacklevel=3,
             )
@@ -159,8 +159,8 @@ class ScenePixels:
     def _check_whole(self) -> None:
         if not self.mask.any():
             raise InvalidDataError(
-                "The mask and the value for no data leave no pixel. Check that mask is True for pixels that "
-                "count."
+                "The mask and the value for no data leave no pixel. Check that mask is True for pixels to "
+                "use."
             )
         if self.largest <= 0:
             raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
@@ -174,7 +174,7 @@ class ScenePixels:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
                 f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
-                "centred; take an offset off, mark pixels without data by mask= or no_data= (which must fill "
+                "centered: undo the offset, mark pixels without data by mask= or no_data= (which must fill "
                 "all their bands), or raise negative_tol (--negative-tol) to clip them."
             )
 
@@ -197,11 +197,11 @@ def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
         return np.ones(shape, dtype=bool)
     given = np.asarray(mask)
     if given.shape != shape:
-        raise ShapeError(f"Expected a mask of the shape of the scene, {shape}, got {given.shape}.")
+        raise ShapeError(f"Expected a mask of the shape of the image, {shape}, got {given.shape}.")
     # Pictures of masks are black and white.
     if given.dtype != bool and not any(np.isin(given, (0, white)).all() for white in (1, 255)):
         raise ShapeError(
-            f"Expected a mask of True (the pixel counts) and False, or of 1 and 0, got values from "
+            f"Expected a mask of True (use the pixel) and False, or of 1 and 0, got values from "
             f"{given.min():g} to {given.max():g}."
         )
     return given.astype(bool)

@@ -1,4 +1,4 @@
-"""A picture of a scene as an eye would see it, or nearly so."""
+"""A color preview of a hyperspectral image."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nonneg.io.cube import as_cube
 from nonneg.io.wavelengths import in_nanometres
 
 SEEN = (640.0, 550.0, 460.0)
-"""The wavelengths in nanometres that are shown as red, green and blue."""
+"""The wavelengths in nanometers that are shown as red, green and blue."""
 
 
 def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | None = None) -> Any:
@@ -20,13 +20,12 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
     Parameters
     ----------
     cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-        The scene; only three of its bands are read.
+        The hyperspectral image; only three of its bands are read.
     mask : array of bool of shape (n_rows, n_columns), optional
-        False for pixels without data, which are shown in grey.
+        False for pixels without data, which are shown in gray.
     bands : tuple of int, optional
-        Which bands are red, green and blue. None takes those nearest to 640, 550 and 460 nm where the
-        wavelengths are known to lie there, and otherwise three that are spread over all. Bands that do not
-        count are not taken.
+        Which bands are red, green and blue. None takes those nearest to 640, 550 and 460 nm if there are
+        any, and otherwise three that are spread over all. Only bands that are used are taken.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What can be said about the mixtures of a scene."""
+"""What can be said about the mixtures in an image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENOUGH_PIXELS = 0.5
 
 
 def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> list[Statement]:
-    """State how well linear mixtures explain a scene."""
+    """State how well linear mixtures explain an image."""
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
     bound = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)
@@ -24,13 +24,13 @@ def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     word = "spectrum" if n_endmembers == 1 else "spectra"
     if ratio is None:
         sentence = (
-            f"The mixtures leave {100 * error:.3g} % of the scene (in norm); {n_endmembers} {word} can "
+            f"The mixtures leave {100 * error:.3g} % of the image (in norm); {n_endmembers} {word} can "
             "explain all of it up to rounding."
         )
         verdict = Verdict.HOLDS if error < 1e-6 else Verdict.NOT_VERIFIABLE
     else:
         sentence = (
-            f"The mixtures leave {100 * error:.3g} % of the scene (in norm), {ratio:.3g} "
+            f"The mixtures leave {100 * error:.3g} % of the image (in norm), {ratio:.3g} "
             f"times what any {n_endmembers} {word} must leave ({100 * bound:.3g} %)."
         )
         verdict = Verdict.HOLDS if ratio <= BOUND_FACTOR else Verdict.FAILS

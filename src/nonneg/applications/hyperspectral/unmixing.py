@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._ties import vector_signs
@@ -33,10 +34,6 @@ from nonneg.separable.select import select_anchors
 
 ROWS = 1 << 14
 """Number of pixels that are unmixed at a time."""
-
-
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 class Unmixing(SavableEstimator):
@@ -221,7 +218,9 @@ class Unmixing(SavableEstimator):
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
         self.pure_pixels_ = np.column_stack([rows, columns]).astype(np.intp)
-        self._keep(mixtures, scene.shape)
+        self.abundances_ = mixtures.maps.reshape(*scene.shape[:2], -1)
+        self.residuals_ = mixtures.residuals.reshape(scene.shape[:2])
+        self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
         self.mask_ = pixels.mask
         self.bands_ = scene.kept
         self.wavelengths_ = scene.kept_wavelengths
@@ -324,7 +323,7 @@ class Unmixing(SavableEstimator):
                 "ones. Leave reduce at None, or use 'snpa'."
             )
         wanted = self.n_endmembers
-        if wanted is not None and not (_is_whole(wanted) and wanted >= 1):
+        if wanted is not None and not is_count(wanted):
             raise InvalidParameterError(
                 f"n_endmembers must be None or a whole number of at least 1, got {wanted!r}."
             )
@@ -333,7 +332,7 @@ class Unmixing(SavableEstimator):
                 f"method={self.method!r} needs n_endmembers, the number of pure spectra; 'merit' can do "
                 "without."
             )
-        if self.reduce is not None and not (_is_whole(self.reduce) and self.reduce >= (wanted or 1)):
+        if self.reduce is not None and not is_count(self.reduce, wanted or 1):
             raise InvalidParameterError(
                 f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
             )
@@ -397,8 +396,3 @@ class Unmixing(SavableEstimator):
                 mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
                 counter.done("pixels mapped", len(block.pixels[part]))
         return mixtures
-
-    def _keep(self, mixtures: Mixtures, shape: tuple[int, int, int]) -> None:
-        self.abundances_ = mixtures.maps.reshape(*shape[:2], -1)
-        self.residuals_ = mixtures.residuals.reshape(shape[:2])
-        self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)

@@ -37,7 +37,7 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
         "topics-differ",
         f"No two topics share more than half of their {size} top words: at most {most}."
         if few
-        else f"Topics {first} and {second} share {most} of their {size} top words: fewer topics may do.",
+        else f"Topics {first} and {second} share {most} of their {size} top words: fewer topics may suffice.",
         most,
         size / 2,
         Verdict.HOLDS if few else Verdict.FAILS,
@@ -49,7 +49,7 @@ def _covered(n_empty: int, n: int) -> Statement:
     share = 1.0 - n_empty / n
     return Statement(
         "documents-covered",
-        f"{n - n_empty} of {n} documents hold a word that is in a topic; the others have no membership.",
+        f"{n - n_empty} of {n} documents contain a word of a topic; the others have no topic.",
         share, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
     worst = int(np.argmin(shares))
     return Statement(
         "anchors-exclusive",
-        "An anchor word stands for its topic alone where topics are separable. The least exclusive one, "
+        "If topics are separable, an anchor word belongs to its topic alone. The least exclusive one, "
         f"{names[worst]!r}, has {100 * shares[worst]:.0f} % of its weight in its own topic.",
         float(shares[worst]), 0.5, Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
         {"mean_share": float(shares.mean())},

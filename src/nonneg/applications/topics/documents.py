@@ -28,7 +28,7 @@ def are_texts(documents: Any) -> bool:
     if isinstance(documents, str | bytes):
         raise DataTypeError(
             f"Expected a list of documents, got one {type(documents).__name__}. Put it into a list, one "
-            "text a document."
+            "text per document."
         )
     # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
     if sp.issparse(documents) or len(getattr(documents, "shape", (0,))) != 1:
@@ -93,7 +93,7 @@ def checked_counts(counts: Any) -> Any:
             )
         if counts.ndim != 2:
             raise ShapeError(
-                f"Expected counts of shape (n_documents, n_words), one document a row, got {counts.shape}."
+                f"Expected counts of shape (n_documents, n_words), one document per row, got {counts.shape}."
             )
     dtype = np.float32 if counts.dtype == np.float32 else np.float64
     if sp.issparse(counts):

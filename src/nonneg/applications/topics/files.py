@@ -36,7 +36,7 @@ class Documents:
     """Documents and what they are called."""
 
     contents: Any  # texts, or counts of words
-    names: list[str]  # one a document
+    names: list[str]  # one per document
     words: list[str] | None  # what the columns of counts are called
     source: str  # where they came from, in a few words
 

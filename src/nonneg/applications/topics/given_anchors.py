@@ -18,8 +18,8 @@ def anchor_places(
     """Return the places of chosen anchors among the used words."""
     if len(anchors) != n_topics:
         raise InvalidParameterError(
-            f"Expected one anchor word a topic, {n_topics} in all, got {len(anchors)}. Set "
-            f"n_topics={len(anchors)}, or name as many."
+            f"anchors has {len(anchors)} words, but n_topics={n_topics}: one per topic is needed. Set "
+            f"n_topics={len(anchors)}, or change anchors."
         )
     columns = [_column(anchor, vocabulary, counts.shape[1]) for anchor in anchors]
     if len(set(columns)) < len(columns):
@@ -30,7 +30,7 @@ def anchor_places(
             found = int(document_frequencies(counts)[column])
             raise InvalidParameterError(
                 f"The anchor {anchor!r} is in {found} of {counts.shape[0]} documents and therefore not "
-                "used (see min_df and max_df). Choose another, or change these."
+                "used (see min_df and max_df). Choose another word, or change these."
             )
     return places.astype(np.intp)
 

@@ -1,4 +1,4 @@
-"""What a topic model is given, read as counts of the words it knows."""
+"""Documents that a topic model is given, as counts of its words."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def _vocabulary(model: Any, texts: bool, n_words: int) -> Any:
         return None
     if len(names) != n_words:
         raise ShapeError(
-            f"vocabulary has {len(names)} words, but X has {n_words} columns. One a column is needed."
+            f"vocabulary has {len(names)} words, but X has {n_words} columns. One per column is needed."
         )
     return np.asarray([str(name) for name in names], dtype=object)

@@ -43,7 +43,7 @@ def term_weights(counts: Any, inverse: FloatArray, *, unit_rows: bool = False) -
 
 def balanced_documents(weights: Any) -> Any:
     """Return documents scaled so that those of crowded subjects weigh less, each by its own number."""
-    # This is the normalised-cut weighting: a least-squares factorization of it asks for clusters that are far
+    # This is the normalized-cut weighting: a least-squares factorization of it asks for clusters that are far
     # from one another in proportion to their size, where the plain one spends its components on the largest
     # subjects.
     # Xu, Liu & Gong (2003), "Document clustering based on non-negative matrix factorization", SIGIR (NMF-

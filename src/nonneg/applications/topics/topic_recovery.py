@@ -14,7 +14,7 @@ from nonneg.leastsquares import nonnegative_least_squares
 
 def topics_of_anchors(weights: Any, anchors: IntArray) -> FloatArray:
     """Return the topics of anchor words."""
-    # The problem is ``min ||P - P[:, anchors] H||`` over H not negative, with P as it is (not normalised).
+    # The problem is ``min ||P - P[:, anchors] H||`` over H not negative, with P as it is (not normalized).
     # Its equations need ``P[:, anchors]`` alone.
     correlation = WordCorrelation(weights)
     chosen = correlation.base.csr[:, anchors].toarray()

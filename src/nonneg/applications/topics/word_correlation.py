@@ -1,6 +1,6 @@
 """How often words weigh together: the word-word correlation of a collection, which is never formed.
 
-With F the weights of words in documents (one document a row), P = F'F / n_documents is as wide and as high
+With F the weights of words in documents (one document per row), P = F'F / n_documents is as wide and as high
 as the vocabulary. Products with it are two products with F.
 """
 
@@ -18,7 +18,7 @@ from nonneg.data.sparse import SparseMatrix
 
 
 class WordCorrelation(LocalMatrix):
-    """The matrix F'F / n_documents, one word a row, with rows that sum to one where that is asked for."""
+    """The matrix F'F / n_documents, one word per row, optionally with rows that sum to one."""
 
     container = "correlation"
 
