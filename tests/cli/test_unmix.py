@@ -46,7 +46,7 @@ def test_writes_maps_spectra_numbers_and_a_report(cube_file, planted, tmp_path, 
     out = tmp_path / "out"
     assert main(["unmix", str(cube_file), "-k", "3", "-o", str(out)]) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("3 pure spectra explain 100.0% of the squared norm of the scene.")
+    assert said.out.startswith("3 endmembers explain 100.0% of the squared norm of the image.")
     assert "field.npy: 9 x 12 pixels, 15 bands" in said.err
     assert "pixels mapped" in said.err
     assert {path.name for path in out.iterdir()} == {
@@ -157,11 +157,11 @@ def test_samson(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-k", "3"], "Give a file with a cube, the name of a real scene"),
-        (["x.npy", "--example"], "one of them"),
+        (["-k", "3"], "Give one of: a file with a cube, the name of a real image"),
+        (["x.npy", "--example"], "Give one of:"),
         (["none.npy", "-k", "3"], r"none\.npy does not exist"),
         (["samsun"], r"CUBE='samsun' is not known.*or the path of a cube. Did you mean 'samson'"),
-        (["CUBE"], "Say how many pure spectra"),
+        (["CUBE"], "Give the number of endmembers with -k K"),
         (["CUBE", "-k", "3", "--constraint", "sum"], "constraint='sum' is not known"),
         (["CUBE", "-k", "auto"], "needs n_endmembers"),
         (["CUBE", "-k", "3", "--mask", "none.npy"], r"none\.npy could not be read"),
@@ -277,8 +277,8 @@ def test_bands_that_a_header_flags_as_bad_are_left_out(flagged, planted, library
     found = read_library(out / "endmembers.csv")
     np.testing.assert_allclose(found.wavelengths, places[flagged.kept], rtol=1e-5)
     page = (out / "report.html").read_text()
-    assert "3 of the bands were left out, which the header flags as bad." in page
-    assert "bands that count" in page
+    assert "3 of the bands, which the header flags as bad, were left out." in page
+    assert "bands used" in page
     assert "0-1, 7" in page
     assert load(out / "model.npz").bands_.tolist() == flagged.kept.tolist()
     assert main([*words, "--all-bands"]) == 0

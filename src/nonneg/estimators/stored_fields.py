@@ -223,6 +223,7 @@ class Part(Field):
 
 
 def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
+    """Store the declared attributes of an object."""
     for name, stored in fields.items():
         source = stored.source or name
         if stored.optional and not hasattr(owner, source):
@@ -235,6 +236,7 @@ def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
 
 
 def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
+    """Return the attributes that `pack_fields` stored, after checking them."""
     found = {}
     for name, stored in fields.items():
         if stored.is_in(name, content):

@@ -197,7 +197,7 @@ def test_pixels_of_zeros_are_told(planted):
     free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
     values[divmod(free, COLUMNS)] = 0
     with pytest.warns(
-        NonnegWarning, match=r"^1 of 180 pixels are zero in every band, and count\..*--no-data 0"
+        NonnegWarning, match=r"^1 of 180 pixels are zero in every band, and are used\..*--no-data 0"
     ):
         Unmixing(K).fit(values)
     assert Unmixing(K).fit(values, no_data=0).mask_.sum() == ROWS * COLUMNS - 1

@@ -44,13 +44,13 @@ def test_every_name_is_given_once():
 
 def test_libraries_that_do_not_fit():
     library = SpectralLibrary(("a",), [[1.0, 2.0]])
-    with pytest.raises(ShapeError, match="The library has 2 bands and the scene 3"):
+    with pytest.raises(ShapeError, match="The library has 2 bands and the image 3"):
         match_library([[1.0, 2.0, 3.0]], library)
     with pytest.raises(InvalidParameterError, match="do not overlap"):
         match_library([[1.0, 2.0]], SpectralLibrary(("a",), [[1, 2]], [0.6, 0.7]), wavelengths=[400, 500])
     with pytest.raises(ShapeError, match="2 names"):
         SpectralLibrary(("a", "b"), [[1.0, 2.0]])
-    with pytest.raises(ShapeError, match="rising wavelengths"):
+    with pytest.raises(ShapeError, match="increasing wavelengths"):
         SpectralLibrary(("a",), [[1.0, 2.0]], [500, 400])
 
 
@@ -66,7 +66,7 @@ def test_reading_a_library(tmp_path):
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
     for name, message in (
         ("m.npz", "names and spectra"),
-        ("bad.csv", "no library"),
+        ("bad.csv", "not a spectral library"),
         ("none.csv", "does not exist"),
         ("l.txt", "unknown ending"),
     ):
@@ -112,7 +112,7 @@ def test_maps_are_written(tmp_path):
 def test_damaged_libraries_are_told(tmp_path):
     table, archive = tmp_path / "library.csv", tmp_path / "library.npz"
     table.write_bytes(b"wavelength,caf\xe9\n1,2\n")
-    with pytest.raises(FileFormatError, match="no library of spectra"):
+    with pytest.raises(FileFormatError, match="not a spectral library"):
         read_library(table)
     archive.write_bytes(b"junk")
     with pytest.raises(FileFormatError, match="may be damaged"):

@@ -177,7 +177,7 @@ def test_small_negative_entries_are_clipped_and_counted(cube, planted):
 
 
 def test_large_negative_entries_are_an_error(cube):
-    with pytest.raises(NegativeDataError, match=r"more than noise.*Spectra must not be centred"):
+    with pytest.raises(NegativeDataError, match=r"more than noise.*Spectra must not be centered"):
         Unmixing(K).fit(cube - cube.mean(axis=(0, 1)))
 
 
@@ -229,7 +229,7 @@ def test_wrong_parameters_are_named(cube, options, error, message):
 
 
 def test_wrong_scenes_are_named(cube):
-    with pytest.raises(ShapeError, match=r"mask of the shape of the scene, \(12, 15\)"):
+    with pytest.raises(ShapeError, match=r"mask of the shape of the image, \(12, 15\)"):
         Unmixing(K).fit(cube, mask=np.ones((3, 3), bool))
     with pytest.raises(ShapeError, match="True"):
         Unmixing(K).fit(cube, mask=np.full((ROWS, COLUMNS), 7))
