@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package."""
 
     def load(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        target = modules.get(name)
+        if target is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(home)
-        value = module if home == f"{package}.{name}" else getattr(module, name)
+        module = importlib.import_module(target)
+        value = module if target == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

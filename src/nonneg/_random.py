@@ -34,6 +34,6 @@ def generator(seed: Seed = None) -> np.random.Generator:
 
 def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
     """Return independent generators, one for each repeat of an experiment."""
-    # Stream number i depends on the seed and on i alone, not on how many streams are asked for or who uses
+    # Stream number i depends on the seed and on i alone, not on how many streams are requested or who uses
     # them.
     return list(generator(seed).spawn(n_streams))

@@ -15,7 +15,7 @@ what is meant.
 """
 
 SampleArray: TypeAlias = Any
-"""An array with one row a sample, held where the data are: an `Array`, or a dask array aligned with the
+"""An array with one row per sample, in the container of the data: an `Array`, or a Dask array with the same
 row chunks."""
 
 Namespace: TypeAlias = Any

@@ -69,7 +69,7 @@ def test_an_error_above_the_bounds_fails_them():
     found = certificate([0.1, 0.12], [0.4, 1.2], error=0.2)
     for name in ("cluster-bound", "largest-angle-bound", "exact-clustering-bound"):
         assert str(found[name].verdict) == "fails"
-    assert "worse than the clusters' best directions" in found["cluster-bound"].sentence
+    assert "worse than the best directions of the clusters" in found["cluster-bound"].sentence
 
 
 def test_rounding_is_forgiven_as_far_as_asked():
@@ -95,7 +95,7 @@ def test_the_prediction_is_the_one_for_the_estimated_cones():
 
 
 def test_one_cluster_and_clusters_without_points():
-    assert "nothing to tell it apart from" in certificate([0.1], [0.4])["geometric-assumption"].sentence
+    assert "nothing to separate it from" in certificate([0.1], [0.4])["geometric-assumption"].sentence
     padded = certificate([0.1, 0.0, 0.12], [0.4, 0.5, 1.2], counts=[10, 0, 10], squared_norms=[1.0, 0.0, 1.0])
     plain = certificate([0.1, 0.12], [0.4, 1.2])
     assert padded.as_dict() == plain.as_dict()

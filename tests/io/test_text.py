@@ -138,21 +138,21 @@ def test_names_with_delimiters_and_quotes_are_kept(tmp_path):
     [
         (
             lines("a,b,c", "1,2,3", "4,oops,6"),
-            r"line 3, column 2 \('b'\): a number was expected, 'oops' came.*leave the column out",
+            r"line 3, column 2 \('b'\): expected a number, got 'oops'.*leave the column out",
         ),
-        (lines("1,2,3", "4,5,x6"), "line 2, column 3: a number was expected, 'x6' came"),
+        (lines("1,2,3", "4,5,x6"), "line 2, column 3: expected a number, got 'x6'"),
         (lines(",a,b", "r,1,2", "s,3,4", "t,five,6"), r"line 4, column 2 \('a'\)"),
         (lines("a,b", "1,2", "", "3,1_000"), "line 4, column 2"),
-        (lines("1,2,3", "4,5,6", "7,8"), "line 3: 3 cells were expected, 2 came"),
-        (lines("1,2,3", "4,5", "6,7,8"), "line 2: 3 cells were expected, 2 came"),
+        (lines("1,2,3", "4,5,6", "7,8"), "line 3: expected 3 cells, got 2"),
+        (lines("1,2,3", "4,5", "6,7,8"), "line 2: expected 3 cells, got 2"),
         (
             lines("a,b,c,d,e", "1,2,3", "4,5,6"),
             "line 1: the header names 5 columns, but the rows below hold 3",
         ),
         (lines("a,b,c"), "holds no row of numbers"),
         ("\n \n", "holds no row of numbers"),
-        (lines("ann", "bob"), "line 2, column 1 .*'bob' came"),
-        (lines("1,2", "x,4", "5,6"), "line 2, column 1: a number was expected, 'x' came.*--index"),
+        (lines("ann", "bob"), "line 2, column 1 .*got 'bob'"),
+        (lines("1,2", "x,4", "5,6"), "line 2, column 1: expected a number, got 'x'.*--index"),
     ],
 )
 def test_a_fault_is_named_by_line_and_column(text, said, tmp_path):

@@ -135,10 +135,10 @@ def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 
 def _compare_bands(given: Any, known: Any) -> None:
-    from nonneg.io.wavelengths import in_nanometres
+    from nonneg.io.wavelengths import in_nanometers
 
-    places = in_nanometres(known)
-    apart = float(np.abs(in_nanometres(given) - places).max())
+    places = in_nanometers(known)
+    apart = float(np.abs(in_nanometers(given) - places).max())
     if apart > 1e-3 * float(places.max()):
         terminal.note(f"note: bands of the scene lie up to {apart:.4g} nm from those of the model")
 

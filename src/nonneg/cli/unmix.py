@@ -155,19 +155,19 @@ def _table(record: dict[str, Any]) -> str:
 def _write_spectra(path: Path, model: Any, names: list[str]) -> None:
     # The format in which `--library` reads spectra.
     from nonneg.cli.results import write_csv
-    from nonneg.io.wavelengths import in_nanometres
+    from nonneg.io.wavelengths import in_nanometers
 
     places = model.wavelengths_
-    first = model.bands_.nonzero()[0] if places is None else in_nanometres(places)
+    first = model.bands_.nonzero()[0] if places is None else in_nanometers(places)
     heading = ["band" if places is None else "wavelength", *names]
     columns = zip(first.tolist(), model.endmembers_.T.tolist(), strict=True)
     write_csv(path, heading, ([place, *row] for place, row in columns))
 
 
 def _all_wavelengths(scene: Any) -> Any:
-    from nonneg.io.wavelengths import in_nanometres
+    from nonneg.io.wavelengths import in_nanometers
 
-    return None if scene.cube.wavelengths is None else in_nanometres(scene.cube.wavelengths)
+    return None if scene.cube.wavelengths is None else in_nanometers(scene.cube.wavelengths)
 
 
 def _pictures(model: Any, scene: Any, match: Any, names: list[str]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, read_library
 from nonneg.applications.hyperspectral.library import known_spectra
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
-from nonneg.io.wavelengths import in_nanometres
+from nonneg.io.wavelengths import in_nanometers
 
 RANGES = {"samson": (401.0, 889.0)}
 """Wavelengths of the first and the last band of a real image, in nanometers, as published."""
@@ -66,7 +66,7 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
 def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     cube = scene.cube
     if options.wavelengths is not None:
-        cube = replace(cube, wavelengths=in_nanometres(_numbers(options.wavelengths)))
+        cube = replace(cube, wavelengths=in_nanometers(_numbers(options.wavelengths)))
     mask = scene.mask
     if options.mask is not None:
         mask = _numbers(options.mask)

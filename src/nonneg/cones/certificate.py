@@ -1,4 +1,4 @@
-"""What the cones about clusters say about the error of one direction a cluster (Liu & Tan)."""
+"""Statements about the cones of clusters and streams, and the error bounds that follow (Liu & Tan)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def cone_statements(
     outside: Any = None,
     rounding: float = ROUNDING,
 ) -> list[Statement]:
-    """Return what cones about clusters bound and predict, each beside the measured error."""
+    """Return the bounds and predictions that follow from the cones, each with the measured error."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
     angles = np.asarray(angles, dtype=np.float64)
     found = np.asarray(counts) > 0
     if not (np.shape(axes)[0] == len(angles) == len(found) == len(np.asarray(squared_norms))):
         raise ShapeError(
-            "Expected one axis, size angle, count and squared norm a cluster, got "
+            "Expected one axis, size angle, count and squared norm per cluster, got "
             f"{np.shape(axes)[0]}, {len(angles)}, {len(found)} and {len(np.asarray(squared_norms))} of them."
         )
     axes = np.asarray(axes, dtype=np.float64)[found]
@@ -96,11 +96,11 @@ def _cluster_bound(
     if outside is not None:
         quantities["error_about_axes"] = error_about_axes(squared_norms, outside)
     sentence = (
-        f"The relative error {error:.4g} is {'beneath' if holds else 'above'} {bound:.4g}, which bounds the "
-        "error of the best direction of each cluster (Theorem 4, equation 12), whatever the clusters are."
+        f"The relative error {error:.4g} is {'below' if holds else 'above'} {bound:.4g}, which bounds the "
+        "error of the best direction of each cluster (Theorem 4, equation 12), for any clustering."
     )
     if not holds:
-        sentence += " The factors are worse than the clusters' best directions."
+        sentence += " The factors are worse than the best directions of the clusters."
     return Statement("cluster-bound", sentence, error, bound, _verdict(holds), quantities)
 
 
@@ -108,7 +108,7 @@ def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> S
     bound = largest_angle_bound(angles)
     holds = error <= bound + rounding
     sentence = (
-        f"The relative error {error:.4g} is {'beneath' if holds else 'above'} {bound:.4g}, the sine of the "
+        f"The relative error {error:.4g} is {'below' if holds else 'above'} {bound:.4g}, the sine of the "
         "largest size angle (Theorem 4, equation 8)."
     )
     quantities = {"relative_error": error, "bound": bound}
@@ -124,7 +124,7 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         "clusters_are_exact": separation.clusters_are_exact,
     }
     if not separation.pairs:
-        sentence = "There is one cone, and nothing to tell it apart from."
+        sentence = "There is only one cone, so there is nothing to separate it from."
     else:
         sides = (
             f"the axes are at least {_angle(separation.smallest_between)} apart, and three times the largest "
@@ -165,7 +165,7 @@ def _exact_clustering_bound(
         holds = error <= bound + rounding
         verdict = _verdict(holds)
         sentence = (
-            "The geometric assumption (2) holds, so that greedy clustering and one direction a cluster have "
+            "The geometric assumption (2) holds, so greedy clustering and one direction per cluster have "
             f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}."
         )
     return Statement("exact-clustering-bound", sentence, error, bound, verdict, quantities)
@@ -269,7 +269,7 @@ def _streamed_separation(centroids: Any, radii: Any) -> Statement:
     found = cone_separation(centroids, radii)
     quantities = {"widest_within": found.widest_within, "narrowest_gap": found.narrowest_gap}
     if len(radii) < 2:
-        sentence = "There is at most one cone, and nothing to tell it apart from."
+        sentence = "There is at most one cone, so there is nothing to separate it from."
         return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
     if found.clusters_are_exact:
         sentence = (

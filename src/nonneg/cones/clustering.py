@@ -44,7 +44,7 @@ def cone_clusters(
     data: DataMatrix, k: int, *, first: int | None = None, rng: Seed = None, seeding: str = "farthest"
 ) -> ConeClusters:
     """Cluster the rows by their directions."""
-    # O(k n_rows n_columns) at most, and one computation a centroid on chunked data.
+    # O(k n_rows n_columns) at most, and one computation per centroid on chunked data.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 1.
     if seeding not in SEEDINGS:
         raise UnknownNameError.of("seeding", seeding, SEEDINGS)

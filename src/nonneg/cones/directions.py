@@ -19,9 +19,9 @@ from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.cluster_products import cluster_products
 
-_POSITIVE_PART = 0.01  # of the start, so that it is orthogonal to no nonnegative vector
-_CHECKS = 4  # how often products are computed afresh at a found answer that does not pass
-_LOST = 1e-6  # of a direction that is left after projection: below it there is only rounding
+_POSITIVE_PART = 0.01  # of the initial vectors, so that they are orthogonal to no nonnegative vector
+_CHECKS = 4  # how often a solution may fail the check with products of its own
+_LOST = 1e-6  # norm of a unit vector after projection below which only rounding is left
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The start from cones: the factors of clustering and rank-one NMF, with the directions moved apart."""
+"""Initialization from cones: the factors of clustering and rank-one NMF, with the directions moved apart."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nonneg.cones.directions import leading_directions
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.cluster_products.array_api import one_hot
 
-_APART = 0.75  # of the mean direction that is taken from each
-_FILL = 0.01  # of a direction's mean entry: what no entry goes below
+_APART = 0.75  # the fraction of the mean direction that is subtracted from each; set by trial
+_FILL = 0.01  # the lowest entry, as a fraction of the mean entry of a direction; set by trial
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
 
 def cone_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
-    """Return the factors of clustering and rank-one NMF as a start, with the directions moved apart."""
+    """Return the factors of clustering and rank-one NMF, with the directions moved apart."""
     # The pair of the rank-one factorizations itself is a fixed point of multiplicative updates (Lemma 15) and
     # a place that other solvers leave slowly: each direction lies amid its rows, so that no row wants a
     # positive share of another one. With directions farther apart the rows lie inside of them. The two
@@ -35,11 +35,11 @@ def cone_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArra
     level = np.append(directions.mean(axis=1), np.full(k, mean.mean()))[:k]
     # With Ht (I - a/n 11') for the directions, the inverse I + a / (n (1 - a)) 11' belongs to W.
     share = _APART / (max(n_found, 1) * (1.0 - _APART))
-    (W,), _ = data.map_reduce_rows(_left, clusters.labels, found.products, k=k, share=share)
+    (W,), _ = data.map_reduce_rows(_w_rows, clusters.labels, found.products, k=k, share=share)
     return W, data.to_device(np.maximum(Ht, _FILL * level))
 
 
-def _left(
+def _w_rows(
     block: LocalMatrix, labels: Array, products: Array, *, k: int, share: float
 ) -> tuple[tuple[Array], tuple[()]]:
     xp = block.xp

@@ -24,7 +24,7 @@ from nonneg.data.checks import checked_data
 from nonneg.data.matrix import DataMatrix
 from nonneg.exceptions import InvalidParameterError
 
-_COMPARISON_TOL = 1e-4  # of directions whose errors are only compared: the error is then known to 1e-8
+_COMPARISON_TOL = 1e-4  # for initializations that are only compared: squared, the error is known to 1e-8
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +34,7 @@ class ConeResult:
     Attributes
     ----------
     labels : array of int of shape (n_samples,)
-        The cluster of each sample; -1 for samples of zeros, which belong to none. A dask array for dask data.
+        The cluster of each sample; -1 for samples of zeros, which belong to none. A Dask array for Dask data.
     W : array of shape (n_samples, n_components)
         The projection of each sample on the direction of its cluster; zeros elsewhere.
     H : array of shape (n_components, n_features)
@@ -42,11 +42,11 @@ class ConeResult:
     centroid_indices : array of int of shape (n_components,)
         The samples that are the centroids of the clusters.
     relative_error : float
-        ||X - W H|| / ||X||, with the sample weights; of an exact fit it is what rounding leaves.
+        ||X - W H|| / ||X||, with the sample weights; for an exact fit it is rounding error.
     squared_singular_values : array of shape (n_components,)
         The squares of the leading singular values of the clusters: what each explains of ||X||^2.
     data : DataMatrix or None
-        The data, from which what follows is computed when it is first asked for. None with ``bounds=False``.
+        The data, from which the properties below are computed on first use. None with ``bounds=False``.
     """
 
     labels: Any
@@ -126,7 +126,7 @@ def cone_rank_one(
 
     Parameters
     ----------
-    X : array, sparse matrix or dask array of shape (n_samples, n_features)
+    X : array, sparse matrix or Dask array of shape (n_samples, n_features)
         Nonnegative data; never changed.
     n_components : int
         The number of clusters, at most the number of distinct directions among the samples.
@@ -150,14 +150,14 @@ def cone_rank_one(
     max_iter : int
         Maximum number of iterations for these; each is one pass over the data.
     bounds : bool
-        Whether the result keeps the data, so that `size_angles`, `bounds` and `certificate` can be asked for.
+        Whether the result keeps the data, which `size_angles`, `bounds` and `certificate` need.
     n_jobs : int, optional
         Threads of the kernels; all cores by default.
 
     Returns
     -------
     ConeResult
-        Clusters and factors; size angles, bounds and certificate are computed when they are asked for. No
+        Clusters and factors; size angles, bounds and certificate are computed on first use. No
         cluster is empty. Of equal cosines the lowest index wins. Samples of zeros have the label -1 and a row
         of zeros in W.
 

@@ -1,20 +1,20 @@
-"""Cones of a stream: one point after the other, a centroid and a few rows a cone, no point kept.
+"""Cones of a stream: points arrive one by one, and only a centroid and a few rows per cone are kept.
 
 The rule is: a new point becomes a centroid, and when there is one centroid too many the two nearest ones (by
-angle) are joined. Three things follow, whatever the order of the points and however they are cut into
+angle) are merged. Three things follow, whatever the order of the points and however they are cut into
 batches.
 
 * If points lie in at most K cones such that any two points of a cone are nearer than any two points of
-  different cones, as the geometric assumption (2) implies, no join mixes cones: of K + 1 centroids two lie
+  different cones, as the geometric assumption (2) implies, no merge mixes cones: of K + 1 centroids two lie
   in one cone, so that the two nearest do. Once every cone has shown up, each has exactly one centroid.
 * For any points, K + 1 of them were once at angles of at least d, the largest angle at which two were
-  joined, so that no K clusters all have diameters below d.
+  merged, so that no K clusters all have diameters below d.
 * For any points, a point lies within (2 K - 1) D of its centroid, D being the smallest diameter that K
-  clusters can have: it is linked to it by joins no longer than d <= D, and of a walk along them that enters a
-  cluster of the best clustering twice, the part in between can be replaced by one step of at most D.
+  clusters can have: it is linked to it by merges at angles of at most d <= D, and of a walk along them that
+  enters a cluster of the best clustering twice, the part in between can be replaced by one step of at most D.
 
-A point that is no farther from a centroid than the two nearest centroids are from one another would be joined
-with it at once. Such points are taken in together, so that only points that change a centroid cost a step.
+A point that is no farther from a centroid than the two nearest centroids are from one another would be merged
+with it at once. Such points are added together, so only points that change a centroid cost a step.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 SKETCH_SIZE = 8
-"""Rows kept of every cone beside its centroid: the error of its direction is at most 9/8 of the best."""
+"""Rows of the sketch of a cone: with 8, the squared error of its direction is at most 9/8 of the best."""
 
-# Points whose cosine is so near to 1, in units of rounding, have the same direction.
+# Points whose cosine differs from 1 by at most this many machine epsilons have the same direction.
 SAME_DIRECTION = 16
 
 
 @dataclass
 class ConeStream:
-    """What is remembered of the points so far; arrays have a row for each of the K cones there may be."""
+    """The state after the points so far; arrays have one row for each of at most K cones."""
 
-    centroids: FloatArray  # unit vectors, one a cone seen so far; zeros for the others
+    centroids: FloatArray  # unit vectors, one per cone seen so far; zeros for the others
     centroid_indices: IntArray  # which point of the stream each is
     radii: FloatArray  # no point put into a cone is at a larger angle to its centroid
     sketches: FloatArray  # sketches of the points put into each cone; one row each where they come from a fit
     squared_norms: FloatArray  # the sums of their squared entries, weighted
     counts: IntArray  # how many points were put into each
     n_found: int = 0  # how many cones there are so far
-    # The largest angle at which two of K + 1 centroids were joined, one of them being a new point as a rule;
-    # 0 before the first join.
+    # The largest angle at which two of K + 1 centroids were merged, usually one of them a new point; 0 before
+    # the first merge.
     largest_merge_angle: float = 0.0
     n_seen: int = 0  # how many points there were, rows of zeros included
 
     @classmethod
     def empty(cls, n_cones: int, n_features: int) -> ConeStream:
-        """Return the memory before the first point."""
+        """Return the state before the first point."""
         return cls(
             np.zeros((n_cones, n_features)),
             np.full(n_cones, -1, dtype=np.intp),
@@ -71,11 +71,11 @@ class ConeStream:
 
     @property
     def n_cones(self) -> int:
-        """How many cones there may be."""
+        """The maximum number of cones."""
         return len(self.radii)
 
     def copy(self) -> ConeStream:
-        """Return a memory that shares nothing with this one and has room for whole sketches."""
+        """Return a deep copy with room for whole sketches."""
         arrays: dict[str, Any] = {
             name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
@@ -176,7 +176,7 @@ def _row(block: LocalMatrix, row: Any) -> FloatArray:
 
 
 def _record_spread(state: ConeStream, point: FloatArray) -> None:
-    """Take down, in place, the smallest angle among all centroids and a further point."""
+    """Record, in place, the smallest angle among all centroids and a further point."""
     # No K clusters have smaller diameters, because two of these K + 1 points lie in one of them. The cosines
     # of a block do not do for that: small angles are rounding in them, above all in float32.
     spread = float(_angles_to(state.centroids, point).min())
@@ -194,7 +194,7 @@ def _angles_to(units: FloatArray, axis: FloatArray) -> FloatArray:
 
 
 def _merging_cosine(state: ConeStream, block: LocalMatrix) -> float:
-    """Return the cosine from which on a point would be joined with its centroid at once."""
+    """Return the cosine above which a point would be merged with its centroid at once."""
     same = 1.0 - SAME_DIRECTION * float(block.xp.finfo(block.dtype).eps)
     return same if state.n_found < state.n_cones else min(_nearest_pair(state)[0], same)
 
@@ -209,14 +209,14 @@ def _nearest_pair(state: ConeStream) -> tuple[float, int, int]:
 
 
 def _merge_nearest(state: ConeStream, owners: IntArray) -> int:
-    """Join the two nearest centroids, in place, and return which place is free now."""
+    """Merge the two nearest centroids, in place, and return the index that is free now."""
     _, first, second = _nearest_pair(state)
     angle = float(angles_between(state.centroids[[first, second]])[0, 1])
     reach = [
         max(state.radii[here], angle + state.radii[there])
         for here, there in ((first, second), (second, first))
     ]
-    # The centroid from which the joined cone reaches less far stays; of equal ones the one that came first.
+    # The centroid with the smaller radius of the merged cone stays; of equal ones the earlier one.
     older = state.centroid_indices[first] <= state.centroid_indices[second]
     keep_first = reach[0] < reach[1] or (reach[0] == reach[1] and older)
     stays, goes = (first, second) if keep_first else (second, first)

@@ -17,7 +17,7 @@ from nonneg.data.spectral import check_count, dense_eigenpairs, leading_eigenpai
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 
 FORM_LIMIT = 4096
-"""Beyond so many rows and columns the Gram matrix is never formed."""
+"""With more rows and columns than this the Gram matrix is never formed."""
 # Lanczos passes that were seen for 65 values of noisy data, to 1e-8; and how many operations of a square
 # product take the time of one operation in thin products, in sparse ones and in eigenvalues.
 _PASSES, _THIN, _SPARSE, _EIGEN = 20, 2.0, 10.0, 7.0

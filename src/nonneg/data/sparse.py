@@ -40,8 +40,8 @@ class SparseMatrix(LocalMatrix):
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        turned = self.transposed
-        return sparse_times(turned.indptr, turned.indices, turned.data, self.weighted(W))
+        Xt = self.transposed
+        return sparse_times(Xt.indptr, Xt.indices, Xt.data, self.weighted(W))
 
     def _entry_weights(self) -> Array:
         return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))

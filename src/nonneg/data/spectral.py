@@ -22,7 +22,7 @@ from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
 
 _DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
-_DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are asked for
+_DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are requested
 _MAX_PASSES = 300
 
 
@@ -151,7 +151,7 @@ def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Arr
     values, V = np.linalg.eigh(gram_matrix(data))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
     if values[k - 1] < np.sqrt(precision(data)) * values[0]:
-        # The small ones are mixed with those that were not asked for: all take part in telling them apart.
+        # The small ones are mixed with those that were not requested: all take part in resolving them.
         V, s = resolve_small_singular_values(data, V)
         values = s**2
     return values[:k], np.ascontiguousarray(V[:, :k])

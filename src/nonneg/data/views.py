@@ -157,9 +157,9 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
     if isinstance(data, DenseMatrix):
         return DenseMatrix(data.array.T, data.xp)
     if isinstance(data, SparseMatrix):
-        turned = SparseMatrix(data.transposed)
-        turned.__dict__["transposed"] = data.csr  # known already
-        return turned
+        Xt = SparseMatrix(data.transposed)
+        Xt.__dict__["transposed"] = data.csr  # known already
+        return Xt
     raise UnsupportedInputError(f"Expected dense, sparse or scaled data, got {type(data).__name__}.")
 
 

@@ -67,7 +67,7 @@ class OnlineConeEstimator(FactorizingEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts like so many equal samples.
+            An integer weight counts as that many equal samples.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Readers of what users have on disk: one file a format, one table out of each."""
+"""Readers of what users have on disk: one module per format, each returning a table."""
 
 from nonneg.io.read import known_suffixes, read_table
 from nonneg.io.table import Table

@@ -17,7 +17,7 @@ from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError
 from nonneg.io.envi import header_of, read_envi
 from nonneg.io.npy import unsafe_file
 from nonneg.io.variables import check_variable
-from nonneg.io.wavelengths import in_nanometres
+from nonneg.io.wavelengths import in_nanometers
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
@@ -31,7 +31,7 @@ class Cube:
     values : array of shape (n_rows, n_columns, n_bands)
         The entries; may be mapped from a file, in any order and of any type of number.
     wavelengths : array of shape (n_bands,) or None
-        Of the bands, in nanometres where the source says so.
+        Of the bands, in nanometers where the source says so.
     no_data : float or None
         Pixels that hold this value in every band hold no data; NaN is such a value too.
     source : str
@@ -71,7 +71,7 @@ class Cube:
 
     @property
     def kept(self) -> BoolArray:
-        """Which bands count, one entry a band."""
+        """Which bands count, one entry per band."""
         return np.ones(self.shape[2], dtype=bool) if self.bands is None else self.bands
 
     @property
@@ -240,7 +240,7 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
             stacklevel=3,
         )
         return Cube(values, source=str(path))
-    return Cube(values, in_nanometres(np.ravel(listed)), source=str(path))
+    return Cube(values, in_nanometers(np.ravel(listed)), source=str(path))
 
 
 def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -278,7 +278,7 @@ def _matlab_arrays(path: Path) -> dict[str, Any]:
 
     if is_version_73(path):
         with opened(path, "Reading a MATLAB 7.3 file") as file:
-            # MATLAB stores columns first, so that arrays come in turned over.
+            # MATLAB stores columns first, so arrays are read transposed.
             return {
                 name: node[()].T
                 for name, node in file.items()

@@ -31,7 +31,7 @@ class EnviImage:
     """What an ENVI image holds."""
 
     values: Any  # mapped from the file, not read; the order in the file does not matter
-    # In nanometres where the header says a unit that is known, else as they are.
+    # In nanometers where the header says a unit that is known, else as they are.
     wavelengths: FloatArray | None
     no_data: float | None  # the value of pixels without data
     names: tuple[str, ...]  # the names of the bands

@@ -1,4 +1,4 @@
-"""Reader of .h5ad: AnnData, one cell a row, read without the anndata library."""
+"""Reader of .h5ad: AnnData, one cell per row, read without the anndata library."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _matrix(node: Any, path: Path) -> MatrixLike:
     if kind[:3] not in ("csr", "csc"):
         raise FileFormatError(
             f"{path} stores {node.name} as {kind or 'a group'!r}; "
-            "a dense array, csr_matrix or csc_matrix was expected."
+            "expected a dense array, csr_matrix or csc_matrix."
         )
     shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
     build = sparse.csr_array if kind.startswith("csr") else sparse.csc_array

@@ -1,4 +1,4 @@
-"""Reader of .parquet: one column a feature, and at most one column of names."""
+"""Reader of .parquet: one column per feature, and at most one column of names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def read(path: Path, options: ReadOptions) -> Contents:
     for position, name in enumerate(table.column_names):
         if name in features and not _is_numeric(table.schema.field(name).type):
             raise FileFormatError(
-                f"{path}, column {position + 1} ({name!r}): numbers were expected, "
-                f"{table.schema.field(name).type} came. "
+                f"{path}, column {position + 1} ({name!r}): expected numbers, "
+                f"got {table.schema.field(name).type}. "
                 "Drop the column, or make it the index of the data frame before writing."
             )
     if not features:

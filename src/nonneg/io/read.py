@@ -16,7 +16,7 @@ from nonneg.io.variables import check_variable
 
 @dataclass(frozen=True)
 class Format:
-    """A format: the words for it, and where its reader is. Readers are imported when they are needed."""
+    """A file format: its description, and the module of its reader, which is imported when it is needed."""
 
     # `several` says that a file may hold more than one array, so that `variable` chooses.
 
@@ -109,11 +109,11 @@ def _format_of(path: Path) -> Format:
     for suffix in sorted(FORMATS, key=len, reverse=True):
         if name.endswith(suffix):
             if path.stat().st_size == 0:
-                raise FileFormatError(f"{path} is empty (0 bytes); {FORMATS[suffix].words} was expected.")
+                raise FileFormatError(f"{path} is empty (0 bytes); expected {FORMATS[suffix].words}.")
             return FORMATS[suffix]
     ending = "".join(path.suffixes[-2:]) or "no ending"
     raise FileFormatError(
-        f"{path} has an unknown ending ({ending}). Known are {', '.join(known_suffixes())}, "
+        f"{path} has an unknown ending ({ending}). Known endings are {', '.join(known_suffixes())}, "
         f"and {TEN_X_FOLDER.words}."
     )
 

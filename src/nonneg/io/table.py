@@ -18,11 +18,11 @@ Presence: TypeAlias = bool | Literal["auto"]
 
 @dataclass(frozen=True)
 class Table:
-    """A data matrix with the names that came with it."""
+    """A data matrix with the names of its rows and columns."""
 
     X: MatrixLike  # the entries: a NumPy array, or CSR or CSC
-    row_names: tuple[str, ...] | None  # one name a row
-    column_names: tuple[str, ...] | None  # one name a column
+    row_names: tuple[str, ...] | None  # one name per row
+    column_names: tuple[str, ...] | None  # one name per column
     source: str  # the path the table was read from
     kind: str  # the format, such as ``"csv"``
 
@@ -66,12 +66,12 @@ class Contents:
 
 
 def checked_table(contents: Contents, source: str, kind: str) -> Table:
-    """Refuse what is no table of numbers, and fit the names to the entries."""
+    """Refuse what is not a table of numbers, and check that the names fit the entries."""
     X = contents.X
     if X.dtype.kind not in "buif":
         what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")
         raise DataTypeError(
-            f"{source} holds {what} (dtype {X.dtype}), real numbers were expected. "
+            f"{source} holds {what} (dtype {X.dtype}); expected real numbers. "
             "Save the numeric part on its own."
         )
     if X.ndim != 2:
@@ -79,10 +79,10 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
             f"X.reshape({X.shape[0]}, -1) makes a row of each of {X.shape[0]} images, "
             f"X.reshape(-1, {X.shape[-1]}) of each pixel with {X.shape[-1]} channels; save the one you mean"
             if X.ndim > 2
-            else "save it with one sample a row and one feature a column"
+            else "save it with one sample per row and one feature per column"
         )
         raise FileFormatError(
-            f"{source} holds an array of shape {tuple(X.shape)}, a table with two dimensions was expected: "
+            f"{source} holds an array of shape {tuple(X.shape)}; expected a table with two dimensions: "
             f"{remedy}."
         )
     if 0 in X.shape:

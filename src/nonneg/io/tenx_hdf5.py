@@ -1,4 +1,4 @@
-"""Reader of .h5 as Cell Ranger writes it: version 3 (one group "matrix"), version 2 (one group a genome)."""
+"""Reader of .h5 as Cell Ranger writes it: version 3 (a group "matrix") or 2 (a group per genome)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
         with _opened(path) as stream:
             layout = find_layout(_first_lines(stream), delimiter, options)
         if layout is None:
-            raise FileFormatError(f"{path} holds no row of numbers. Expected one sample a line.")
+            raise FileFormatError(f"{path} holds no row of numbers. Expected one sample per line.")
         _check_header(layout, path)
         return _read_with(layout, path)
     except UnicodeDecodeError as error:
@@ -166,7 +166,7 @@ def _first_fault(path: Path, layout: Layout, reason: str) -> FileFormatError:
             cells = split_cells(line, layout.delimiter)
             if len(cells) != layout.n_cells:
                 return FileFormatError(
-                    f"{path}, line {number}: {layout.n_cells} cells were expected, {len(cells)} came. "
+                    f"{path}, line {number}: expected {layout.n_cells} cells, got {len(cells)}. "
                     "The file may be truncated, or a cell may hold the delimiter without quotes."
                 )
             for column in range(layout.has_index, layout.n_cells):
@@ -188,7 +188,7 @@ def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> 
     at = (column == 0, line == layout.n_skipped + 1 and layout.column_names is None)
     remedy = remedies.get(at, "If its column holds names or dates, leave the column out of the file.")
     return FileFormatError(
-        f"{path}, line {line}, column {column + 1}{name}: a number was expected, {shown!r} came. "
+        f"{path}, line {line}, column {column + 1}{name}: expected a number, got {shown!r}. "
         "Correct the cell, or leave it empty where missing entries are allowed (`NMF` with missing='mask', "
         f"`nonneg fit --missing mask`). {remedy}"
     )

@@ -1,4 +1,4 @@
-"""Wavelengths as files give them, in nanometres."""
+"""Wavelengths as files give them, in nanometers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 
-NANOMETRES = {
+NANOMETERS = {
     "nm": 1.0,
     "nanometer": 1.0,
     "nanometers": 1.0,
@@ -33,17 +33,17 @@ NANOMETRES = {
     "m": 1e9,
     "meters": 1e9,
 }
-"""How many nanometres a unit of a header is."""
+"""How many nanometers a unit of a header is."""
 NO_LENGTHS = ("index", "ghz", "mhz")
 """Units of a header under which numbers of bands or frequencies are listed."""
-MICROMETRES = (0.1, 100.0)
-"""No sensor has bands so near to zero in nanometres: numbers in this range are micrometres."""
+MICROMETERS = (0.1, 100.0)
+"""No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
 
 
-def in_nanometres(wavelengths: Any) -> FloatArray:
-    """Return wavelengths in nanometres, whichever of the two usual units they are in."""
+def in_nanometers(wavelengths: Any) -> FloatArray:
+    """Return wavelengths in nanometers, whichever of the two usual units they are in."""
     places = np.asarray(wavelengths, dtype=np.float64)
-    low, high = MICROMETRES
+    low, high = MICROMETERS
     return 1e3 * places if places.size and ((places >= low) & (places < high)).all() else places
 
 
@@ -64,7 +64,7 @@ def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | No
     except ValueError:
         return None
     if unit == "wavenumber":
-        # Waves a centimetre.
+        # Waves per centimeter.
         return 1e7 / places if (places > 0).all() else None
-    factor = NANOMETRES.get(unit)
-    return in_nanometres(places) if factor is None else places * factor
+    factor = NANOMETERS.get(unit)
+    return in_nanometers(places) if factor is None else places * factor

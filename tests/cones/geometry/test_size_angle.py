@@ -212,7 +212,7 @@ def test_data_are_not_changed(planted):
 
 def test_wrong_labels_and_axes_are_refused(planted):
     data = as_data_matrix(planted.X)
-    with pytest.raises(ShapeError, match="one label a row"):
+    with pytest.raises(ShapeError, match="one label per row"):
         size_angles(data, planted.labels[:5], 4)
     with pytest.raises(InvalidParameterError, match="labels below k=3, got 3"):
         size_angles(data, planted.labels, 3)

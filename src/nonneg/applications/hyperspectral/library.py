@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.envi import header_of, read_envi_library
-from nonneg.io.wavelengths import in_nanometres
+from nonneg.io.wavelengths import in_nanometers
 from nonneg.metrics.angles import spectral_angles
 
 BAND_NUMBERS = ("band", "bands")
@@ -81,7 +81,7 @@ class SpectralLibrary:
                     "has no wavelengths to match them by. Pass wavelengths= for both."
                 )
             return self.spectra
-        places, own = in_nanometres(wavelengths), in_nanometres(self.wavelengths)
+        places, own = in_nanometers(wavelengths), in_nanometers(self.wavelengths)
         if np.array_equal(places, own):
             return self.spectra
         rows = [np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra]

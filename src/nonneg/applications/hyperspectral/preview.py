@@ -8,7 +8,7 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 from nonneg.io.cube import as_cube
-from nonneg.io.wavelengths import in_nanometres
+from nonneg.io.wavelengths import in_nanometers
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""
@@ -55,7 +55,7 @@ def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int
     among = np.arange(n_bands) if kept is None else np.flatnonzero(kept)
     chosen = np.round(np.array([5, 3, 1]) / 6 * (len(among) - 1)).astype(int)
     if wavelengths is not None:
-        places = in_nanometres(wavelengths)[among]
+        places = in_nanometers(wavelengths)[among]
         nearest = np.array([np.abs(places - seen).argmin() for seen in SEEN])
         if (np.abs(places[nearest] - SEEN) < 40).all():
             chosen = nearest

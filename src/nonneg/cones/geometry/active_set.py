@@ -18,7 +18,7 @@ _MAX_EXCHANGES = 1000
 def nonnegative_quadratic(
     gram: FloatArray, cross: FloatArray, *, on_simplex: bool = False, start: FloatArray | None = None
 ) -> FloatArray:
-    """Minimise 0.5 x'Gx - c'x over x >= 0, or over x >= 0 with sum 1."""
+    """Minimize 0.5 x'Gx - c'x over x >= 0, or over x >= 0 with sum 1."""
     # All variables whose gradient is negative enter at once and all that come out negative leave at once,
     # which takes few exchanges where many variables are positive; where that does not lower the value, one
     # variable enters at a time, as Lawson and Hanson let it, which always does. An exchange costs O(p^3) for
@@ -88,7 +88,7 @@ class _Problem:
         return _ROUNDING * size
 
     def solve(self, passive: BoolArray) -> FloatArray:
-        """Return a minimiser with all other variables zero, whatever its signs."""
+        """Return a minimizer with all other variables zero, whatever its signs."""
         index = np.flatnonzero(passive)
         out = np.zeros(len(passive))
         if not len(index):
@@ -102,7 +102,7 @@ class _Problem:
         return out
 
     def descend(self, weights: FloatArray, passive: BoolArray) -> FloatArray:
-        """Return the minimiser on a support within `passive`, below `weights` where a step allows it."""
+        """Return the minimizer on a support within `passive`, below `weights` where a step allows it."""
         wanted = self.solve(passive)
         # First let all negative variables go at once; the value decides whether that was right.
         dropped, short = wanted, passive
@@ -113,7 +113,7 @@ class _Problem:
             return dropped
         current = weights
         while wanted[passive].min(initial=1.0) <= 0:
-            # As far towards the minimiser as no variable turns negative; those that are zero then leave.
+            # As far towards the minimizer as no variable turns negative; those that are zero then leave.
             falling = passive & (wanted <= 0)
             fall = np.where(falling, current - wanted, 1.0)
             shares = np.where(falling & (fall > 0), current / np.where(fall > 0, fall, 1.0), 1.0)
@@ -130,7 +130,7 @@ def _solver(system: FloatArray, scale: float) -> Callable[[FloatArray], FloatArr
     """Return what solves the equations."""
     # Points that depend on one another make them singular, and the value may then fall without end along a
     # line. A little on the diagonal, which changes the value by less than rounding, turns that into a
-    # minimiser far out, with negative variables that leave.
+    # minimizer far out, with negative variables that leave.
     ridge = 0.0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Bounds and predictions of the relative error of one direction a cone (Liu & Tan, the cr1-nmf paper).
+"""Bounds and predictions of the relative error of one direction per cone (Liu & Tan, the cr1-nmf paper).
 
 Two kinds of numbers, which must not be confused. `cluster_bound` and `largest_angle_bound` hold for every
 clustering of every data set. `expected_error` is what the error tends to when the data were drawn by the
@@ -35,7 +35,7 @@ def mean_squared_cosine(angle: Any) -> Any:
 
 
 def cluster_bound(angles: Any, squared_norms: Any) -> float:
-    """Return the bound (12) on the relative error of one direction a cluster, for any clustering."""
+    """Return the bound (12) on the relative error of one direction per cluster, for any clustering."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
     angles, shares = _shares(angles, squared_norms)
     sines = np.sin(np.minimum(angles, np.pi / 2))
@@ -74,7 +74,7 @@ def _shares(angles: Any, squared_norms: Any) -> tuple[FloatArray, FloatArray]:
     weights = np.asarray(squared_norms, dtype=np.float64)
     if angles.ndim != 1 or angles.shape != weights.shape:
         raise ShapeError(
-            f"Expected one size angle and one squared norm a cone, got arrays of shapes {angles.shape} and "
+            f"Expected one size angle and one squared norm per cone, got arrays of shapes {angles.shape} and "
             f"{weights.shape}."
         )
     if not (np.all(angles >= 0) and np.all(weights >= 0) and np.all(np.isfinite(weights))):

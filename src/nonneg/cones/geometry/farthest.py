@@ -15,7 +15,7 @@ from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.sparse_products import sparse_times
 
 ROUNDING = 4e-15
-"""Angles are accurate to about so much, in radians."""
+"""Angles are accurate to about this many radians."""
 
 # A squared chord that comes from a cosine has lost more than ten digits here: take the difference instead.
 _NEAR_AXIS = 1e-5
@@ -108,13 +108,13 @@ def _squared_chords(
     chords, lengths = np.zeros(len(index)), np.zeros(len(index))
     # Rows that stay in a core's cache; a GPU is given more at a time.
     step = max(1, (1 << (16 if block.container == "dense" else 22)) // max(1, block.shape[1]))
-    placed = axes if block.container == "dense" else _float64_beside(block, axes)
+    moved_axes = axes if block.container == "dense" else _to_float64_device(block, axes)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, step):
             some = slice(first, min(first + step, stop))
             rows = block.take_rows(index[some])
-            chords[some], lengths[some] = _differences(block.xp, rows, placed, own[some])
+            chords[some], lengths[some] = _differences(block.xp, rows, moved_axes, own[some])
 
     if block.container == "dense":
         parallel_for(work, len(index), chunk_size=64, operations=4.0 * len(index) * block.shape[1])
@@ -123,12 +123,12 @@ def _squared_chords(
     return chords, lengths
 
 
-def _float64_beside(block: LocalMatrix, array: FloatArray) -> Array:
+def _to_float64_device(block: LocalMatrix, array: FloatArray) -> Array:
     return block.xp.astype(block.xp.asarray(array, device=block.take_rows([]).device), block.xp.float64)
 
 
 def _differences(xp: Any, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the squared chords and lengths of rows that nobody else holds."""
+    """Return the squared chords and lengths of rows, which are overwritten."""
     if isinstance(rows, np.ndarray):
         far = rows.astype(np.float64, copy=False)
         squares = np.einsum("ij,ij->i", far, far)

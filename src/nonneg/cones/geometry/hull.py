@@ -19,9 +19,9 @@ _SPARSE_BELOW = 0.2
 class ClusterHull:
     """Unit points of one cluster and the smallest ball about them."""
 
-    # The centre of the smallest ball is the nearest point of the hull to the origin, along the axis of the
+    # The center of the smallest ball is the nearest point of the hull to the origin, along the axis of the
     # smallest cone, and the ball's radius is the sine of the cone's angle. In terms of the differences d to
-    # any reference, the weights minimise |sum w d|^2 - sum w |d|^2 on the simplex, and any weights give a
+    # any reference, the weights minimize |sum w d|^2 - sum w |d|^2 on the simplex, and any weights give a
     # lower bound of the squared radius.
 
     def __init__(self, amid: FloatArray) -> None:
@@ -80,14 +80,14 @@ class ClusterHull:
         known = bool(self.weights.any())
         start = self.weights if known else None
         weights = nonnegative_quadratic(gram, 0.5 * squares, on_simplex=True, start=start)
-        centre = self.points.T @ weights
-        radius = math.sqrt(max(0.0, float(weights @ squares - centre @ centre)))
+        center = self.points.T @ weights
+        radius = math.sqrt(max(0.0, float(weights @ squares - center @ center)))
         lower = math.asin(min(1.0, radius))
         grown = lower > self.lower_angle or not known
         kept = weights > 0
         self.rows, self.weights, self.points = self.rows[kept], weights[kept], self.points[kept]
         self.lower_angle = max(lower, self.lower_angle)
-        axis = self.reference + centre
+        axis = self.reference + center
         length = float(np.linalg.norm(axis))
         # The hull contains the origin: the points fill more than a half space, which only signed data can do.
         if length > 0:

@@ -2,7 +2,7 @@
 
 The smallest cone about unit vectors has its axis along the point of their convex hull that is nearest to
 the origin (the least-distance program (16), whose dual is nonnegative least squares in weights of the
-points), and that is the centre of the smallest ball about them. Both are the same program in the weights of
+points), and that is the center of the smallest ball about them. Both are the same program in the weights of
 the few points that lie on the cone's boundary. The ball's form is solved, in differences to a point amid
 the cluster: it does not lose small angles. The points come in by column generation: one pass over the data
 finds those farthest from the axes, the small program of these and the points on the boundary is solved
@@ -51,7 +51,7 @@ class SizeAngles:
     n_passes: int  # passes over the data
 
     def statistics(self) -> dict[str, Any]:
-        """Return what `nonneg.certificates.cone_statements` asks for beside the error."""
+        """Return the arguments of `cone_statements` other than the error."""
         return {
             "axes": self.axes,
             "angles": self.angles,
@@ -104,9 +104,9 @@ def size_angles(
     # lower bound is then a right angle, and the angle that of the best axis that was tried.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (14) to (16). Lawson &
     # Hanson (1974), Solving Least Squares Problems, ch. 23.
-    placed = _placed_labels(data, labels, k)
+    labels = _sample_labels(data, labels, k)
     if start is None:
-        means = cluster_means(data, placed, k)
+        means = cluster_means(data, labels, k)
     else:
         means = np.asarray(
             to_float64(start) if not isinstance(start, np.ndarray) else start, dtype=np.float64
@@ -121,7 +121,7 @@ def size_angles(
     initial_angles = np.zeros(k)
     for n_round in range(max(max_rounds, 1)):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
-        found = farthest_points(data, placed, axes, open_, joining)
+        found = farthest_points(data, labels, axes, open_, joining)
         n_passes += 1
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
@@ -132,33 +132,33 @@ def size_angles(
         _join(data, hulls, np.flatnonzero(open_), found.rows)
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].solve()
-    facts = np.array([hull.best_sums for hull in hulls]).reshape(k, 2)
+    sums = np.array([hull.best_sums for hull in hulls]).reshape(k, 2)
     return SizeAngles(
         axes=np.stack([hull.best_axis for hull in hulls]) if k else np.zeros((0, data.shape[1])),
         angles=np.array([hull.angle for hull in hulls]),
         lower_angles=np.array([min(hull.lower_angle, hull.angle) for hull in hulls]),
         initial_angles=initial_angles,
         counts=counts,
-        squared_norms=facts[:, 0],
-        outside=facts[:, 1],
+        squared_norms=sums[:, 0],
+        outside=sums[:, 1],
         boundary=tuple(hull.boundary for hull in hulls),
         n_passes=n_passes,
     )
 
 
-def _placed_labels(data: DataMatrix, labels: SampleArray, k: int) -> SampleArray:
+def _sample_labels(data: DataMatrix, labels: SampleArray, k: int) -> SampleArray:
     if len(labels.shape) == 2:
         return labels
     labels = np.asarray(labels)
     if labels.shape != (data.shape[0],):
-        raise ShapeError(f"Expected one label a row, shape ({data.shape[0]},), got shape {labels.shape}.")
+        raise ShapeError(f"Expected one label per row, shape ({data.shape[0]},), got shape {labels.shape}.")
     if labels.size and labels.max() >= k:
         raise InvalidParameterError(f"Expected labels below k={k}, got {int(labels.max())}.")
     return data.to_sample_array(labels[:, None])
 
 
 def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: list[IntArray]) -> None:
-    """Bring the rows home, several clusters' at a time but not more than fit, and add them to the hulls."""
+    """Fetch the rows, of several clusters at a time as far as memory allows, and add them to the hulls."""
     batch: list[int] = []
     size = 0
     for position, c in enumerate(clusters):
