@@ -12,7 +12,7 @@ _lock = threading.Lock()
 _libraries: dict[str, Any] = {}
 _n_modules = 0
 _before: list[tuple[Any, int]] = []
-_holders = 0
+_n_users = 0
 
 
 def _loaded_since() -> list[Any]:
@@ -35,19 +35,19 @@ def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread."""
     # The setting belongs to the whole process. The first of several fits that run side by side makes it and
     # the last one takes it back. What is loaded meanwhile is held from the next block on.
-    global _holders
+    global _n_users
     with _lock:
         fresh = _loaded_since()
-        for library in fresh if _holders else list(_libraries.values()):
+        for library in fresh if _n_users else list(_libraries.values()):
             _before.append((library, library.get_num_threads()))
             library.set_num_threads(1)
-        _holders += 1
+        _n_users += 1
     try:
         yield
     finally:
         with _lock:
-            _holders -= 1
-            while _holders == 0 and _before:
+            _n_users -= 1
+            while _n_users == 0 and _before:
                 library, count = _before.pop()
                 library.set_num_threads(count)
 

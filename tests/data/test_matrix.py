@@ -176,3 +176,17 @@ def test_row_blocks_cover_all_rows_once(X):
 def test_a_container_is_returned_as_it_is(X):
     data = as_data_matrix(X)
     assert as_data_matrix(data) is data
+
+
+def test_extremes_are_computed_once(X, monkeypatch):
+    data = as_data_matrix(X)
+    wanted = data.extremes()
+    monkeypatch.setattr(type(data), "_compute_extremes", lambda self: pytest.fail("computed again"))
+    assert data.extremes() == wanted == (X.min(), X.max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_local_blocks_hold_all_rows(form, X):
+    blocks = list(as_data_matrix(as_container(X, form)).local_blocks())
+    found = np.concatenate([plain(block.dense_rows(0, block.shape[0])) for block in blocks])
+    np.testing.assert_array_equal(found, X)

@@ -1,4 +1,4 @@
-"""Scaled and turned views: the same numbers as the scaled and turned arrays, whatever holds the entries."""
+"""Scaled and transposed views: the same numbers as scaled and transposed arrays, in every container."""
 
 from __future__ import annotations
 
@@ -113,3 +113,10 @@ def test_what_cannot_be_done_is_said(X):
 def test_single_precision_stays(X):
     view = normalized_rows(as_data_matrix(X.astype(np.float32)))
     assert view.times(np.ones((9, 2), dtype=np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_local_blocks_are_scaled(container, X):
+    data = normalized_rows(as_data_matrix(CONTAINERS[container](X)), "l1")
+    found = np.concatenate([np.asarray(block.dense_rows(0, block.shape[0])) for block in data.local_blocks()])
+    np.testing.assert_allclose(found.sum(axis=1), X.sum(axis=1) > 0)

@@ -1,6 +1,6 @@
-"""A few rows that stand for many: the sketch of frequent directions.
+"""Frequent directions: a sketch of many rows by a few (Ghashami et al., 2016).
 
-A sketch B of l rows stands for a stream of rows X such that, whatever their order and however they were cut,
+A sketch B of l rows stands for a stream of rows X such that, in any order and in any batches,
 
     0 <= X'X - B'B <= D I    with    D <= (||X||^2 - s^2) / l,
 
@@ -20,8 +20,8 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 
-# Rows taken in at a time. The Gram matrix of a piece costs about as many operations an entry as the piece has
-# rows, and its eigenvectors are cheap up to here.
+# Rows added at a time. The Gram matrix of a piece costs about as many operations per entry as the piece has
+# rows, and its eigenvectors are cheap up to this size.
 PIECE = 128
 
 

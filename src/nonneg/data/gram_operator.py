@@ -17,8 +17,8 @@ from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 
 
-def precision(data: DataMatrix) -> float:
-    """Return the distance from 1 to the next number of the data's type."""
+def machine_epsilon(data: DataMatrix) -> float:
+    """Return the machine epsilon of the dtype of the data."""
     return float(data.xp.finfo(data.dtype).eps)
 
 
@@ -53,23 +53,23 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
     """Return X' diag(weights) X V."""
-    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, right=data.to_device(V))
+    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, V=data.to_device(V))
     return to_float64(product)
 
 
-def _gram_product(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
-    return (), (block.transposed_times(block.times(right)),)
+def _gram_product(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
+    return (), (block.transposed_times(block.times(V)),)
 
 
 def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, right=data.to_device(V))
+    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, V=data.to_device(V))
     gram = to_float64(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
-    small = np.flatnonzero(squares < np.sqrt(precision(data)) * squares.max(initial=0.0))
+    small = np.flatnonzero(squares < np.sqrt(machine_epsilon(data)) * squares.max(initial=0.0))
     if small.size:
         values, rotation = np.linalg.eigh(gram[np.ix_(small, small)])
         V[:, small] = V[:, small] @ rotation[:, ::-1]
@@ -78,14 +78,14 @@ def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Fl
     return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
 
 
-def _projected_gram(block: LocalMatrix, *, right: Any) -> tuple[tuple[()], tuple[Any]]:
+def _projected_gram(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
     # Block by block: there may be as many vectors as columns, and X V would be as large as X.
     xp, gram = block.xp, 0.0
-    step = rows_per_block(right.shape[1], 1 << 20)
+    step = rows_per_block(V.shape[1], 1 << 20)
     for start in range(0, block.shape[0], step):
         part = block.select(slice(start, min(start + step, block.shape[0])))
-        left = xp.astype(part.times(right), xp.float64)
+        XV = xp.astype(part.times(V), xp.float64)
         if part.weights is not None:
-            left = left * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
-        gram = gram + left.T @ left
+            XV = XV * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
+        gram = gram + XV.T @ XV
     return (), (gram,)

@@ -25,7 +25,7 @@ def block_lanczos(
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues and their vectors of a positive semidefinite operator."""
     # A block finds no more than its width of the vectors of one repeated eigenvalue. Where a found value has
-    # that many equals, fresh directions are added until no further one turns up.
+    # that many equals, random directions are added until no further one turns up.
     # Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
     width = min(order, max(8, k // 2))
     keep = min(order, k + width)
@@ -33,7 +33,7 @@ def block_lanczos(
     basis = np.empty((order, limit), order="F")
     projected = np.zeros((limit, limit))
     block = np.linalg.qr(rng.standard_normal((order, width)))[0]
-    size, n_starts = 0, 1
+    size, n_blocks = 0, 1
     values, rotation = np.zeros(0), np.zeros((0, 0))
     for _ in range(max_passes):
         new = slice(size, size + block.shape[1])
@@ -49,13 +49,13 @@ def block_lanczos(
         if size == order:
             break
         if size > k and np.all(residuals <= tol * max(values[0], 0.0)):
-            if _most_equal(values[:k]) < n_starts * width:
+            if _most_equal(values[:k]) < n_blocks * width:
                 break
-            n_starts += 1
+            n_blocks += 1
             triangle = np.zeros_like(triangle)
         block = _next_block(directions, triangle, values[0])
         if block.shape[1] == 0:
-            # The space is invariant: only fresh directions can find what is outside of it.
+            # The space is invariant: only random directions can find what is outside of it.
             block = _outside(active, rng.standard_normal((order, width)))
         block = _outside(active, block)[:, : order - size]
         if size + block.shape[1] > limit:

@@ -1,4 +1,4 @@
-"""Leading singular values without vectors: by the cheaper side and the cheaper of two methods.
+"""Leading singular values without vectors, by the cheaper of two methods on the shorter side.
 
 The Gram matrix of the shorter side is formed and its eigenvalues are computed whole where that takes less
 work than the passes of Lanczos; a noisy spectrum, whose values lie close together, takes many.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg.data.gram_operator import gram_matrix, precision, resolve_small_singular_values
+from nonneg.data.gram_operator import gram_matrix, machine_epsilon, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix
 from nonneg.data.sparse import SparseMatrix
@@ -18,8 +18,8 @@ from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 
 FORM_LIMIT = 4096
 """With more rows and columns than this the Gram matrix is never formed."""
-# Lanczos passes that were seen for 65 values of noisy data, to 1e-8; and how many operations of a square
-# product take the time of one operation in thin products, in sparse ones and in eigenvalues.
+# Measured: Lanczos passes for 65 values of noisy data, to 1e-8; and how many operations of a square product
+# take the time of one operation in thin products, in sparse ones and in eigenvalues.
 _PASSES, _THIN, _SPARSE, _EIGEN = 20, 2.0, 10.0, 7.0
 # Residuals below this share of the largest square give values that are exact to its own square, unless some
 # are small themselves: those ask for the full precision.
@@ -34,7 +34,7 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
     check_count(data, k)
     if data.shape[0] < data.shape[1] and can_be_transposed(data):
         data = transposed(data)  # type: ignore[arg-type]
-    safe = float(np.sqrt(precision(data)))
+    safe = float(np.sqrt(machine_epsilon(data)))
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1]
         if values[k - 1] >= safe * values[0] and values[0] > 0.0:

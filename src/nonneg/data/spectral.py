@@ -16,7 +16,7 @@ import numpy as np
 from nonneg._random import Seed, generator
 from nonneg._ties import vector_signs
 from nonneg._typing import SampleArray
-from nonneg.data.gram_operator import apply_gram, gram_matrix, precision, resolve_small_singular_values
+from nonneg.data.gram_operator import apply_gram, gram_matrix, machine_epsilon, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
@@ -64,7 +64,7 @@ def truncated_svd(
     V, s = resolve_small_singular_values(data, V)
     V *= vector_signs(V)
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
-    (U,), _ = data.map_reduce_rows(_scaled_products, right=data.to_device(V), scale=data.to_device(inverse))
+    (U,), _ = data.map_reduce_rows(_scaled_products, V=data.to_device(V), scale=data.to_device(inverse))
     return TruncatedSvd(U, s, V)
 
 
@@ -78,7 +78,7 @@ def leading_vectors(
 
 def numerical_noise(data: DataMatrix, largest: float) -> float:
     """Return the size below which a computed singular value is rounding."""
-    eps = precision(data)
+    eps = machine_epsilon(data)
     return largest * max(10 * eps**0.75, max(data.shape) * eps)
 
 
@@ -92,7 +92,7 @@ def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> Singula
     squares = np.einsum("ij,ij->j", V, product)
     residuals = np.linalg.norm(product - V * squares, axis=0)
     # Errors of dot products of length m grow like sqrt(m) eps; 4 makes room for the sums over rows.
-    rounding = 4.0 * np.sqrt(data.shape[1]) * precision(data) * squares[:1].max(initial=0.0)
+    rounding = 4.0 * np.sqrt(data.shape[1]) * machine_epsilon(data) * squares[:1].max(initial=0.0)
     lower = np.sqrt(np.maximum(squares, 0.0))
     upper = np.sqrt(np.maximum(squares, 0.0) + residuals + rounding)
     return SingularValueBounds(lower, upper, data.squared_norm())
@@ -110,7 +110,7 @@ def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoun
     if k >= min(data.shape) or square == 0.0:
         return EckartYoungBound(0.0, 0.0, float(np.sqrt(square)))
     bounds = singular_value_bounds(data, k, rng)
-    rest = square - float(np.sum(bounds.upper**2)) - precision(data) * square
+    rest = square - float(np.sum(bounds.upper**2)) - machine_epsilon(data) * square
     estimate = square - float(np.sum(bounds.lower**2))
     return EckartYoungBound(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
 
@@ -142,7 +142,7 @@ def leading_eigenpairs(
         return dense_eigenpairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
-    tol = max(1e-12 if tol is None else tol, 100 * precision(data))
+    tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
     return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
 
 
@@ -150,12 +150,12 @@ def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Arr
     """Return the same as `leading_eigenpairs`, from the whole Gram matrix."""
     values, V = np.linalg.eigh(gram_matrix(data))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
-    if values[k - 1] < np.sqrt(precision(data)) * values[0]:
+    if values[k - 1] < np.sqrt(machine_epsilon(data)) * values[0]:
         # The small ones are mixed with those that were not requested: all take part in resolving them.
         V, s = resolve_small_singular_values(data, V)
         values = s**2
     return values[:k], np.ascontiguousarray(V[:, :k])
 
 
-def _scaled_products(block: LocalMatrix, *, right: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
-    return (block.times(right) * scale[None, :],), ()
+def _scaled_products(block: LocalMatrix, *, V: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
+    return (block.times(V) * scale[None, :],), ()
