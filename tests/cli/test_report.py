@@ -90,3 +90,31 @@ def test_damaged_results_are_named(how, said, results, capsys):
 def test_a_folder_that_is_not_there(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none")]) == 2
     assert "is not a folder" in capsys.readouterr().err
+
+
+TEXTS = [
+    "cat dog pet",
+    "dog cat sleep",
+    "pet cat sleep dog",
+    "bond stock market",
+    "stock bond rose",
+    "market rose",
+]
+
+
+@pytest.mark.parametrize("command", ["rank", "topics", "communities"])
+def test_reports_of_other_commands_are_made_again(command, tmp_path, capsys):
+    data, out = tmp_path / "data.npy", tmp_path / "out"
+    rng = np.random.default_rng(0)
+    np.save(data, rng.random((30, 3)) @ rng.random((3, 12)))
+    words = {"rank": [str(data), "--method", "singular-value-ratio"]}
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    words["topics"] = [str(tmp_path / "texts.txt"), "--lines", "-k", "2", "--method", "spa", "--min-df", "1"]
+    edges = [f"{a} {b}" for group in ("abcd", "efgh") for a in group for b in group if a < b]
+    (tmp_path / "edges.txt").write_text("\n".join([*edges, "a e"]))
+    words["communities"] = [str(tmp_path / "edges.txt"), "-k", "2", "--method", "spa"]
+    assert main([command, *words[command], "-o", str(out), "--quiet"]) == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.html").read_text(encoding="utf-8") == page

@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 from nonneg.exceptions import FileFormatError
-from nonneg.report.records import append_record, as_json, plain, read_record, read_records, write_records
+from nonneg.report.records import (
+    COMMON,
+    SECTIONS,
+    append_record,
+    as_json,
+    plain,
+    read_record,
+    read_records,
+    read_run,
+    run_record,
+    write_records,
+)
 from nonneg.report.tables import format_cell, markdown_table
 
 
@@ -92,3 +103,14 @@ def test_columns_are_taken_as_they_first_appear():
     assert first_line == "|   b |   a |"
     assert markdown_table([]) == ""
     assert format_cell(True) == "True"
+
+
+def test_every_run_has_the_same_record(tmp_path):
+    record = run_record(
+        "transform", "Weights", data={"source": "x"}, result={"seconds": 1.0}, model={"class": "NMF"}
+    )
+    assert set(record) == {*COMMON, *SECTIONS["transform"]}
+    (tmp_path / "result.json").write_text(as_json(record))
+    assert read_run(tmp_path / "result.json") == record
+    with pytest.raises(KeyError, match="has the sections"):
+        run_record("transform", "Weights", data={}, result={}, other=1)

@@ -274,3 +274,13 @@ def test_samson():
 def test_parameters_that_are_wrong_are_named(cube, parameters, message):
     with pytest.raises(InvalidParameterError, match=message):
         Unmixing(**parameters).fit(cube)
+
+
+def test_parameters_of_iterations_and_norms(cube):
+    with pytest.raises(UnsupportedError, match="method='snpa' does not accept max_iter"):
+        Unmixing(K, max_iter=3).fit(cube)
+    stopped = Unmixing(K, method="merit", max_iter=3, tol=0.0).fit(cube)
+    assert stopped.result_.n_iter == 3
+    for norm in ("l1", "l2"):
+        whole, reduced = (Unmixing(K, normalize=norm, reduce=reduce).fit(cube) for reduce in (None, K))
+        np.testing.assert_allclose(reduced.endmembers_, whole.endmembers_)
