@@ -53,7 +53,7 @@ def check() -> Iterator[dict[str, Any]]:
         device = dictionary_of(torch.tensor(X, device="cuda"))
         for t in range(6):
             state, _ = problem.call_oracle(state)
-            slope = problem.sparsity(state).slope(1.0)
+            slope = problem.sparsity(state).penalty_gradient(1.0)
             residual = torch.tensor(state.residual, device="cuda")
             fused = tensor_scan.minimizing_vertices(device, residual, slope)
             blocked = portable.minimizing_vertices(device, residual, slope)
@@ -114,7 +114,7 @@ def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]
                 "least": some[0], "most": some[-1],
             }  # fmt: skip
     sparsity = tensor_row_sparsity(state.columns, problem.mu, state.row_max, state.row_count)
-    slope, residual = sparsity.slope(problem.lam), state.residual
+    slope, residual = sparsity.penalty_gradient(problem.lam), state.residual
     scan = tensor_scan.TensorScan(problem.dictionary, residual, slope)
     for kind in (torch.float16, torch.float32):
         left = scan.rounded.in_type(kind, scan.base)[0]
@@ -124,7 +124,7 @@ def timed(n_points: int = 100_000, n_iter: int = 100) -> Iterator[dict[str, Any]
             "seconds": _median(lambda p=left, c=right: triton_scan.lowest_scores(p, c), 10),
             "doubtful": int(scan.decided(None, kind)[1].sum()), "listed": len(slope.rows),
         }  # fmt: skip
-    host = problem.sparsity(state.as_numpy).slope(problem.lam)
+    host = problem.sparsity(state.as_numpy).penalty_gradient(problem.lam)
     for name, function, given in (
         ("fused", tensor_scan.minimizing_vertices, slope),
         ("blocked", portable.minimizing_vertices, host),

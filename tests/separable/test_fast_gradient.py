@@ -90,7 +90,9 @@ def test_single_precision_stays_single(clean):
 
 def test_the_limit_of_memory_is_named():
     X = as_data_matrix(np.ones((30_000, 2)))
-    with pytest.raises(UnsupportedInputError, match=r"33\.5 GiB for 30000 points .*limit is 2\.0 GiB.*merit"):
+    with pytest.raises(
+        UnsupportedInputError, match=r"33\.5 GiB for 30000 samples .*limit is 2\.0 GiB.*merit"
+    ):
         fast_gradient(X, 2)
     with pytest.raises(UnsupportedInputError, match="memory_limit"):
         run(np.eye(40), 2, memory_limit=1e4)

@@ -76,7 +76,7 @@ def test_a_cone_search_starts_from_projections_of_nonnegative_points(noisy):
 
 
 def test_fast_gradient_takes_no_coefficients(noisy):
-    with pytest.raises(InvalidParameterError, match="fast-gradient starts from nothing"):
+    with pytest.raises(InvalidParameterError, match="fast-gradient starts from zero"):
         select_anchors(noisy.X, 3, method="fast-gradient", init=np.eye(90))
 
 

@@ -143,7 +143,7 @@ def test_smallest_ellipsoid_of_a_cross_is_the_ball():
 
 
 def test_flat_points_have_no_ellipsoid():
-    with pytest.raises(ValueError, match="span 1 dimensions of 2"):
+    with pytest.raises(ValueError, match="span 1 of 2 dimensions"):
         smallest_ellipsoid(np.array([[1.0, 0], [2.0, 0], [3.0, 0]]))
 
 

@@ -56,7 +56,7 @@ from nonneg.separable.row_maxima import leading_rows
             {"centered": True, "method": "snpa"},
             "centered=True is a property of the projection .* Pass reduce=",
         ),
-        ({"lam": 1e12, "method": "fast-gradient"}, "is so large that no point is used"),
+        ({"lam": 1e12, "method": "fast-gradient"}, "is so large that all coefficients are zero"),
         ({"n_components": 60, "merge": 0.5}, "more than the .* samples that 'merge' left"),
         ({"n_components": 7}, "found 6 anchors, fewer than n_components=7.*Ask for 6 or fewer"),
     ],

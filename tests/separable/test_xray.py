@@ -64,12 +64,12 @@ def test_a_guess_that_fails_costs_a_pass_and_no_pick(variant, dtype, monkeypatch
     data = as_data_matrix(points(4).astype(dtype))
     foreseen = xray(data, 7, variant=variant, rng=5)
     assert foreseen.n_passes == 9
-    monkeypatch.setattr(_RaySearch, "_worst_at_hand", lambda self: [])
-    monkeypatch.setattr(_RaySearch, "_drawn_ahead", lambda self: [])
+    monkeypatch.setattr(_RaySearch, "_predicted_from_pool", lambda self: [])
+    monkeypatch.setattr(_RaySearch, "_predicted_draw", lambda self: [])
     plain = xray(data, 7, variant=variant, rng=5)
     assert plain.anchors.tolist() == foreseen.anchors.tolist()
     assert plain.n_passes == 15
-    monkeypatch.setattr(_RaySearch, "_worst_at_hand", any_at_hand)
+    monkeypatch.setattr(_RaySearch, "_predicted_from_pool", any_in_pool)
     assert xray(data, 7, variant=variant, rng=5).anchors.tolist() == foreseen.anchors.tolist()
 
 
@@ -83,7 +83,7 @@ def test_small_data_in_this_process_take_the_second_pass(monkeypatch):
     assert xray(as_data_matrix(many), 6).n_passes == 8
 
 
-def any_at_hand(self):
+def any_in_pool(self):
     """Guess without a look at the residuals."""
     point = self.pool[min(self.pool)]
     return [(point, self._residual(point))]

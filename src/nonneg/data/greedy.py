@@ -1,9 +1,9 @@
-"""Greedy selection of data points: one pass over the data a pick, with the scoring rule as an argument.
+"""Greedy selection of samples: one pass over the data per selection, with the scoring rule as an argument.
 
-Farthest-first centroids, successive projections and their kin share this loop and differ in what they keep
-beside each data point and how they score it. What a rule keeps stays where the data are; a pass brings home
-the best candidate of every block, so that a pick on chunked data is one computation. Whatever else a rule
-can learn in that pass it may report home, which saves it a pass of its own.
+Farthest-first centroids, successive projections and similar methods share this loop and differ in what they
+keep for each sample and how they score it. What a rule keeps stays in the container of the data; a pass
+returns the best candidate of every block, so that a selection on chunked data is one computation. A rule may
+report other results of the same pass, which saves it a pass of its own.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ Candidate: TypeAlias = tuple[float, int, int, Any, float]
 
 @dataclass(frozen=True)
 class GreedyRule:
-    """What tells one greedy method from another."""
+    """The scoring rule of a greedy method."""
 
-    # ``begin(block, *beside, **facts)`` returns what the rule keeps beside a block's rows (a tuple of arrays
-    # with one row a data point, two-dimensional) and the scores of the rows, a vector. Functions of a rule
-    # are called where the data are: they are functions of a module, not closures.
+    # ``begin(block, *beside, **facts)`` returns what the rule keeps for the rows of a block (a tuple of
+    # two-dimensional arrays with one row per sample) and the scores of the rows, a vector. Both functions are
+    # called on the workers that hold the data: they are functions of a module, not closures.
     begin: BlockScore
-    # ``advance(block, *kept, *beside, **facts)`` returns the same after a pick. A score may be an upper bound
-    # where it is below the best one.
+    # ``advance(block, *kept, *beside, **facts)`` returns the same after a selection. A score may be an upper
+    # bound where it is below the best one.
     advance: BlockScore
-    # ``facts(row, n_picks)`` is called at home with the picked data point (a vector) and the count of picks
-    # so far, this one included, and returns the keywords of the next `advance`.
+    # ``facts(row, n_picks)`` is called in this process with the selected sample (a vector) and the number of
+    # selections so far, this one included, and returns the keywords of the next `advance`.
     facts: Callable[[Array, int], Mapping[str, Any]]
-    n_kept: int  # how many arrays the rule keeps
-    # ``refine(data, kept, index, row)`` is called with the data point of the best score and returns the index
-    # to pick in its place and that data point.
+    n_kept: int  # number of arrays that the rule keeps
+    # ``refine(data, kept, index, row)`` is called with the sample of the best score and returns the index to
+    # select in its place and that sample.
     refine: Callable[[DataMatrix, tuple[SampleArray, ...], int, Array], tuple[int, Array]] | None = None
-    # With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called at home after
-    # every pass with the lists of all blocks joined in their order.
+    # With it `begin` and `advance` return a third item, a list; ``listen(reports)`` is called in this process
+    # after every pass with the lists of all blocks concatenated in their order.
     listen: Callable[[list[Any]], None] | None = None
     first_facts: Mapping[str, Any] | None = None  # the keywords of `begin`
-    # Which of the kept arrays decides among rows whose scores are within a share of the best one: the row
-    # with the largest entry of its first column wins, of those equal but for rounding the lowest index.
+    # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
+    # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
     tie_break: tuple[int, float] | None = None
-    # ``beside(n_picks)`` is called at home before every pass, first with 0, and returns a tuple of further
-    # left-like arrays for that pass, such as numbers drawn for the rows. None by default.
+    # ``beside(n_picks)`` is called in this process before every pass, first with 0, and returns a tuple of
+    # further arrays with one row per sample for that pass, such as random numbers. None by default.
     beside: Callable[[int], tuple[SampleArray, ...]] | None = None
 
 
 @dataclass(frozen=True)
 class GreedySelection:
-    """What a greedy search found."""
+    """The result of a greedy selection."""
 
-    indices: IntArray  # the picked data points in the order of picking
-    scores: Any  # the score of each when it was picked; NaN for a first one that was given
-    kept: tuple[SampleArray, ...]  # what the rule keeps beside the data points, after the last pick
-    # The largest score after the last pick; NaN where the last pick was not followed by a pass.
+    indices: IntArray  # the selected samples, in order
+    scores: Any  # the score of each when it was selected; NaN for a given first one
+    kept: tuple[SampleArray, ...]  # what the rule keeps for the samples, after the last selection
+    # The largest score after the last selection; NaN where no pass followed it.
     best_left: float
-    rows: tuple[Array, ...]  # the picked data points themselves, vectors; missing entries are zeros
-    n_passes: int  # how many passes over the data the loop took; what `rule.refine` does is not among them
+    rows: tuple[Array, ...]  # the selected samples themselves, vectors; missing entries are zeros
+    n_passes: int  # number of passes over the data, those of `rule.refine` not counted
 
 
 def greedy_selection(
@@ -77,7 +77,7 @@ def greedy_selection(
     finish: bool = True,
     on_pick: Callable[[int, float], bool] | None = None,
 ) -> GreedySelection:
-    """Pick data points one after another, each with the best score given those before."""
+    """Select samples one after another, each with the best score given those before."""
     facts: Mapping[str, Any] = dict(rule.first_facts or {})
     beside = rule.beside or _nothing
     listen = rule.listen or _nobody
@@ -154,10 +154,10 @@ def _scored(
 def block_candidates(
     block: LocalMatrix, scores: Array, second: Array | None = None, share: float = 0.0, *, rows: bool = True
 ) -> list[Candidate]:
-    """Return those rows of a block among which its best one is."""
-    # A list: the lists of the blocks are joined where small results are summed. The rows come along, so that
-    # the pick of a chunked matrix needs no second computation. Each entry also tells the size of its block,
-    # all but the last one zero, from which the place in the whole follows.
+    """Return the candidates of a block for the best row."""
+    # A list: small results are summed, which concatenates the lists of the blocks. The rows are included, so
+    # that a selection on a chunked matrix needs no second computation. The last entry of a block also has the
+    # size of the block, from which the index in the whole matrix follows.
     if second is None:
         places = [int(block.xp.argmax(scores))]
         seconds = [0.0]
@@ -172,8 +172,9 @@ def block_candidates(
 
 
 def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tuple[list[int], list[float]]:
-    # Which of a block's near ties is the best depends on the best score of all blocks: kept are those that no
-    # other one of the block with as large a score beats in the second respect or, there equal, by its place.
+    # Which of the near ties of a block is the best depends on the best score of all blocks: kept are those
+    # for which no other one of the block with as large a score has a larger second score or, if equal, a
+    # lower index.
     xp = block.xp
     best = xp.max(scores)
     near = xp.nonzero(scores >= best - share * xp.abs(best))[0]
@@ -182,7 +183,7 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
     by_second = rounded(to_float64(xp.take(second, near)))
     order = np.lexsort((places, -by_second, -by_score))
     order = order[by_second[order] == np.maximum.accumulate(by_second[order])]
-    # A larger second score is a level of its own, below all places of the level before.
+    # A larger second score is a level of its own, below all indices of the level before.
     level = np.cumsum(np.diff(by_second[order], prepend=by_second[order[:1]]) > 0)
     ranks = places[order] - level * block.shape[0]
     chosen = order[np.diff(np.minimum.accumulate(ranks), prepend=block.shape[0]) < 0]
@@ -197,7 +198,7 @@ def best_candidate(candidates: list[Candidate], share: float = 0.0) -> tuple[int
         start += candidate[2]
     best = max(candidate[0] for candidate in candidates)
     level = best - share * abs(best) if share > 0 else best
-    # Sorted by the second respect, then by place. NaN, which beats nothing, leaves the first candidate.
+    # Sorted by the second score, then by index. NaN, which exceeds nothing, leaves the first candidate.
     fit = [i for i, candidate in enumerate(candidates) if candidate[0] >= level] or [0]
     winner = min(fit, key=lambda i: (-candidates[i][4], starts[i] + candidates[i][1]))
     score, place, _, row, _ = candidates[winner]

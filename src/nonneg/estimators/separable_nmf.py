@@ -1,8 +1,7 @@
-"""SeparableNMF: the components are data points, with scikit-learn's interface."""
+"""SeparableNMF: the components are samples, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from os import PathLike
@@ -16,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
-from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.stored_fields import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
-from nonneg.separable.weights import anchor_weights, rows_sum_to_one
+from nonneg.separable.weights import anchor_factors, anchor_weights
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -76,27 +74,27 @@ class SeparableNMF(FactorizingEstimator):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The anchors: rows of X as they came.
+        The anchors: rows of X, not preprocessed.
     n_components_ : int
         The number of anchors.
     anchor_indices_ : array of int of shape (n_components,)
-        Which samples they are.
+        Their row indices.
     coefficients_ : sparse array of shape (n_samples, n_samples) or None
-        The C of the convex methods, in the paper's orientation: column l makes up sample l.
+        The C of the convex methods, in the orientation of the paper: column l writes sample l as a mixture.
     duality_gap_ : float or None
-        The objective at `coefficients_` is within it of the optimum.
+        A bound on the distance of the objective at `coefficients_` from its minimum.
     sum_to_one_ : bool
-        Whether weights sum to one.
+        Whether the weights of a sample sum to one.
     reconstruction_err_ : float
         The Frobenius norm of X - W H.
     n_iter_ : int
-        Iterations, or picks of a greedy method.
+        Number of iterations, or of anchors of a greedy method.
     history_ : History
-        What was measured after each iteration or pick.
+        The measures after each iteration, or after each anchor of a greedy method.
     certificate_ : Certificate
-        What is known about the answer.
+        What is known about the result.
     result_ : SelectionResult
-        All of it, row maxima and scores included.
+        The complete result, with row maxima and scores.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str
@@ -200,10 +198,10 @@ class SeparableNMF(FactorizingEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = not self._takes_signed()
+        tags.input_tags.positive_only = not self._accepts_signed()
         return tags
 
-    def _takes_signed(self) -> bool:
+    def _accepts_signed(self) -> bool:
         return bool(METHODS.find(self.method).signed)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -213,7 +211,7 @@ class SeparableNMF(FactorizingEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            The data; never changed.
+            The data; never modified.
         y : Any
             Ignored.
 
@@ -232,19 +230,19 @@ class SeparableNMF(FactorizingEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            The data; never changed.
+            The data; never modified.
         y : Any
             Ignored.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            W, with the array type of X.
         """
         return self._fit(X)
 
     def _fit(self, X: Any) -> SampleArray:
-        signed = self._takes_signed()
+        signed = self._accepts_signed()
         data = input_data(self, X, reset=True, signed=signed)
         result = select_anchors(
             data,
@@ -266,39 +264,34 @@ class SeparableNMF(FactorizingEstimator):
             checkpoint=self.checkpoint,
         )
         with threads(self.n_jobs):
-            components = data.take_rows(result.anchors)
-            together = rows_sum_to_one(data) if self.sum_to_one == "auto" else bool(self.sum_to_one)
-            W = anchor_weights(data, components, sum_to_one=together)
-            error = relative_frobenius_error(data, W, data.to_device(components).T)
-            self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
-        self.components_ = (
-            np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components
-        )
+            found = anchor_factors(data, result.anchors, self.sum_to_one)
+        self.components_ = np.ascontiguousarray(found.H) if isinstance(found.H, np.ndarray) else found.H
+        self.reconstruction_err_ = found.error
         self.n_components_ = result.n_components
         self.anchor_indices_ = result.anchors
         self.coefficients_ = result.coefficients
         self.duality_gap_ = result.gap
-        self.sum_to_one_ = together
+        self.sum_to_one_ = found.sum_to_one
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.certificate_ = result.certificate
         self.result_ = result
-        return W
+        return found.W
 
     def transform(self, X: Any) -> Any:
-        """Return the weights of data: the best W for the anchors, each row on its own.
+        """Return the weights of data: the best W for the anchors, row by row.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
-            The data; never changed.
+            The data; never modified.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            W, of the kind of X.
+            W, with the array type of X.
         """
         check_is_fitted(self)
-        data: DataMatrix = input_data(self, X, reset=False, signed=self._takes_signed())
+        data: DataMatrix = input_data(self, X, reset=False, signed=self._accepts_signed())
         with threads(self.n_jobs):
             return anchor_weights(data, self.components_, sum_to_one=self.sum_to_one_)

@@ -1,4 +1,4 @@
-"""Separable factorization: the components are data points, found by greedy or convex selection."""
+"""Separable NMF: the components are samples, selected by greedy or convex methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""FastAnchor: the farthest point from the affine span of the picks, then a round that checks each pick."""
+"""FastAnchor: the sample farthest from the affine span of the anchors so far, then a clean-up pass.
+
+The clean-up pass compares each anchor with the sample farthest from the span of the others. With Q an
+orthonormal basis of the affine span of all K anchors, the squared distance of a sample from the span of all
+but one of them is that from the whole span plus the square of one coordinate within it: along the unit
+normal, in the span, of what the others span. One product with Q gives all K distances of all samples.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +26,20 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 def fast_anchor(
     data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL, clean_up: bool = True
 ) -> SelectionResult:
-    """Pick the points that are farthest from the affine span of those before."""
-    # The first anchor is the point farthest from the origin and becomes the origin. One pass over the data an
-    # anchor: the last one, a product with as many vectors as there are anchors, also finds the farthest point
-    # from the span of the others for every anchor. Only where the second round replaces an anchor, and others
-    # are still to be checked, another pass follows. The random projection of the paper is left to the caller
-    # (`reduce=`), as is the normalization.
-    # Arora et al. (2013), ICML, Algorithm 4.
-    second = CleanUpPass(tie_tol)
-    rule = _affine_rule(tie_tol, second, n_components if clean_up and n_components > 1 else None)
+    """Select the samples farthest from the affine span of the anchors so far."""
+    # The first anchor is the sample farthest from the origin and becomes the origin. One pass over the data
+    # per anchor: the last one, a product with as many vectors as there are anchors, also finds for every
+    # anchor the sample farthest from the span of the others. Only where the clean-up replaces an anchor, and
+    # others are still to be checked, another pass follows. The random projection of the paper is left to the
+    # caller (`reduce=`), as is the normalization. Arora et al. (2013), ICML, Algorithm 4.
+    clean = CleanUpPass(tie_tol)
+    rule = _affine_rule(tie_tol, clean, n_components if clean_up and n_components > 1 else None)
     result = select_greedily(
         data, n_components, rule, method="fast-anchor", relative_floor=relative_floor(data)
     )
     if not clean_up or len(result.anchors) < 2:
         return result
-    anchors, n_passes = second.checked(data, result.anchors)
+    anchors, n_passes = clean.checked(data, result.anchors)
     return replace(
         result,
         anchors=anchors,
@@ -43,17 +48,17 @@ def fast_anchor(
     )
 
 
-def _affine_rule(tie_tol: float, second: CleanUpPass, last: int | None) -> GreedyRule:
+def _affine_rule(tie_tol: float, clean: CleanUpPass, last: int | None) -> GreedyRule:
     basis = GrowingBasis()
-    picked: list[Array] = []
+    anchors_so_far: list[Array] = []
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
-        picked.append(xp.astype(row, xp.float64))
-        origin = picked[0]
-        direction = None if n_picks == 1 else basis.extended(xp, picked[-1] - origin)
+        anchors_so_far.append(xp.astype(row, xp.float64))
+        origin = anchors_so_far[0]
+        direction = None if n_picks == 1 else basis.extended(xp, anchors_so_far[-1] - origin)
         known = {"origin": origin, "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
-        return known | {"turn": second.prepared(picked) if n_picks == last else None}
+        return known | {"turn": clean.prepared(anchors_so_far) if n_picks == last else None}
 
     return GreedyRule(
         begin=_from_zero,
@@ -61,7 +66,7 @@ def _affine_rule(tie_tol: float, second: CleanUpPass, last: int | None) -> Greed
         facts=facts,
         n_kept=2,
         tie_break=(1, tie_tol),
-        listen=second.listen,
+        listen=clean.listen,
     )
 
 
@@ -83,7 +88,7 @@ def _from_span(
 ) -> tuple[tuple[Array, Array], Array, list[Any]]:
     xp = block.xp
     if basis is None:
-        # The first anchor becomes the origin: what is kept starts anew.
+        # The first anchor becomes the origin: the squared distances are recomputed.
         along = xp.astype(block.times(xp.astype(origin, block.dtype)[:, None]), xp.float64)[:, 0]
         scale = residual[:, 0] + xp.sum(origin * origin)
         left = xp.clip(scale - 2.0 * along, min=0.0)
@@ -100,13 +105,13 @@ def _from_span(
         return xp.sum(rows * rows, axis=1) if basis is None else squares_outside(rows, basis)
 
     left = accurate_squares(block, left, scale, tie_tol, squares_of)
-    # The last pass over the data serves the second round as well.
+    # The last pass over the data also serves the clean-up.
     reports = [] if turn is None else farthest_in_turn(block, **turn)
     return (left[:, None], original), left, reports
 
 
 class CleanUpPass:
-    """Checks the anchors of a run, one after another."""
+    """Checks the anchors, one after another."""
 
     def __init__(self, tie_tol: float) -> None:
         self.tie_tol = tie_tol
@@ -114,11 +119,11 @@ class CleanUpPass:
         self.reports: list[Any] = []
 
     def listen(self, reports: list[Any]) -> None:
-        """Take what the blocks found in the last pass."""
+        """Receive the reports of the last pass."""
         self.reports = reports
 
     def prepared(self, rows: list[Array], first: int = 0) -> dict[str, Any]:
-        """Return what a pass needs to know."""
+        """Return the arguments of a pass."""
         self.rows = list(rows)
         xp = array_namespace(rows[0])
         anchors = xp.stack(rows, axis=0)
@@ -135,13 +140,13 @@ class CleanUpPass:
         }
 
     def checked(self, data: DataMatrix, anchors: IntArray) -> tuple[IntArray, int]:
-        """Replace each anchor in turn by the point farthest from the span of the others."""
+        """Replace each anchor in turn by the sample farthest from the span of the others."""
         anchors = np.array(anchors)
         n_passes = 0
         for turn in range(len(anchors)):
             if not self.reports:
                 if len(self.rows) != len(anchors):
-                    # The first round ended before the pass that would have served this one.
+                    # The selection ended before the pass that would have served the clean-up.
                     taken = data.take_rows(anchors)
                     self.rows = [data.xp.astype(taken[i, :], data.xp.float64) for i in range(len(anchors))]
                 facts = self.prepared(self.rows, turn)
@@ -159,21 +164,21 @@ class CleanUpPass:
         xp = array_namespace(row)
         row = xp.astype(row, xp.float64)
         if not bool(xp.all(row == self.rows[turn])):
-            # A copy of the anchor would leave all spans as they are.
+            # A duplicate of the anchor leaves all spans as they are.
             self.reports = []
         self.rows[turn] = row
 
 
 def _normals(coordinates: Any) -> tuple[Any, Any]:
-    # The rows are the anchors after the first, which is the origin. A normal a column, and its product with
-    # a point of the span it belongs to.
+    # The rows are the anchors after the first, which is the origin. One normal per column, and its product
+    # with a point of its span.
     n, d = len(coordinates) + 1, coordinates.shape[1]
     normals, offsets = np.zeros((d, n)), np.zeros(n)
-    for place in range(n if n - 1 == d else 0):  # more anchors than that: without one they span as much
+    for place in range(n if n - 1 == d else 0):  # with more anchors, all but one span as much
         others = (
             coordinates[1:] - coordinates[:1] if place == 0 else np.delete(coordinates, place - 1, axis=0)
         )
-        # As many rows as dimensions less one: the last column of the complete basis is orthogonal to all.
+        # One row less than dimensions: the last column of the complete basis is orthogonal to all.
         normals[:, place] = np.linalg.qr(others.T, mode="complete")[0][:, -1]
     offsets[0] = coordinates[0] @ normals[:, 0]
     return normals, offsets
@@ -193,10 +198,10 @@ def farthest_in_turn(
     offsets: Array,
     tie_tol: float,
 ) -> list[dict[int, list[Candidate]]]:
-    """Return, for every anchor, the rows of a block among which the farthest from the others' span is."""
+    """Return, for every anchor, the candidates of a block for the sample farthest from the others' span."""
     xp = block.xp
     origin = anchors[0, :]
-    # The points from which ties are measured: the first of the others.
+    # The origins of the distances that break ties: the first of the other anchors.
     ends = anchors[: (2 if first == 0 else 1), :].T
     columns = xp.concat([basis, ends], axis=1)
     products = xp.astype(block.times(xp.astype(columns, block.dtype)), xp.float64)

@@ -25,8 +25,11 @@ from nonneg.separable.result import SelectionResult
 from nonneg.separable.row_maxima import distinct_rows, leading_rows
 from nonneg.separable.spa import spa
 
+# Bytes, unless the user says otherwise: 2 GiB, enough for 7,300 samples in float64.
 MEMORY_LIMIT = 2 << 30
+# Arrays of n by n that exist at a time: C, its extrapolation, the gradient, and the new ones of both.
 SQUARE_ARRAYS = 5
+# As in the authors' code: the first momentum, and by how much the entries of p differ.
 FIRST_MOMENTUM = 0.05
 SPREAD = 0.01
 
@@ -39,12 +42,12 @@ class GradientState:
     ahead: Array
     fitted: Array  # X' times both
     fitted_ahead: Array
-    momentum: float  # nesterov's parameter
+    momentum: float  # Nesterov's parameter
     lam: float  # the weight of the trace
-    change: float = 0.1  # by which share the weight changes next
-    direction: int = 0  # whether it last fell (1) or grew (-1)
+    change: float = 0.1  # the fraction by which the weight changes next
+    direction: int = 0  # whether it last decreased (1) or increased (-1)
     objective: float = math.inf  # at C
-    restarted: bool = False  # whether the extrapolation was dropped in the last step
+    restarted: bool = False  # whether the extrapolation was restarted in the last step
 
 
 def fast_gradient(
@@ -60,33 +63,33 @@ def fast_gradient(
     verbose: int = 0,
     memory_limit: float = MEMORY_LIMIT,
 ) -> SelectionResult:
-    r"""Minimize the self-dictionary problem of Gillis and Luce and take the largest diagonal entries.
+    r"""Minimize the self-dictionary problem of Gillis and Luce and select the largest diagonal entries.
 
     .. math::
 
         \min_{C \in \Omega} \tfrac12 \|X^\top - X^\top C\|_F^2 + \lambda p^\top \mathrm{diag}(C)
 
     with :math:`\Omega = \{C \ge 0, c_{ii} \le 1, w_i c_{ij} \le w_j c_{ii}\}`, w the l1 norms of the points
-    and p close to one, its entries slightly apart so that twins are told apart.
+    and p close to one, with slightly different entries that break ties between duplicates.
 
     Parameters
     ----------
     data : DataMatrix
-        The data, one point a row, in this process.
+        The data, one point per row, in this process.
     n_components : int or None
-        How many to pick; None takes the largest drop of the diagonal and needs a number as `lam`.
+        The number of anchors; None takes the largest drop of the diagonal and needs a number as `lam`.
     lam : float or "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
     max_iter : int
-        At most so many iterations.
+        Maximum number of iterations.
     tol : float
-        Stop when an iteration changed the diagonal by at most this share (1-norm).
+        Stop when an iteration changed the diagonal by at most this fraction (1-norm).
     init : array of int, optional
-        Anchors from which "auto" takes the weight, in place of those of successive projections. The method
-        starts from C = 0.
+        Anchors from which "auto" takes the weight, in place of those of successive projections. The initial
+        C is zero.
     rng : None, int, Generator, RandomState or SeedSequence
-        For the entries of p.
+        Random numbers for the entries of p.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
     verbose : int
@@ -106,7 +109,7 @@ def fast_gradient(
 
     Notes
     -----
-    O(n^2 m) operations an iteration and O(n^2) memory: for a few thousand points. `method="merit"` needs
+    O(n^2 m) operations per iteration and O(n^2) memory: for a few thousand points. `method="merit"` needs
     memory linear in n.
 
     References
@@ -133,12 +136,14 @@ def fast_gradient(
         return len(history) > 1 and history["diagonal_change"][-1] <= tol
 
     shown = reporter("fast-gradient", verbose)
-    run = iterate(step, step.start(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown)
+    run = iterate(
+        step, step.initial_state(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown
+    )
     coefficients = to_float64(run.state.coefficients)
     diagonal = np.diagonal(coefficients).copy()
     if not diagonal.any():
         raise InvalidParameterError(
-            f"lam={weight:.4g} is so large that no point is used. Lower it, or leave it at 'auto'."
+            f"lam={weight:.4g} is so large that all coefficients are zero. Lower it, or leave it at 'auto'."
         )
     anchors, _ = leading_rows(diagonal, None if n_components is None else n)
     anchors = distinct_rows(data, anchors, len(anchors) if n_components is None else n_components)
@@ -164,9 +169,9 @@ def _check_memory(data: DataMatrix, limit: float) -> None:
     needed = float(SQUARE_ARRAYS) * n * n * size
     if needed > limit:
         raise UnsupportedInputError(
-            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} points ({SQUARE_ARRAYS} arrays of "
+            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
             f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
-            "linear in the points, merge near-duplicates first, or raise memory_limit."
+            "linear in the samples, merge near-duplicates first, or raise memory_limit."
         )
 
 
@@ -189,14 +194,14 @@ def _compressed(data: DataMatrix) -> tuple[Array, Array]:
 
 
 def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any) -> float:
-    # The weight at which error and trace of a first solution are equal. A share of the data's own size is
-    # added, so that a perfect first solution does not make it vanish (the authors add 0.001, to data of size
-    # one).
+    # The weight at which error and trace of a first solution are equal. A fraction of the squared norm of the
+    # data is added, so that a perfect first solution does not make it vanish (the authors add 0.001, for data
+    # of norm one).
     assert n_components is not None
     if init is not None and np.ndim(init) != 1:
         raise InvalidParameterError(
-            "fast-gradient starts from nothing: init names anchors, from which it takes its weight. Pass "
-            "their indices, or use method='merit', which also starts from coefficients."
+            "fast-gradient starts from zero: init names anchors, from which it takes its weight. Pass their "
+            "indices, or use method='merit', which also accepts coefficients."
         )
     anchors = spa(data, n_components).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
@@ -210,13 +215,13 @@ def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any
 
 
 class _Step:
-    # One iteration; called by the loop with the state.
+    # One iteration: accelerated gradient with adaptive restart.
     def __init__(self, xp: Any, points: Array, weights: Array, prices: Array, target: float | None) -> None:
         self.xp, self.points, self.weights, self.prices, self.target = xp, points, weights, prices, target
         largest = float(xp.linalg.matrix_norm(points, ord=2)) ** 2
         self.length = 1.0 / largest if largest > 0 else 1.0
 
-    def start(self, lam: float) -> GradientState:
+    def initial_state(self, lam: float) -> GradientState:
         xp, points = self.xp, self.points
         n, m = points.shape
         zero = xp.zeros((n, n), dtype=points.dtype, device=points.device)
@@ -246,7 +251,7 @@ class _Step:
             "trace": trace,
             "lam": state.lam,
         }
-        # An uphill step drops the extrapolation, but not twice in a row.
+        # A step that increases the objective restarts the extrapolation, but not twice in a row.
         if not state.restarted and objective > state.objective:
             fresh = GradientState(
                 new, new, fitted, fitted, FIRST_MOMENTUM, state.lam, state.change, state.direction, objective,

@@ -1,4 +1,4 @@
-"""What the greedy methods share: the run of the loop, its history, and the result."""
+"""What the greedy methods share: the loop, its history, the result, and accurate residuals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from nonneg.separable.result import SelectionResult
 
 
 def relative_floor(data: DataMatrix) -> float:
-    """Return the share of the largest squared norm below which a squared residual is rounding."""
+    """Return the fraction of the largest squared norm below which a squared residual is rounding error."""
     eps = float(np.finfo(numpy_dtype(data.dtype)).eps)
+    # A residual is a sum of products: some tens of rounding errors.
     return (64.0 * eps) ** 2
 
 
@@ -32,7 +33,7 @@ def select_greedily(
     facts: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> SelectionResult:
-    """Run the greedy loop with a rule and say what came of it."""
+    """Run the greedy loop with a scoring rule and return the result."""
     history, started = History(), time.perf_counter()
 
     def plain(score: float) -> float:
@@ -58,17 +59,17 @@ def select_greedily(
 
 
 class GrowingBasis:
-    """Orthonormal directions of the picks so far, in float64, where the local blocks are."""
+    """Orthonormal directions of the anchors so far, in float64, on the device of the blocks."""
 
     def __init__(self) -> None:
         self.matrix: Array | None = None
 
     def extended(self, xp: Any, row: Array) -> Array | None:
-        """Add a data point and return its new direction."""
+        """Add a sample and return its new direction; None if it lies in the span."""
         direction = xp.astype(row, xp.float64)[:, None]
         before = float(xp.linalg.vector_norm(direction))
         if self.matrix is not None:
-            # Twice is enough (Kahan and Parlett): what rounding left of the old directions goes.
+            # Re-orthogonalization: twice is enough (Kahan and Parlett).
             for _ in range(2):
                 direction = direction - self.matrix @ (self.matrix.T @ direction)
         length = float(xp.linalg.vector_norm(direction))
@@ -86,9 +87,9 @@ def accurate_squares(
     tie_tol: float,
     squares_of: Callable[[Array, Array], Array],
 ) -> Array:
-    """Return squared residuals that are known well enough to choose by."""
-    # A difference of squares is off by some roundings of the first of them. Few rows are in doubt until the
-    # data are all but explained.
+    """Return squared residuals accurate enough to select by: those in doubt are recomputed."""
+    # A difference of squares has an error of some roundings of the minuend. Few rows are in doubt until the
+    # residuals are nearly zero.
     xp = block.xp
     doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
     lowest = xp.max(left - doubt)

@@ -1,4 +1,4 @@
-"""Points that are all but equal, each group with one representative."""
+"""Near-duplicates: groups of samples, each with one representative."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from nonneg._ties import rounded
 from nonneg._typing import IntArray
 
-_PAIR_ENTRIES = 1 << 22
+_PAIR_ENTRIES = 1 << 22  # of the differences that exist at a time (32 MB)
 
 
 def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
-    """Choose points such that every other one is within a radius of a chosen one, and no two chosen are."""
-    # Close points are close along any direction: pairs are looked for among neighbors in the order along the
-    # direction of largest spread, so that no table of all pairs exists. The choice among the pairs is made in
-    # rounds, in each of which the points that outrank all their undecided neighbors are chosen.
+    """Select representatives: every sample is within a radius of one, and no two of them are."""
+    # Close points are close along any direction: pairs are searched among neighbors in the order along the
+    # direction of largest variance, so that no table of all pairs is formed. Representatives are selected in
+    # rounds, each of which selects the points with larger norms than all their undecided neighbors.
     points = np.asarray(points, dtype=np.float64)
     first, second = _close_pairs(points, radius)
     n = len(points)
     norms = rounded(np.einsum("ij,ij->i", points, points))
     rank = np.empty(n, dtype=np.int64)
-    rank[np.lexsort((np.arange(n), -norms))] = np.arange(n)  # 0 is the longest
+    rank[np.lexsort((np.arange(n), -norms))] = np.arange(n)  # 0 is the largest norm
     leader = np.full(n, -1, dtype=np.int64)
     open_points = np.ones(n, dtype=bool)
     while open_points.any():
@@ -33,7 +33,7 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         np.minimum.at(best, second, rank[first])
         winners = open_points & (best == rank)
         leader[winners] = np.flatnonzero(winners)
-        # A neighbor of several winners goes to the longest of them.
+        # A neighbor of several winners joins the one with the largest norm.
         taken = np.full(n, n, dtype=np.int64)
         for mine, other in ((first, second), (second, first)):
             won = winners[other] & ~winners[mine]

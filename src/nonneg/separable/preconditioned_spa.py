@@ -1,4 +1,4 @@
-"""Successive projections after a linear map that makes the anchors all but orthogonal."""
+"""Successive projections after a linear map that makes the anchors nearly orthogonal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from nonneg.separable.spa import TIE_TOL, spa
 def preconditioned_spa(
     data: DataMatrix, n_components: int, *, preconditioner: str = "ellipsoid", tie_tol: float = TIE_TOL
 ) -> SelectionResult:
-    """Reduce the points to their leading directions, precondition them, and run `spa`."""
-    # The ellipsoid needs the reduced points, n_samples by n_components, in this process.
+    """Reduce the samples to their leading directions, precondition them, and run `spa`."""
+    # The ellipsoid needs the reduced samples, n_samples by n_components, in this process.
     # Gillis & Vavasis (2015), SIAM J. Optimization 25(1). Gillis & Ma (2015), SIAM J. Imaging Sciences 8(2),
     # for "whitening" and "spa".
     k = n_components
@@ -50,26 +50,26 @@ def preconditioned_spa(
     condition = float(np.linalg.cond(change))
     found = spa(projected(points, change), k, tie_tol=tie_tol)
     facts: dict[str, Any] = {"preconditioner": preconditioner, "condition": condition}
-    # As many picks as directions span them all: what is left says nothing.
+    # The anchors span all directions: the residuals carry no information.
     return replace(found, method="preconditioned-spa", best_left=None, facts=facts)
 
 
 def smallest_ellipsoid(points: Any, *, tol: float = 1e-6, max_iter: int = 20_000) -> Any:
-    """Return A of the ellipsoid x' A x <= 1 of least volume that holds all points."""
-    # The dual is to maximize log det of sum u_i x_i x_i' over the probability simplex (D-optimal design):
-    # steps toward the outermost point or away from the innermost one that carries weight, each with the
-    # exact step length. A step costs O(n k). The number of points with weight stays small.
-    # Todd & Yildirim (2007), Discrete Applied Mathematics 155(13).
+    """Return A of the minimum-volume ellipsoid x' A x <= 1 that contains all points."""
+    # The dual problem maximizes log det of sum u_i x_i x_i' over the probability simplex (D-optimal design)
+    # by Frank-Wolfe steps toward the outermost point and away steps from the innermost one with weight, each
+    # with the exact step size. A step costs O(n k). The number of points with weight stays small. Todd &
+    # Yildirim (2007), Discrete Applied Mathematics 155(13).
     points = np.asarray(points, dtype=np.float64)
     n, k = points.shape
-    start = _spread_points(points)
-    if len(start) < k:
+    initial = _spread_points(points)
+    if len(initial) < k:
         raise InvalidDataError(
-            f"The points span {len(start)} dimensions of {k}: their smallest ellipsoid has no volume."
-            " Ask for fewer anchors."
+            f"The samples span {len(initial)} of {k} dimensions: their smallest ellipsoid has no volume. Ask "
+            "for fewer anchors."
         )
     weight = np.zeros(n)
-    weight[start] = 1.0 / k
+    weight[initial] = 1.0 / k
     inverse = np.linalg.inv((points * weight[:, None]).T @ points)
     outward = np.einsum("ij,ij->i", points @ inverse, points)
     for step in range(max_iter):
@@ -95,23 +95,23 @@ def smallest_ellipsoid(points: Any, *, tol: float = 1e-6, max_iter: int = 20_000
         share = length / (shrink + length * outward[place])
         inverse = (inverse - share * np.outer(along, along)) / shrink
         outward = (outward - share * products**2) / shrink
-        if step % 200 == 199:  # rounding adds up in the updates
+        if step % 200 == 199:  # rounding errors accumulate in the updates
             inverse = np.linalg.inv((points * weight[:, None]).T @ points)
             outward = np.einsum("ij,ij->i", points @ inverse, points)
     return inverse / max(float(outward.max()), k)
 
 
 def _spread_points(points: Any) -> Any:
-    # One far point after another, as in successive projections: a design of full rank to start from.
+    # One far point after another, as in successive projections: an initial design of full rank.
     left = np.array(points)
-    picks: list[int] = []
+    selected: list[int] = []
     largest = float(np.einsum("ij,ij->i", left, left).max(initial=0.0))
     for _ in range(points.shape[1]):
         squares = np.einsum("ij,ij->i", left, left)
         best = int(np.argmax(squares))
         if not squares[best] > 1e-24 * largest:
             break
-        picks.append(best)
+        selected.append(best)
         direction = left[best] / np.sqrt(squares[best])
         left = left - np.outer(left @ direction, direction)
-    return picks
+    return selected

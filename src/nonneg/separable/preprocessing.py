@@ -1,4 +1,4 @@
-"""What is done to the points before anchors are chosen: named steps that say which points they kept."""
+"""Preprocessing: named steps that record which samples they kept."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nonneg.separable.spa import squared_row_norms
 
 @dataclass(frozen=True)
 class Prepared:
-    """Points ready for a method, and where they came from."""
+    """Samples ready for a method, and their rows in X."""
 
-    data: DataMatrix  # the points
-    kept: IntArray | None = None  # the row of X that each point is; None where all are there
+    data: DataMatrix  # the samples
+    kept: IntArray | None = None  # the row of X of each sample; None where all are kept
     facts: dict[str, Any] = field(default_factory=dict)  # what each step did, by name
 
     def with_rows(self, rows: IntArray, **facts: Any) -> Prepared:
-        """Return the same with some of the points."""
+        """Return the same with some of the samples."""
         if len(rows) == self.data.shape[0]:
             return Prepared(self.data, self.kept, self.facts | facts)
         kept = rows if self.kept is None else self.kept[rows]
@@ -42,7 +42,7 @@ def prepared(
     centered: bool = False,
     merge: float | None = None,
 ) -> Prepared:
-    """Run the steps that were asked for, in this order."""
+    """Run the requested steps, in this order."""
     points = Prepared(data)
     if energy is not None:
         points = keep_energy(points, energy)
@@ -56,9 +56,7 @@ def prepared(
 
 
 def keep_energy(points: Prepared, share: float) -> Prepared:
-    """Keep the longest points that together hold a share of the squared norm."""
-    if not 0 < share <= 1:
-        raise InvalidParameterError(f"energy must be above 0 and at most 1, for example 0.99. Got {share!r}.")
+    """Keep the samples with the largest norms that together hold a fraction of the squared norm."""
     squares = _squares(points.data)
     order = np.argsort(-squares, kind="stable")
     sums = np.cumsum(squares[order])
@@ -68,24 +66,23 @@ def keep_energy(points: Prepared, share: float) -> Prepared:
 
 
 def normalize_points(points: Prepared, norm: str) -> Prepared:
-    """Divide every point by its l1 or l2 norm."""
+    """Divide every sample by its l1 or l2 norm."""
     if norm not in ("l1", "l2"):
         raise InvalidParameterError(f"normalize must be None, 'l1' or 'l2', got {norm!r}.")
     filled = np.flatnonzero(_squares(points.data) > 0)
     if not len(filled):
-        raise InvalidDataError("All points are zero: nothing can be normalized. Check X.")
+        raise InvalidDataError("All samples are zero: nothing can be normalized. Check X.")
     facts = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
     points = points.with_rows(filled, normalize=facts)
     return Prepared(normalized_rows(points.data, norm), points.kept, points.facts)
 
 
 def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = False) -> Prepared:
-    """Project the points onto their leading directions."""
+    """Project the samples onto their leading directions."""
     largest = min(points.data.shape)
     if not isinstance(n_dimensions, int | np.integer) or not 1 <= n_dimensions <= largest:
         raise InvalidParameterError(
-            f"reduce must be an integer from 1 to {largest}, the smaller side of the points. Got "
-            f"{n_dimensions!r}."
+            f"reduce must be an integer from 1 to {largest}, the smaller side of X. Got {n_dimensions!r}."
         )
     directions, mean = principal_directions(points.data, int(n_dimensions), centered=centered)
     reduced = projected(points.data, directions, offset=mean)
@@ -94,9 +91,7 @@ def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = Fa
 
 
 def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
-    """Keep one of the points that are all but equal."""
-    if not share > 0:
-        raise InvalidParameterError(f"merge must be above 0, for example 0.001. Got {share!r}.")
+    """Keep one sample of each group of near-duplicates."""
     host = gathered(points.data)
     radius = share * float(np.sqrt(np.max(np.einsum("ij,ij->i", host, host))))
     chosen, labels = representatives(host, radius)
@@ -105,7 +100,7 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
 
 
 def gathered(data: DataMatrix) -> Any:
-    """Return all points as one dense array of float64 on the host."""
+    """Return all samples as one dense NumPy array of float64."""
     _, (parts,) = data.map_reduce_rows(_dense_block, n_out=0)
     return np.concatenate(parts, axis=0)
 
@@ -131,5 +126,5 @@ def _rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
             else data.select(rows)
         )
     array = getattr(data, "array", None)
-    # A view of chunks has no array of its own: its rows come home.
+    # A view of chunks has no array of its own: its rows are gathered.
     return as_data_matrix(data.take_rows(rows) if array is None else array[rows])

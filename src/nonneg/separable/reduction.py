@@ -1,4 +1,4 @@
-"""Points in fewer dimensions: products with leading singular vectors, held where the data are."""
+"""Samples in fewer dimensions: products with leading singular vectors, in the container of the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nonneg.data.spectral import leading_vectors
 
 
 def mean_row(data: DataMatrix) -> Any:
-    """Return the mean of the data points."""
+    """Return the mean of the samples."""
     _, (total,) = data.map_reduce_rows(_sum_rows, n_out=0)
     return to_float64(total)[:, 0] / data.shape[0]
 
@@ -31,7 +31,7 @@ def _device(block: LocalMatrix) -> Any:
 
 
 def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = None) -> DataMatrix:
-    """Return the points (x - offset) basis as a matrix of their own."""
+    """Return the projected samples (x - offset) basis."""
     basis = np.asarray(basis, dtype=np.float64)
     if scale is not None:
         basis = basis * scale
@@ -46,10 +46,10 @@ def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[
 
 
 def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:
-    """Return the leading directions of the points."""
-    # The centered data are never formed. Where the features are few the covariance is decomposed; elsewhere
-    # the leading directions are looked for in the span of k + 1 leading singular vectors and the mean, within
-    # which they lie wherever the data have no more than k + 1 dimensions.
+    """Return the leading directions of the samples, and their mean if it is subtracted."""
+    # The centered data are never formed. With few features the covariance is decomposed; otherwise the
+    # leading directions are computed in the span of k + 1 leading singular vectors and the mean, which
+    # contains them if the data have at most k + 1 dimensions.
     if not centered:
         return leading_vectors(data, k), None
     mean = mean_row(data)
@@ -59,5 +59,5 @@ def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[A
     points = projected(data, wide, offset=mean)
     inner = leading_vectors(points, min(k, *points.shape))
     directions = wide @ inner
-    # The signs of the inner ones are those of the columns of `wide`, which nothing fixes.
+    # The signs of the inner directions depend on those of the columns of `wide`, which are arbitrary.
     return directions * vector_signs(directions), mean

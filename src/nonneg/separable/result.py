@@ -1,4 +1,4 @@
-"""The outcome of a search for anchors."""
+"""The result of a selection of anchors."""
 
 from __future__ import annotations
 
@@ -15,48 +15,49 @@ from nonneg.iteration import History, StopReason
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """Which data points are the anchors, and how they were found.
+    """Which samples are the anchors, and how they were found.
 
     Attributes
     ----------
     anchors : array of int of shape (n_components,)
-        Indices of the chosen rows of X, the best first: in the order of picking for greedy methods, by
-        falling row maximum for convex ones.
+        Indices of the selected rows of X, the best first: in the order of selection for greedy methods, by
+        decreasing row maximum for convex ones.
     method : str
         The method that ran, as in `nonneg.separable.METHODS`.
     coefficients : sparse array of shape (n_samples, n_samples) or None
-        The C of X' ~ X' C of the convex methods, in the paper's orientation: column l writes data point l as
-        a combination of data points. None where the method has none.
+        The C of X' ~ X' C of the convex methods, in the orientation of the paper: column l writes sample l as
+        a combination of samples. None where the method has none.
     gap : float or None
-        Duality gap at `coefficients`: the objective is within it of the optimum. None where there is none.
+        Duality gap at `coefficients`, a bound on the distance of the objective from its minimum. None where
+        the method has none.
     history : History
-        What was measured after each iteration, or after each pick of a greedy method.
+        The measures after each iteration, or after each anchor of a greedy method.
     certificate : Certificate
-        What is known about the answer.
+        What is known about the result.
     scores : array of float of shape (n_components,) or None
-        The score with which each anchor was picked.
+        The score of each anchor when it was selected.
     row_maxima : array of float of shape (n_samples,) or None
-        The largest coefficient of every data point, by which convex methods choose (FastGradient: its
-        diagonal entry, which bounds the row).
+        The largest coefficient of every sample, by which convex methods select (FastGradient: its diagonal
+        entry, which bounds the row).
     lam : float or None
-        Weight of the row sparsity, as in the paper's (18).
+        Weight of the row sparsity, as in (18) of the paper.
     mu : float or None
         Smoothing of the row sparsity.
     objective : float or None
-        What was minimized, at `coefficients`.
+        The objective at `coefficients`.
     n_iter : int
-        Iterations or picks done.
+        Number of iterations, or of anchors of a greedy method.
     stop_reason : StopReason
         Why the search ended.
     stop_sentence : str
-        The same in words, with the rule of several that ended it.
+        The same in words, with the stopping rule that applied.
     best_left : float or None
-        The best score among the points that were not picked, where a greedy method measured it.
+        The largest score among the other samples, where a greedy method measured it.
     n_passes : int or None
-        How many times a greedy search went through its points, steps before the search not counted. None for
-        convex methods.
+        Number of passes of a greedy method over the samples, preprocessing not counted. None for convex
+        methods.
     facts : mapping
-        Further quantities that one method reports, by name.
+        Further quantities that the method reports, by name.
     """
 
     anchors: IntArray
@@ -83,17 +84,17 @@ class SelectionResult:
 
     @property
     def n_components(self) -> int:
-        """How many anchors there are."""
+        """The number of anchors."""
         return len(self.anchors)
 
     @property
     def curve(self) -> FloatArray | None:
-        """The row maxima, largest first: the number of anchors shows as their largest drop."""
+        """The row maxima, largest first: their largest drop shows the number of anchors."""
         return None if self.row_maxima is None else np.sort(np.asarray(self.row_maxima))[::-1]
 
     @property
     def margin(self) -> float | None:
-        """By how much the last anchor's row maximum, or score, lies above the best of the others."""
+        """The smallest row maximum, or score, of an anchor minus the largest of the other samples."""
         if self.row_maxima is not None:
             left = np.delete(np.asarray(self.row_maxima), self.anchors)
             lowest = float(np.min(np.asarray(self.row_maxima)[self.anchors]))

@@ -1,4 +1,4 @@
-"""Which rows are the anchors, and how many, given the largest coefficient of every row."""
+"""Anchors from row maxima: which rows, and how many."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def leading_rows(row_maxima: Any, n_components: int | None = None) -> tuple[IntA
     order = np.argsort(-maxima, kind="stable")
     curve = maxima[order]
     if n_components is None:
-        # After the last row comes nothing: all rows are anchors if that drop is the largest.
+        # After the last row comes zero: all rows are anchors if that drop is the largest.
         drops = curve - np.append(curve[1:], 0.0)
         n_components = int(np.argmax(drops)) + 1
     return order[:n_components].astype(np.intp), curve
 
 
 def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:
-    """Return the first rows that are different points: the same point is not two anchors."""
+    """Return the first rows that are distinct samples: duplicates are not two anchors."""
     seen: set[bytes] = set()
     found: list[int] = []
     for start in range(0, len(rows), n_wanted):

@@ -191,8 +191,8 @@ def _check_entries(data: DataMatrix, name: str) -> None:
             f"method={name!r} needs complete data without weights. Fill the missing entries first, or "
             "use NMF."
         )
-    low, high = data.extremes()
-    if low == high == 0:
+    # The extremes of all samples are needed only if the first sample is zero.
+    if not to_float64(data.take_rows([0])).any() and data.extremes() == (0.0, 0.0):
         raise InvalidParameterError("All samples are zero: there is no anchor to find. Check X.")
 
 

@@ -1,4 +1,4 @@
-"""Successive nonnegative projections: the longest residual outside the hull of the picks and the origin."""
+"""Successive nonnegative projections (SNPA): residuals outside the hull of the anchors and the origin."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms
 
 
 def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
-    """Pick the points farthest from the convex hull of the picks and the origin, one after another."""
-    # One pass over the data an anchor, one product with a vector; then every point's weights, nonnegative
-    # with a sum of at most one, are solved for exactly in Gram form (the origin is one more corner of a
-    # simplex).
-    # Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
+    """Select the samples farthest from the convex hull of the anchors so far and the origin."""
+    # One pass over the data per anchor, one product with a vector; then the weights of every sample,
+    # nonnegative with a sum of at most one, are solved for exactly in Gram form (the origin is one more
+    # vertex of a simplex). Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
     return select_greedily(
         data, n_components, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data)
     )
 
 
 def _rule(tie_tol: float) -> GreedyRule:
-    picked: list[Array] = []
+    anchors: list[Array] = []
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
-        picked.append(xp.astype(row, xp.float64))
-        return {"corners": xp.stack(picked, axis=0), "tie_tol": tie_tol}
+        anchors.append(xp.astype(row, xp.float64))
+        return {"vertices": xp.stack(anchors, axis=0), "tie_tol": tie_tol}
 
     return GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=4, tie_break=(1, tie_tol))
 
 
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
-    # Kept: squared residual, squared norm, products with the picks, weights of the origin and the picks.
+    # Kept: squared residual, squared norm, products with the anchors, weights of the origin and the anchors.
     xp = block.xp
     squares = squared_row_norms(block)
     origin = xp.ones((block.shape[0], 1), dtype=block.dtype, device=squares.device)
@@ -53,24 +52,24 @@ def _advance(
     products: Array,
     weights: Array,
     *,
-    corners: Array,
+    vertices: Array,
     tie_tol: float,
 ) -> tuple[tuple[Array, ...], Array]:
     xp = block.xp
-    k = corners.shape[0]
-    new = block.times(xp.astype(corners[k - 1 :, :], block.dtype).T)
+    k = vertices.shape[0]
+    new = block.times(xp.astype(vertices[k - 1 :, :], block.dtype).T)
     products = xp.concat([products, new], axis=1)
-    zero = xp.zeros((1, corners.shape[1]), dtype=xp.float64, device=corners.device)
-    hull = xp.concat([zero, corners], axis=0)
+    zero = xp.zeros((1, vertices.shape[1]), dtype=xp.float64, device=vertices.device)
+    hull = xp.concat([zero, vertices], axis=0)
     gram = hull @ hull.T
-    # The new corner joins the guess of the supports where it explains something.
+    # The new vertex joins the initial support where its product is positive.
     guess = xp.concat([weights, xp.astype(new > 0, weights.dtype)], axis=1)
     weights = simplex_least_squares(gram, products, start=guess)
     wide, cross = xp.astype(weights, xp.float64), xp.astype(products, xp.float64)
     left = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
 
     def squares_of(rows: Array, places: Array) -> Array:
-        # In float32 the weights are as rough as the products: solved again for the few rows that count.
+        # In float32 the weights are as inaccurate as the products: solved again for the few rows in doubt.
         rows = rows - simplex_least_squares(gram, rows @ hull.T) @ hull
         return xp.sum(rows * rows, axis=1)
 

@@ -1,4 +1,4 @@
-"""Successive projections: the point with the longest residual, then its direction taken out of all points."""
+"""Successive projections (SPA): select the largest residual, then project its direction out."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from nonneg.data.greedy import GreedyRule
 from nonneg.separable.greedy import GrowingBasis, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
 
+# Squared residuals that agree to this fraction are tied: far above rounding, far below real differences.
 TIE_TOL = 1e-6
 
 
 def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
-    """Pick the points with the longest residual, one after another."""
-    # One pass over the data an anchor, one product with a vector. The squared norms are updated in float64 by
-    # ``||r||^2 - (x'q)^2`` with q of length one. Where that difference has lost the digits that the choice
-    # needs, the candidates' residuals are formed anew.
-    # Araujo et al. (2001), Chemometrics and Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014),
-    # IEEE Trans. Pattern Anal. Mach. Intell. 36(4), Algorithm 1.
+    """Select the samples with the largest residuals, one after another."""
+    # One pass over the data per anchor, one product with a vector. The squared norms are updated in float64
+    # by ``||r||^2 - (x'q)^2`` with a unit vector q. Where that difference has lost the digits that the
+    # selection needs, the residuals of the candidates are recomputed. Araujo et al. (2001), Chemometrics and
+    # Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014), IEEE Trans. Pattern Anal. Mach. Intell.
+    # 36(4), Algorithm 1.
     return select_greedily(
         data, n_components, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
     )
 
 
 def projection_rule(tie_tol: float) -> GreedyRule:
-    """Return the rule of successive projections."""
+    """Return the scoring rule of successive projections."""
     basis = GrowingBasis()
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def projection_rule(tie_tol: float) -> GreedyRule:
 
 
 def squared_row_norms(block: LocalMatrix) -> Array:
-    """Return the squared norms of a block's rows, in float64."""
+    """Return the squared norms of the rows of a block, in float64."""
     xp = block.xp
     if block.container == "sparse":
         squares = block.csr.copy()  # type: ignore[attr-defined]
@@ -80,7 +81,7 @@ def _projected(
 
 
 def squares_outside(rows: Array, basis: Array) -> Array:
-    """Return the squared distances of points from a subspace."""
+    """Return the squared distances of samples from a subspace."""
     for _ in range(2):
         rows = rows - (rows @ basis) @ basis.T
     return array_namespace(rows).sum(rows * rows, axis=1)

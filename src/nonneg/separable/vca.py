@@ -1,4 +1,4 @@
-"""Vertex component analysis: the extreme point along random directions orthogonal to the picks."""
+"""Vertex component analysis (VCA): extreme samples along random directions orthogonal to the anchors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from nonneg.separable.greedy import relative_floor, select_greedily
 from nonneg.separable.reduction import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 
-# Points are centered where their mean is below this share of their size, the rounding of single precision.
+# Samples count as centered if their mean is below this fraction of their norm: rounding in single precision.
 CENTERED = 1e-5
 
 
 def vca(
     data: DataMatrix, n_components: int, *, snr: float | None = None, rng: Seed = None
 ) -> SelectionResult:
-    """Pick extreme points along random directions orthogonal to the picks."""
-    # One pass over the reduced points an anchor.
+    """Select extreme samples along random directions orthogonal to the anchors so far."""
+    # One pass over the reduced samples per anchor.
     # Nascimento & Dias (2005), IEEE Trans. Geosci. Remote Sens. 43(4), Algorithm 1.
     k = n_components
     draws = generator(rng)
@@ -34,27 +34,27 @@ def vca(
     plane = points is not None
     if points is None:
         points = _with_constant(data, k)
-    picked: list[Any] = []
+    anchors: list[Any] = []
 
     def direction() -> Any:
         drawn = draws.standard_normal(points.shape[1])
-        if picked:
-            basis = np.linalg.qr(np.asarray(picked).T)[0]
+        if anchors:
+            basis = np.linalg.qr(np.asarray(anchors).T)[0]
             for _ in range(2):
                 drawn = drawn - basis @ (basis.T @ drawn)
         else:
-            # The method starts from the last unit vector in place of a pick.
+            # The method starts with the last unit vector in place of an anchor.
             drawn[-1] = 0.0 if len(drawn) > 1 else drawn[-1]
         return drawn / np.linalg.norm(drawn)
 
     def facts(row: Array, n_picks: int) -> dict[str, Any]:
-        picked.append(to_float64(row))
+        anchors.append(to_float64(row))
         last = n_picks >= min(points.shape[1], k)
         return {"along": np.zeros(points.shape[1]) if last else direction()}
 
     rule = GreedyRule(begin=_along, advance=_along, facts=facts, n_kept=0, first_facts={"along": direction()})
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
-    # Scores are no squares.
+    # Scores are not squared.
     floor = math.sqrt(relative_floor(data))
     return select_greedily(
         points, k, rule, method="vca", squared=False, facts=details, finish=False, relative_floor=floor
@@ -83,13 +83,13 @@ def _onto_plane(data: DataMatrix, k: int) -> DataMatrix | None:
     points = projected(data, directions)
     mean = mean_row(points)
     if float(np.linalg.norm(mean)) <= CENTERED * math.sqrt(points.squared_norm() / points.shape[0]):
-        return None  # the direction of the mean is that of rounding
+        return None  # the direction of the mean is rounding error
     (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.to_device(mean[:, None]))
     return as_data_matrix(scaled)
 
 
 def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], tuple[()]]:
-    # Points of zero stay where they are; those whose height is rounding have no place on the plane.
+    # Zero samples stay; those whose height is rounding error have no image in the plane.
     heights = block.times(mean)
     xp = array_namespace(heights)
     rows = block.dense_rows(0, block.shape[0])

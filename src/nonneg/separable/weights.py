@@ -1,26 +1,49 @@
-"""The weights with which the anchors make up every point: exact, all points at once, in Gram form."""
+"""The weights of the anchors in every sample: exact, all samples at once, in Gram form."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 from nonneg._arrays import to_float64
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, IntArray, SampleArray
+from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
 
+# How far a sum of features may be from one: rounding in single precision.
 SUM_TOL = 1e-6
 
 
+@dataclass(frozen=True)
+class AnchorFactors:
+    """The factorization X ~ W H that anchors give."""
+
+    W: SampleArray
+    H: Array
+    sum_to_one: bool  # whether the weights of a sample sum to one
+    error: float  # the Frobenius norm of X - W H
+
+
+def anchor_factors(data: DataMatrix, anchors: IntArray, sum_to_one: bool | str) -> AnchorFactors:
+    """Return the factors with the anchors as rows of H; "auto" decides from the sums of the features."""
+    H = data.take_rows(anchors)
+    simplex = rows_sum_to_one(data) if sum_to_one == "auto" else bool(sum_to_one)
+    W = anchor_weights(data, H, sum_to_one=simplex)
+    error = relative_frobenius_error(data, W, data.to_device(H).T) * math.sqrt(data.squared_norm())
+    return AnchorFactors(W, H, simplex, error)
+
+
 def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> SampleArray:
-    """Return the weights W >= 0 that bring W H closest to the data."""
+    """Return the W >= 0 that minimizes the Frobenius norm of X - W H."""
     host = to_float64(components)
     if not sum_to_one:
         (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.to_device(host.T))
         return weights
-    # Seen from their mean, points far from the origin keep their digits.
+    # Relative to their mean, anchors far from the origin keep their digits.
     mean = host.mean(axis=0)
     shifted = host - mean
     (weights,), _ = data.map_reduce_rows(
@@ -43,7 +66,7 @@ def _on_simplex(
 
 
 def rows_sum_to_one(data: DataMatrix) -> bool:
-    """Tell whether the entries of every point sum to one."""
+    """Tell whether the features of every sample sum to one."""
     _, (worst,) = data.map_reduce_rows(_worst_sum, n_out=0)
     return max(worst) <= SUM_TOL
 

@@ -1,4 +1,4 @@
-"""XRAY: an extreme ray of the cone in the direction of a point that the picks explain badly."""
+"""XRAY: an extreme ray of the cone in the direction of the largest residual."""
 
 from __future__ import annotations
 
@@ -22,34 +22,33 @@ from nonneg.separable.xray_prefetch import Report, Search, advance, begin, look,
 
 RANDOM_TRIES = 50
 EXPLAINED = 1e-6
-"""A point whose residual is at most this share of the longest one is not drawn."""
+"""A sample whose residual is at most this fraction of the largest one is not drawn."""
 POOL_SIZE = 16
-"""So many points that may be the next worst ones are kept at hand, fewer where they are very long."""
+"""Number of samples kept that may have the largest residual next; fewer where they have many features."""
 POOL_ENTRIES = 1 << 23
-"""About so many entries, at most, of such points."""
-NEW_POINTS = 8
-"""So many of them a pass brings home, from all blocks together."""
-TIED = 1e-9
-"""Guesses whose squared residuals are this close may each be the worst point: all are looked along."""
+"""Maximum number of entries of these samples (64 MB)."""
+NEW_CANDIDATES = 8
+"""Number of such samples that one pass returns, from all blocks together."""
+TIE_TOL = 1e-9
+"""Predictions whose squared residuals are this close may each come first: all are prefetched."""
 MAX_DIRECTIONS = 4
-"""But no more than these."""
+"""Maximum number of directions that one pass prefetches."""
 PREFETCH_FROM = 1 << 16
-"""A pass over fewer entries, where they are in this process, costs less than the guess that saves it."""
+"""A pass over fewer entries, if they are in this process, costs less than the prediction that saves it."""
 
 
 def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed = None) -> SelectionResult:
-    """Pick extreme rays of the cone of the data, one after another."""
-    # With r the residual of the chosen point after its nonnegative fit to the picks, the next pick is the
-    # point x of largest ``(r'x) / (p'x)``, p being all ones (the mean of the points where entries are
-    # negative). The fits are exact, in Gram form. The paper's third variant ("dist") compares all pairs of
-    # points, and is left out for that reason.
-    # One pass over the data an anchor, and two to begin with. The pass that updates the fits after a pick
-    # also looks for the next ray, along the residual of the point that will be the worst explained one: of
-    # the points that the pass before found hardest to explain with that pick, the worst. Where another point
-    # turns out worse, or the variant's draws all fail, a further pass looks along its residual, so that
-    # guesses cost time but never change a pick. Small data in this process are not guessed about, since a
-    # second pass is quicker there. `n_passes` of the result counts all of them.
-    # Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max" and "rand".
+    """Select extreme rays of the cone of the data, one after another."""
+    # With r the residual of one sample after its nonnegative fit to the anchors, the next anchor is the
+    # sample x of largest ``(r'x) / (p'x)``, with p all ones (the mean of the samples where entries are
+    # negative). The fits are exact, in Gram form. The third variant of the paper ("dist") compares all pairs
+    # of samples and is left out for that reason. One pass over the data per anchor, and two to begin with,
+    # thanks to speculative prefetch: the pass that updates the fits also scores the next ray, along the
+    # residual of the sample that is predicted to have the largest residual next. Where the prediction is
+    # wrong, or all draws of the variant fail, one more pass follows, so that predictions cost time but never
+    # change an anchor. Small data in this process are not prefetched, since a second pass is faster there.
+    # `n_passes` of the result counts all passes. Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with
+    # selection rules "max" and "rand".
     ray_search = _RaySearch(data, n_components, generator(rng) if variant == "rand" else None)
     rule = GreedyRule(
         begin=begin,
@@ -64,19 +63,19 @@ def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed
 
 
 class _RaySearch:
-    """The side of the search that is at home: picks, points at hand, guesses, and what passes found."""
+    """The state of the search outside the passes: anchors, candidate samples, predictions and reports."""
 
     def __init__(self, data: DataMatrix, n_components: int, draws: np.random.Generator | None) -> None:
         self.data = data
         self.n_components = n_components
         self.draws = draws
         self.prefetches = draws is None and _prefetch_pays(data)
-        self.drawn: deque[Array] = deque()  # ahead of their turn
-        self.picked: list[Array] = []
-        self.rays: Array = None  # the picks as a matrix
+        self.drawn: deque[Array] = deque()  # drawn before they are needed
+        self.anchors: list[Array] = []
+        self.rays: Array = None  # the anchors as a matrix
         self.gram: Array = None
         self.pool: dict[int, Array] = {}
-        self.predictions: list[tuple[Array, Array]] = []  # points and their residuals
+        self.predictions: list[tuple[Array, Array]] = []  # samples and their residuals
         self.reports: list[Report] = []
         self.heights: Any = None
         self.longest = 0.0
@@ -84,10 +83,10 @@ class _RaySearch:
         self.n_passes = 0
 
     def listen(self, reports: list[Any]) -> None:
-        """Take what the blocks found."""
+        """Receive the reports of the blocks."""
         if self.heights is None:
-            # Rays are compared where they meet a plane: that of sum one for nonnegative points, else
-            # (projected points) the one across the mean.
+            # Rays are compared where they meet a plane: sum one for nonnegative samples, else (projected
+            # samples) the plane through the mean and orthogonal to it.
             self.n_blocks = len(reports)
             signed = min(reports) < 0
             self.n_passes += signed
@@ -101,19 +100,21 @@ class _RaySearch:
             start += report.size
 
     def facts(self, row: Array, n_picks: int) -> dict[str, Any]:
-        """Return what the pass after a pick needs."""
-        self.picked.append(_wide(row))
-        self.rays = array_namespace(row).stack(self.picked, axis=0)
+        """Return the arguments of the pass after a selection."""
+        self.anchors.append(_wide(row))
+        self.rays = array_namespace(row).stack(self.anchors, axis=0)
         self.gram = self.rays @ self.rays.T
         self.predictions = []
         if n_picks < self.n_components:
-            self.predictions = self._drawn_ahead() if self.draws is not None else self._worst_at_hand()
+            self.predictions = (
+                self._predicted_draw() if self.draws is not None else self._predicted_from_pool()
+            )
         return {"rays": self.rays, "search": self._search() if self.predictions else None}
 
     def refine(
         self, data: DataMatrix, kept: tuple[SampleArray, ...], index: int, row: Array
     ) -> tuple[int, Array]:
-        """Return the extreme ray in the direction of the worst explained point, or of a drawn one."""
+        """Return the extreme ray in the direction of the largest residual, or of a drawn one."""
         point = _wide(row) if self.draws is None else self._drawn_point(_wide(row))
         which = next((i for i, guess in enumerate(self.predictions) if _same(guess[0], point)), None)
         if which is None:
@@ -127,20 +128,20 @@ class _RaySearch:
         return ray, data.take_rows([ray])[0, :] if known is None else known
 
     def _residual(self, row: Array) -> Array:
-        return residuals(row[None, :], self.rays, self.gram)[0, :] if self.picked else row
+        return residuals(row[None, :], self.rays, self.gram)[0, :] if self.anchors else row
 
     def _search(self) -> Search:
         first = self.predictions[0][1]
         xp = array_namespace(first)
         directions = xp.stack([residual for _, residual in self.predictions], axis=1)
-        slopes = self.rays @ first if self.picked else first[:0]
-        n_rows = max(1, min(NEW_POINTS, self._room()) // self.n_blocks) if self.prefetches else 0
+        slopes = self.rays @ first if self.anchors else first[:0]
+        n_rows = max(1, min(NEW_CANDIDATES, self._room()) // self.n_blocks) if self.prefetches else 0
         return Search(directions, self.heights, slopes, n_rows)
 
     def _room(self) -> int:
         return int(min(POOL_SIZE, max(1, POOL_ENTRIES // self.data.shape[1])))
 
-    def _worst_at_hand(self) -> list[tuple[Array, Array]]:
+    def _predicted_from_pool(self) -> list[tuple[Array, Array]]:
         if not self.pool:
             return []
         indices = sorted(self.pool)
@@ -149,11 +150,11 @@ class _RaySearch:
         squares = to_float64(xp.sum(left * left, axis=1))
         order = np.argsort(-squares, kind="stable")
         self.pool = {indices[i]: self.pool[indices[i]] for i in order[: self._room()]}
-        tied = order[: int(np.sum(squares >= (1.0 - TIED) * squares[order[0]]))]
+        tied = order[: int(np.sum(squares >= (1.0 - TIE_TOL) * squares[order[0]]))]
         return [(self.pool[indices[i]], left[int(i), :]) for i in tied[: min(MAX_DIRECTIONS, self._room())]]
 
-    def _drawn_ahead(self) -> list[tuple[Array, Array]]:
-        # Residuals only fall: a point that is not explained by the last measure is drawn for certain.
+    def _predicted_draw(self) -> list[tuple[Array, Array]]:
+        # Residuals only decrease: a sample above the last threshold is drawn for certain.
         for turn in range(RANDOM_TRIES):
             if turn == len(self.drawn):
                 self.drawn.append(self._draw())

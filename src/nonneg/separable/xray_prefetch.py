@@ -1,4 +1,4 @@
-"""What XRAY does with the rows of a block in one pass over the data."""
+"""What XRAY computes on a block in one pass over the data, speculative prefetch included."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from nonneg.separable.greedy import accurate_squares
 from nonneg.separable.spa import squared_row_norms
 
 SAMPLE = 4096
-"""So many rows tell which others cannot be the hardest ones to explain."""
+"""Number of rows from which a bound is computed that rules out most of the others."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Where a pass looks for the next ray."""
+    """What a pass scores to find the next ray."""
 
-    # Residuals of the points that are expected to be the worst explained ones, the likeliest first.
+    # Residuals of the samples predicted to have the largest residual, the likeliest first.
     directions: Array
     heights: Any  # the plane in which rays are compared
-    slopes: Array  # the products of the picked rays with the first direction
-    n_rows: int  # how many data points of a block are brought home for the next such guess
+    slopes: Array  # the products of the rays with the first direction
+    n_rows: int  # number of samples of a block that are returned for the next prediction
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Report:
     """What a block found."""
 
     size: int  # its number of rows
-    rays: list[list[Candidate]]  # for every direction the block's extreme ray, as `best_candidate` takes it
-    places: list[int]  # rows that may be the worst explained ones after the next pick
+    rays: list[list[Candidate]]  # for every direction the extreme ray of the block, for `best_candidate`
+    places: list[int]  # rows that may have the largest residual after the next selection
     rows: Array  # these rows
 
 
 def begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array, list[float]]:
-    """Return what is kept beside a block, the scores, and the block's smallest entry."""
+    """Return what is kept with a block, the scores, and the smallest entry of the block."""
     xp = block.xp
     squares = squared_row_norms(block)
     nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
@@ -62,7 +62,7 @@ def advance(
     """Take a new ray into account and look for the next one."""
     xp = block.xp
     k = rays.shape[0]
-    # One product with the data: the new ray, then what the search asks for.
+    # One product with the data: the new ray, then the directions of the search.
     columns = xp.astype(rays[k - 1 :, :], block.dtype).T
     if search is not None:
         columns = xp.concat([columns, _columns(block, search)], axis=1)
@@ -70,7 +70,7 @@ def advance(
     new = along[:, :1]
     products = xp.concat([products, new], axis=1)
     gram = rays @ rays.T
-    # Where the new ray explains nothing of what the others left, the fit stays the best one.
+    # Where the new ray has no positive product with the residual, the fit stays optimal.
     gains = (new - weights @ xp.astype(gram[: k - 1, k - 1 :], block.dtype))[:, 0]
     changed = gains > 0
     weights = xp.concat([weights, xp.astype(changed, weights.dtype)[:, None]], axis=1)
@@ -94,7 +94,7 @@ def _fitted(
     original: Array,
     left: Array,
 ) -> tuple[Array, Array]:
-    # The weights and squared residuals, anew for the rows that change.
+    # The weights and squared residuals, recomputed for the rows that change.
     xp = block.xp
     rows = xp.nonzero(changed)[0]
     n_rows = rows.shape[0]
@@ -122,12 +122,12 @@ def _fitted(
 def look(
     block: LocalMatrix, original: Array, left: Array, products: Array, weights: Array, *, search: Search
 ) -> tuple[tuple[()], tuple[list[Report]]]:
-    """Look for the next ray only: for a direction that was not foreseen."""
+    """Score rays only: for a direction that was not prefetched."""
     return (), ([_report(block, left[:, 0], weights, block.times(_columns(block, search)), search)],)
 
 
 def residuals(rows: Array, rays: Array, gram: Array) -> Array:
-    """Return what nonnegative combinations of the rays leave of data points."""
+    """Return the residuals of samples after their nonnegative fit to the rays."""
     return rows - nonnegative_least_squares(SharedGram(gram), rows @ rays.T) @ rays
 
 
@@ -151,15 +151,15 @@ def _report(block: LocalMatrix, left: Array, weights: Array, along: Array, searc
 
 
 def _hardest(xp: Any, left: Array, weights: Array, along: Array, search: Search) -> list[int]:
-    # What would be left of every point were the first direction a ray: points that it explains are not the
-    # next ones to be explained worst. This is but a guess, so that rounding does not matter.
+    # The residual of every sample if the first direction were a ray: a sample that it explains will not have
+    # the largest residual next. This is a prediction, so that rounding does not matter.
     square = max(float(xp.sum(search.directions[:, 0] ** 2)), float(xp.finfo(xp.float64).smallest_normal))
 
     def expected(left: Array, weights: Array, along: Array) -> Any:
         shared = xp.clip(along - xp.astype(weights, xp.float64) @ search.slopes, min=0.0)
         return to_float64(left - shared**2 / square)
 
-    # No more can be left than is left now, so that those of a sample rule out most of the others.
+    # Residuals only decrease, so that the predictions of some rows rule out most of the others.
     stride = max(1, left.shape[0] // SAMPLE)
     some = expected(left[::stride], weights[::stride, :], along[::stride])
     count = min(search.n_rows, len(some))

@@ -11,7 +11,7 @@ from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.sparse_columns import columns_of, no_entries
 from nonneg.kernels.sparse_columns.torch import columns_to_device, tensor_on
 from nonneg.separable.merit.row_sparsity import (
-    SparsityAlong,
+    SparsityOnLine,
     row_sparsity,
     smoothed_row_sparsity,
     tensor_row_sparsity,
@@ -46,7 +46,7 @@ def test_value_and_slope(mu, total, C):
     assert np.allclose(dense, slope, rtol=1e-12, atol=1e-300)
     assert np.allclose(found.inner, np.sum(C * slope, axis=0), rtol=1e-12, atol=1e-300)
     assert smoothed_row_sparsity(C, mu) == pytest.approx(found.value)
-    scan = found.slope(0.7)
+    scan = found.penalty_gradient(0.7)
     assert np.all(scan.extra >= 0)
     assert np.allclose(scan.base, 0.7 * found.base)
 
@@ -63,7 +63,7 @@ def test_the_slope_is_the_derivative(C, rng):
 def test_no_smoothing_overflows(mu, C):
     with np.errstate(all="raise", under="ignore"):
         found = row_sparsity(columns_of(C), mu)
-        along = SparsityAlong(np.arange(24, dtype=np.int32), C.max(axis=1), -0.1 * C.max(axis=1), 24, mu)
+        along = SparsityOnLine(np.arange(24, dtype=np.int32), C.max(axis=1), -0.1 * C.max(axis=1), 24, mu)
         values = along.at(0.5)
     assert np.all(np.isfinite(found.shares))
     assert np.all(np.isfinite(values))
@@ -89,7 +89,7 @@ def test_along_a_line(mu, C, rng):
     other = np.zeros_like(C)
     other[rng.integers(0, 20, 24), np.arange(24)] = 1.0
     places = (C > 0) | (other > 0)
-    along = SparsityAlong(np.nonzero(places)[0].astype(np.int32), C[places], (other - C)[places], 24, mu)
+    along = SparsityOnLine(np.nonzero(places)[0].astype(np.int32), C[places], (other - C)[places], 24, mu)
     for size in (0.0, 0.3, 1.0):
         point = C + size * (other - C)
         slope = np.sum(softmax(point / mu, axis=1) * (other - C))
@@ -115,7 +115,7 @@ def test_value_and_slope_are_those_of_the_host(exact, mu, rng, torch):
     assert float(found.value) == pytest.approx(expected.value, rel=1e-13)
     np.testing.assert_allclose(found.base, expected.base, rtol=1e-13)
     np.testing.assert_allclose(found.inner, expected.inner, rtol=1e-13, atol=1e-15)
-    slope, there = expected.slope(0.7), found.slope(0.7)
+    slope, there = expected.penalty_gradient(0.7), found.penalty_gradient(0.7)
     dense = np.repeat(slope.base[:, None], 60, axis=1)
     dense[slope.rows, np.repeat(np.arange(60), np.diff(slope.indptr))] += slope.extra
     for row in (0, 3, 59):

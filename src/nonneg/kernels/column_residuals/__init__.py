@@ -1,4 +1,4 @@
-"""Residuals XC - X of a self-dictionary problem, one row a column of C, kept up to date as C moves."""
+"""Residuals (XC - X)' of a self-dictionary problem, one row per column of C, updated with every step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRIES = 1 << 20
 
 
 def column_products(dictionary: Dictionary, residual: Array, vertices: IntArray) -> tuple[Array, Array]:
-    """Return r'(r + x - a) and r'r for every column, with x its data point and a the chosen one.
+    """Return r'(r + x - a) and r'r for every column, with x its data point and a its vertex.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ def column_products(dictionary: Dictionary, residual: Array, vertices: IntArray)
     residual : array of float64 of shape (n_points, n_features)
         The rows r.
     chosen : array of int of shape (n_points,)
-        Which data point a is.
+        The index of a.
 
     Returns
     -------
     fit : array of float64 of shape (n_points,)
-        The gradient of 0.5 r'r along the way from the chosen point back to the column: its part of the gap.
+        The gradient of 0.5 r'r in the direction from the vertex to the column: its part of the duality gap.
     square : array of float64 of shape (n_points,)
         The squared norms.
     """
@@ -60,22 +60,22 @@ def advance_residuals(
     leaving: IntArray | None = None,
     cut: Any = 0.0,
 ) -> Array:
-    """Return the residuals after every column kept a share, gained a point and lost a part of another.
+    """Return the residuals after a step of every column.
 
     Parameters
     ----------
     dictionary : Dictionary
         The data points.
     residual : array of float64 of shape (n_points, n_features)
-        The residuals before; not changed.
+        The residuals before; not modified.
     entering : array of int of shape (n_points,)
-        The points that are gained.
+        The vertices that gain weight.
     keep, gain : number or array of shape (n_points,)
-        The shares that are kept and gained; keep + gain - cut is 1.
+        The factor of the old column and the weight gained; keep + gain - cut is 1.
     leaving : array of int of shape (n_points,), optional
-        The points that are lost; -1 for none.
+        The vertices that lose weight; -1 for none.
     cut : number or array of shape (n_points,)
-        The shares that are lost.
+        The weight lost.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColum
     Returns
     -------
     array of float64 of shape (n_points, capacity)
-        In NumPy, in the places of the lists.
+        A NumPy array, laid out as the lists.
     """
     from nonneg.kernels.column_residuals import numba as compiled
 
@@ -131,7 +131,7 @@ def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColum
         residual = _on_host(residual)
         parallel_for(work, len(out), chunk_size=CHUNK_SIZE, operations=2.0 * columns.nnz * points.shape[1])
         return out
-    # One place of all lists at a time.
+    # One position of all lists at a time.
     for place in range(int(columns.counts.max(initial=0))):
         rows = np.where(columns.counts > place, columns.rows[:, place], 0)
         if compiles:
@@ -142,7 +142,7 @@ def entry_products(dictionary: Dictionary, residual: Array, columns: SparseColum
 
 
 def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
-    """Compute the residuals anew.
+    """Compute the residuals from the coefficients.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def residuals_of(dictionary: Dictionary, columns: SparseColumns) -> Array:
     Returns
     -------
     array of float64 of shape (n_points, n_features)
-        The rows of (XC - X)', where the points are.
+        The rows of (XC - X)', on the device of the points.
     """
     from nonneg.kernels.column_residuals import numba as compiled
 

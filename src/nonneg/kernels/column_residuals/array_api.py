@@ -38,7 +38,7 @@ def advance_residuals(
     gain: Any,
     cut: Any,
 ) -> Array:
-    """Return the residuals after a move; see `kernels.column_residuals.advance_residuals`."""
+    """Return the residuals after a step; see `kernels.column_residuals.advance_residuals`."""
     xp = array_namespace(points)
     own = xp.astype(points, xp.float64)
     share = [
@@ -58,10 +58,10 @@ def row_products(points: Array, rows: IntArray, residual: Array) -> FloatArray:
 
 
 def residuals_of(points: Array, columns: SparseColumns) -> Array:
-    """Compute the residuals anew; see `kernels.column_residuals.residuals_of`."""
+    """Compute the residuals from the coefficients; see `kernels.column_residuals.residuals_of`."""
     xp = array_namespace(points)
     out = -xp.astype(points, xp.float64)
-    # One place of all lists at a time: as many passes as the longest list has entries.
+    # One position of all lists at a time: as many passes as the longest list has entries.
     for place in range(int(columns.counts.max(initial=0))):
         used = columns.counts > place
         share = np.where(used, columns.weights[:, place], 0) / (columns.total or 1.0)

@@ -17,7 +17,7 @@ def is_supported(points: Any) -> bool:
 
 @jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def column_products(own, source, places, residual, fit, square, start, stop):
-    """Write r'(r + x - a) and r'r of columns start to stop, with x the point and a the chosen one."""
+    """Write r'(r + x - a) and r'r of columns start to stop, with x the point and a the vertex."""
     m = residual.shape[1]
     for c in range(start, stop):
         atom = source[places[c]]
@@ -31,7 +31,7 @@ def column_products(own, source, places, residual, fit, square, start, stop):
 
 @jit(error_model="numpy")
 def step_residuals(own, source, entering, keep, gain, residual, out, start, stop):
-    """Write the residuals after columns start to stop kept a share and gained a point, all alike."""
+    """Write the residuals of columns start to stop after a step of the same size toward their vertices."""
     for c in range(start, stop):
         mine, atom, before, after = own[c], source[entering[c]], residual[c], out[c]
         for k in range(residual.shape[1]):
@@ -40,7 +40,7 @@ def step_residuals(own, source, entering, keep, gain, residual, out, start, stop
 
 @jit(error_model="numpy")
 def advance_residuals(own, source, entering, leaving, keep, gain, cut, residual, out, start, stop):
-    """Do the same where each has shares of its own and may lose a part of another point."""
+    """Do the same with a step size of its own for each, and with vertices that lose weight."""
     m = residual.shape[1]
     for c in range(start, stop):
         atom = source[entering[c]]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from nonneg.kernels.dominating_diagonal import array_api
 
-from nonneg._threads import parallel_for
-from nonneg.kernels.dominating_diagonal import array_api as portable
-
+# Newton's method ends after a few steps; this bounds it in any case.
 MAX_STEPS = 200
 
 
@@ -18,11 +16,11 @@ def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> 
     Parameters
     ----------
     coefficients : array of shape (n, n)
-        The matrix; not changed unless it is `out`.
+        The matrix; not modified unless it is `out`.
     weights : array of shape (n,)
-        The weights w, not negative.
+        The weights w, nonnegative.
     out : numpy array of shape (n, n), optional
-        Where to write the answer, for NumPy arrays.
+        Where to write the result, for NumPy arrays.
 
     Returns
     -------
@@ -31,23 +29,12 @@ def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> 
 
     Notes
     -----
-    Rows are independent. With the diagonal entry at t the others are cut to [0, w_j t / w_i]; the best t is
-    the root of a concave piecewise linear function, to which Newton's method climbs in a few passes over
-    the row, without sorting.
+    Rows are independent. With the diagonal entry t, the others are clipped to [0, w_j t / w_i]; the optimal t
+    is the root of a concave piecewise linear function, which Newton's method finds in a few passes over the
+    row, without sorting.
     """
-    if not isinstance(coefficients, np.ndarray):
-        return portable.dominating_diagonal(coefficients, weights, MAX_STEPS)
-    from nonneg.kernels.dominating_diagonal.numba import dominating_rows
+    from nonneg.kernels.dominating_diagonal import numba  # loaded with the first fit, not with the package
 
-    if out is None:
-        out = np.array(coefficients, order="C", copy=True)
-    elif out is not coefficients:
-        out[...] = coefficients
-    weights = np.ascontiguousarray(weights, dtype=out.dtype)
-    n = out.shape[0]
-
-    def work(start: int, stop: int) -> None:
-        dominating_rows(out, weights, MAX_STEPS, start, stop)
-
-    parallel_for(work, n, chunk_size=1, operations=10.0 * n * n)
-    return out
+    if not numba.is_supported(coefficients):
+        return array_api.dominating_diagonal(coefficients, weights, MAX_STEPS)
+    return numba.dominating_diagonal(coefficients, weights, MAX_STEPS, out)

@@ -1,4 +1,4 @@
-"""Projection of rows onto the cone that their diagonal entry spans: the twin of the compiled kernel."""
+"""Projection of rows onto the cone that their diagonal entry spans (portable)."""
 
 from __future__ import annotations
 

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import parallel_for
 from nonneg.kernels.jit import jit
 
 MATH = {"contract", "nsz", "reassoc"}
+
+
+def is_supported(coefficients: Any) -> bool:
+    """Tell whether the compiled loop accepts an array."""
+    return isinstance(coefficients, np.ndarray)
+
+
+def dominating_diagonal(coefficients: Any, weights: Any, max_steps: int, out: Any = None) -> Any:
+    """Project all rows; see `kernels.dominating_diagonal`."""
+    if out is None:
+        out = np.array(coefficients, order="C", copy=True)
+    elif out is not coefficients:
+        out[...] = coefficients
+    weights = np.ascontiguousarray(weights, dtype=out.dtype)
+    n = out.shape[0]
+
+    def work(start: int, stop: int) -> None:
+        dominating_rows(out, weights, max_steps, start, stop)
+
+    parallel_for(work, n, chunk_size=1, operations=10.0 * n * n)
+    return out
 
 
 @jit(fastmath=MATH, error_model="numpy")

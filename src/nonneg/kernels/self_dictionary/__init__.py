@@ -1,9 +1,9 @@
-"""Which data point every column of a self-dictionary problem moves to: product and minimum in one pass.
+"""The linear minimization oracle of a self-dictionary problem: product and minimum in one pass.
 
-The scores of column l are x_n'r_l + base_n (+ something at the few listed entries of the column), over all
-data points n. They are made block by block in float32, centered and scaled so that none exceeds 1, and never
-kept. A bound on the error of such a product says which columns are too close to call; those are decided in
-float64, the lowest index first.
+The scores of column l are x_n'r_l + base_n (plus an extra at the few listed entries of the column), over all
+data points n. They are computed block by block in float32, centered and scaled so that none exceeds 1, and
+never stored. An error bound says which columns are too close to call; those are decided in float64, with the
+lowest index first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, Te
 
 
 def dictionary_of(points: Any) -> Dictionary:
-    """Find the center and the radius of data points.
+    """Compute the center and the radius of data points.
 
     Parameters
     ----------
     points : array or scipy.sparse CSR array of shape (n_points, n_features)
-        One data point a row; host tensors are seen as NumPy arrays.
+        One data point per row; CPU tensors are viewed as NumPy arrays.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def dictionary_of(points: Any) -> Dictionary:
         squares = points.copy()
         squares.data = squares.data.astype(np.float64) ** 2
         norms = np.asarray(squares.sum(axis=1)).reshape(-1) - 2.0 * (points @ center) + center @ center
-        # A difference of squares: what rounding took off is given back.
+        # A difference of squares: the slack covers its rounding error.
         slack = 1e-12 * float(np.max(np.abs(norms)) + center @ center)
         return Dictionary(points, center, float(np.sqrt(max(norms.max() + slack, 0.0))))
     if not isinstance(points, np.ndarray):
@@ -76,38 +76,38 @@ def runs_fused(residual: Array) -> bool:
 def minimizing_vertices(
     dictionary: Dictionary,
     residual: Array,
-    slope: PenaltyGradient | TensorPenaltyGradient,
+    gradient: PenaltyGradient | TensorPenaltyGradient,
     columns: IntArray | None = None,
 ) -> Any:
-    """Return, for every column l, the data point n with the lowest x_n'r_l + slope.
+    """Return, for every column l, the vertex: the data point n that minimizes x_n'r_l + gradient_nl.
 
     Parameters
     ----------
     dictionary : Dictionary
         The data points.
     residual : array of float64 of shape (n_points, n_features)
-        The rows r_l, where the points are.
+        The rows r_l, on the device of the points.
     slope : PenaltyGradient or TensorPenaltyGradient
-        The penalty's part.
+        The gradient of the penalty.
     columns : array of int, optional
-        The columns wanted; all by default.
+        The requested columns; all by default.
 
     Returns
     -------
     array of int64 of shape (n_columns,)
-        In NumPy; a tensor where the slope is one of tensors. Of equal scores, in float64, the lowest index
+        A NumPy array; a tensor for a `TensorPenaltyGradient`. Of equal scores, in float64, the lowest index
         wins.
 
     Notes
     -----
-    Costs 2 n_points n_features operations a column; the memory is that of the points in float32 (of sparse
-    ones, of a tile) and of one block of scores a thread.
+    Costs 2 n_points n_features operations per column; the memory is that of the points in float32 (for sparse
+    ones, of a tile) and of one block of scores per thread.
     """
-    if isinstance(slope, TensorPenaltyGradient) or runs_fused(residual):
+    if isinstance(gradient, TensorPenaltyGradient) or runs_fused(residual):
         from nonneg.kernels.self_dictionary import torch as tensors
 
-        return tensors.minimizing_vertices(dictionary, residual, slope, columns)
+        return tensors.minimizing_vertices(dictionary, residual, gradient, columns)
     from nonneg.kernels.self_dictionary import numba  # loaded with the first fit, not with the package
 
     implementation = numba if numba.is_supported(dictionary.points) else array_api
-    return implementation.minimizing_vertices(dictionary, residual, slope, columns)
+    return implementation.minimizing_vertices(dictionary, residual, gradient, columns)

@@ -1,4 +1,4 @@
-"""The scan for the best data point of every column, for arrays of any namespace (portable)."""
+"""The vertex of every column for arrays of any namespace (portable)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def center_and_radius(points: Array) -> tuple[Array, float]:
 
 
 def minimizing_vertices(
-    dictionary: Dictionary, residual: Array, slope: PenaltyGradient, columns: IntArray | None = None
+    dictionary: Dictionary, residual: Array, gradient: PenaltyGradient, columns: IntArray | None = None
 ) -> IntArray:
-    """Return the best data point of every column; see `kernels.self_dictionary.minimizing_vertices`."""
-    scan = Scan(dictionary, residual, slope)
-    wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
-    step = max(1, ENTRIES // len(slope.base))
+    """Return the vertex of every column; see `kernels.self_dictionary.minimizing_vertices`."""
+    scan = Scan(dictionary, residual, gradient)
+    wanted = np.arange(len(gradient.base)) if columns is None else np.asarray(columns, dtype=np.int64)
+    step = max(1, ENTRIES // len(gradient.base))
     parts = []
     for start in range(0, len(wanted), step):
         part = wanted[start : start + step]
@@ -43,29 +43,29 @@ def minimizing_vertices(
 
 
 class Scan:
-    """One scan, with the points and the penalty brought where they are needed."""
+    """One scan on the device of the residuals."""
 
-    def __init__(self, dictionary: Dictionary, residual: Array, slope: PenaltyGradient) -> None:
+    def __init__(self, dictionary: Dictionary, residual: Array, gradient: PenaltyGradient) -> None:
         self.xp: Any = array_namespace(residual)
         self.dictionary = dictionary
         self.points, self.center, self.radius = dictionary.points, dictionary.center, dictionary.radius
-        self.residual, self.slope = residual, slope
-        self.base_scale = slope.base_scale
-        self.base = self.on_device(slope.base)
+        self.residual, self.gradient = residual, gradient
+        self.base_scale = gradient.base_scale
+        self.base = self.to_device(gradient.base)
 
     @cached_property
     def centered(self) -> Array:
-        """The points less their center, in float64."""
+        """The points minus their center, in float64."""
         return self.xp.astype(self.points, self.xp.float64) - self.center[None, :]
 
-    def on_device(self, array: Any, kind: Any = None) -> Array:
-        """Bring a NumPy array to the residuals."""
-        return self.xp.asarray(np.ascontiguousarray(array), dtype=kind, device=self.residual.device)
+    def to_device(self, array: Any, dtype: Any = None) -> Array:
+        """Copy a NumPy array to the device of the residuals."""
+        return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.residual.device)
 
     def scaled_columns(self, wanted: IntArray) -> tuple[Array, Array]:
         """Return residuals scaled so that no score exceeds 1, and the scales."""
         xp = self.xp
-        rows = xp.take(self.residual, self.on_device(wanted), axis=0)
+        rows = xp.take(self.residual, self.to_device(wanted), axis=0)
         sizes = self.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
         factor = xp.full_like(sizes, self.base_scale) / sizes
@@ -73,23 +73,23 @@ class Scan:
 
     @cached_property
     def scaled_points(self) -> Array:
-        """The centered points within the unit ball, in float64, the scaled base of the penalty last."""
+        """The points, centered and scaled into the unit ball, in float64, the scaled base last."""
         xp = self.xp
         scaled = self.centered * (1.0 / self.radius if self.radius > 0 else 0.0)
         base = self.base * (1.0 / self.base_scale if self.base_scale > 0 else 0.0)
         return xp.concat([scaled, base[:, None]], axis=1)
 
     @cached_property
-    def quick_points(self) -> Array:
-        """The scaled points in the type of the quick products."""
-        return self.xp.astype(self.scaled_points, self.product_type()[0])
+    def fast_points(self) -> Array:
+        """The scaled points in the dtype of the fast products."""
+        return self.xp.astype(self.scaled_points, self.product_dtype()[0])
 
     def in_float32(self, wanted: IntArray) -> tuple[IntArray, Any]:
-        """Return the best points by float32 scores, and which of them are too close to call."""
+        """Return the vertices by float32 scores, and which of them are too close to call."""
         xp = self.xp
-        kind, unit = self.product_type()
+        dtype, unit = self.product_dtype()
         right, sizes = self.scaled_columns(wanted)
-        scores = self.quick_points @ xp.astype(right, kind).T
+        scores = self.fast_points @ xp.astype(right, dtype).T
         scores = self._with_listed(scores, wanted, sizes)
         lowest = xp.min(scores, axis=0)
         tol = near_tie(self.residual.shape[1], unit)
@@ -97,20 +97,20 @@ class Scan:
         return to_numpy(xp.argmin(scores, axis=0)), to_numpy(near) > 1
 
     def in_float64(self, wanted: IntArray) -> IntArray:
-        """Return the best points by float64 scores."""
+        """Return the vertices by float64 scores."""
         xp = self.xp
         parts = []
-        step = max(1, ENTRIES // len(self.slope.base))
+        step = max(1, ENTRIES // len(self.gradient.base))
         for start in range(0, len(wanted), step):
             part = wanted[start : start + step]
-            rows = xp.take(self.residual, self.on_device(part), axis=0)
+            rows = xp.take(self.residual, self.to_device(part), axis=0)
             scores = self.centered @ rows.T + self.base[:, None]
             scores = self._with_listed(scores, part, xp.ones_like(rows[:, 0]))
             parts.append(to_numpy(xp.argmin(scores, axis=0)))
         return np.concatenate(parts).astype(np.int64)
 
-    def product_type(self) -> tuple[Any, float]:
-        """Return the type of the quick products and its rounding unit."""
+    def product_dtype(self) -> tuple[Any, float]:
+        """Return the dtype of the fast products and its unit roundoff."""
         if is_torch_namespace(self.xp):
             import torch
 
@@ -120,15 +120,15 @@ class Scan:
 
     def listed(self, wanted: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the listed entries of some columns."""
-        slope = self.slope
-        if len(wanted) == len(slope.base):
-            column = np.repeat(np.arange(len(wanted)), np.diff(slope.indptr))
-            return slope.rows.astype(np.int64), column, slope.extra
-        counts = slope.indptr[wanted + 1] - slope.indptr[wanted]
+        gradient = self.gradient
+        if len(wanted) == len(gradient.base):
+            column = np.repeat(np.arange(len(wanted)), np.diff(gradient.indptr))
+            return gradient.rows.astype(np.int64), column, gradient.extra
+        counts = gradient.indptr[wanted + 1] - gradient.indptr[wanted]
         column = np.repeat(np.arange(len(wanted)), counts)
-        begin = np.repeat(slope.indptr[wanted] - np.cumsum(counts) + counts, counts)
+        begin = np.repeat(gradient.indptr[wanted] - np.cumsum(counts) + counts, counts)
         place = begin + np.arange(len(column))
-        return slope.rows[place].astype(np.int64), column, slope.extra[place]
+        return gradient.rows[place].astype(np.int64), column, gradient.extra[place]
 
     def _with_listed(self, scores: Array, wanted: IntArray, sizes: Array) -> Array:
         xp = self.xp
@@ -136,10 +136,10 @@ class Scan:
         if not len(row):
             return scores
         if not (is_torch_namespace(xp) or is_cupy_namespace(xp) or is_numpy_namespace(xp)):
-            # The standard has no assignment to listed places.
+            # The array API standard has no assignment to listed entries.
             dense = to_numpy(scores).copy()
             dense[row, column] += (extra / to_numpy(sizes)[column]).astype(dense.dtype)
-            return self.on_device(dense)
-        at, of = self.on_device(row), self.on_device(column)
-        scores[at, of] += xp.astype(self.on_device(extra) / sizes[of], scores.dtype)
+            return self.to_device(dense)
+        at, of = self.to_device(row), self.to_device(column)
+        scores[at, of] += xp.astype(self.to_device(extra) / sizes[of], scores.dtype)
         return scores

@@ -1,10 +1,10 @@
-"""The best data point of every column without a look at all: groups that a bound rules out are skipped.
+"""The vertex of every column without scores of all points: groups that a bound rules out are skipped.
 
 Points that lie close together form a group with a center c and a radius. No score of the group is below c'r -
 radius ||r||, in any coordinates: with T'(x - c) for the points and T^-1 r for the columns the bound is
-tighter where the columns lie along few directions. A few leaders, the points that were best elsewhere, give
-every column a score to beat, and most groups cannot beat it where points have few features. The answers are
-those of the whole scan: what is left to decide is decided in float64, the lowest index first.
+tighter where the columns lie along few directions. A few leaders, the vertices of other columns, give every
+column an upper bound, and most groups cannot beat it where points have few features. The vertices are those
+of the plain scan: what remains is decided in float64, with the lowest index first.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.self_dictionary import numba_kernels as kernels
 
-# In more dimensions balls hold so much room that bounds rule out too little.
+# In more dimensions balls are so large that the bounds rule out too little.
 MOST_FEATURES = 32
-# With fewer points a plain scan takes no time.
+# With fewer points a plain scan is as fast.
 FEWEST_POINTS = 1500
 POINTS_A_GROUP = 12
 ROUNDS = 3
 MOST_LEADERS = 256
-# Columns at once: so many that the bounds of all groups, 4 bytes each, are read again from a near cache.
+# Columns at a time: the bounds of all groups, 4 bytes each, stay in the cache (2 MB).
 BOUNDS = 1 << 19
 MOST_COLUMNS, FEWEST_COLUMNS = 512, 64
-# Columns from which the directions along which they lie are learned.
+# Number of columns from which their main directions are estimated.
 SAMPLED = 2048
-# With more left over than this share of the pairs, the plain scan is as fast.
+# If more than this fraction of the pairs remains, the plain scan is as fast.
 WORTH_IT = 0.6
 
 
 class PointGroups:
-    """Points of a self-dictionary problem, put together by nearness."""
+    """Points of a self-dictionary problem, grouped by nearness."""
 
     def __init__(self, rounded: Any) -> None:
         labels = _nearness(np.ascontiguousarray(rounded[:, :-1]))
@@ -48,7 +48,7 @@ class PointGroups:
         self.centers = (sums / self.sizes[:, None]).astype(np.float32)
         features -= np.repeat(self.centers, self.sizes, axis=0)
         self.spread = features.T @ features
-        # Groups are filled up with their first point, which changes no minimum, and features with zeros.
+        # Groups are padded with their first point, which changes no minimum, and features with zeros.
         filled = -(-self.sizes // kernels.POINTS) * kernels.POINTS
         self.places = np.append(0, np.cumsum(filled))
         self.members = self.order[starts].repeat(filled)
@@ -72,7 +72,7 @@ class PointGroups:
         return found
 
     def follow(self, vertices: IntArray) -> None:
-        """Remember the points that were best most often."""
+        """Keep the most frequent vertices as leaders."""
         found, counts = np.unique(np.append(vertices, self.leaders), return_counts=True)
         self.leaders = found[np.argsort(-counts, kind="stable")[:MOST_LEADERS]].astype(np.int64)
 
@@ -81,7 +81,7 @@ def _nearness(features: Any) -> IntArray:
     """Return a group for every point: a few rounds of k-means from points drawn with a fixed seed."""
     n_points = len(features)
     n_groups = max(1, n_points // POINTS_A_GROUP)
-    # The answers do not depend on the groups: a fixed seed keeps the time the same.
+    # The vertices do not depend on the groups; a fixed seed makes the time reproducible.
     centers = features[np.random.default_rng(n_points).choice(n_points, n_groups, replace=False)]
     labels = np.zeros(n_points, dtype=np.intp)
     for last in range(ROUNDS, 0, -1):
@@ -109,9 +109,9 @@ def _nearness(features: Any) -> IntArray:
 
 
 def best_coordinates(points: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return coordinates in which the product of the lengths of points and columns is small."""
+    """Return coordinates in which the product of the norms of points and columns is small."""
     # The sum of ||x' T||^2 times that of ||r' T^-1||^2 is least where T T' is the geometric mean of the
-    # inverse of the one matrix and of the other. Directions that hardly occur are kept from being scaled so
+    # inverse of the one matrix and of the other. Rare directions are kept from being scaled so
     # much that rounding could matter.
     root, inverse = _roots(points)
     middle = _roots(root @ columns @ root)[0]
@@ -131,7 +131,7 @@ def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class GroupedScan:
-    """One scan, given what is known of the points and the columns."""
+    """One scan with groups."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class GroupedScan:
         self.radii = groups.radii(rounded, stretch)
 
     def columns(self, wanted: IntArray) -> IntArray:
-        """Return the best points of some columns."""
+        """Return the vertices of some columns."""
         found = np.empty(len(wanted), dtype=np.int64)
         step = min(MOST_COLUMNS, max(FEWEST_COLUMNS, BOUNDS // len(self.radii) // 8 * 8))
         for start in range(0, len(wanted), step):
@@ -170,9 +170,9 @@ class GroupedScan:
         along = groups.centers @ rows[:, :-1].T
         norms = np.linalg.norm(rows[:, :-1] @ self.shrink, axis=1).astype(np.float32)
         bounds = (along, self.radii, norms)
-        # Read eight at a time.
+        # Padded: eight marks are read at a time.
         marks = np.zeros((len(self.radii), -(-n // 8) * 8), dtype=np.uint8)
-        # Bounds are off by roundings as scores are.
+        # Bounds have rounding errors as scores have.
         if kernels.mark_alive(*bounds, threshold, self.tol, marks) > WORTH_IT * along.size:
             return self.plain(wanted)
         filled = np.zeros((n, groups.points.shape[1]), dtype=np.float32)

@@ -31,8 +31,8 @@ from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, ne
 # Points and columns in a block of the scan: the scores (256 KB) and the points and residuals that make them
 # stay in a core's second-level cache.
 ROWS, COLUMNS = 256, 256
-# Products in one call of a compiled scan, which takes two milliseconds then: where other processes use the
-# cores too, threads that never meet were seen to stay on the same one.
+# Products in one call of a compiled scan, about two milliseconds: with longer calls, on machines whose cores
+# are shared with other processes, threads were seen to stay on the same core.
 ONE_CALL = 1 << 25
 
 
@@ -42,12 +42,12 @@ def is_supported(points: Any) -> bool:
 
 
 def minimizing_vertices(
-    dictionary: Dictionary, residual: Array, slope: PenaltyGradient, columns: IntArray | None = None
+    dictionary: Dictionary, residual: Array, gradient: PenaltyGradient, columns: IntArray | None = None
 ) -> IntArray:
     """Return the vertex of every column; see `kernels.self_dictionary.minimizing_vertices`."""
-    wanted = np.arange(len(slope.base)) if columns is None else np.asarray(columns, dtype=np.int64)
+    wanted = np.arange(len(gradient.base)) if columns is None else np.asarray(columns, dtype=np.int64)
     residual = np.ascontiguousarray(numpy_view(residual))
-    scan = _HostScan(dictionary, residual, slope)
+    scan = _HostScan(dictionary, residual, gradient)
     groups = point_groups(dictionary) if len(wanted) > FEWEST_POINTS else None
     if groups is None:
         return scan.columns(wanted)
@@ -87,17 +87,17 @@ def point_groups(dictionary: Dictionary) -> PointGroups | None:
 class _HostScan:
     """One scan of the compiled kernels over dense or sparse points."""
 
-    def __init__(self, dictionary: Dictionary, residual: FloatArray, slope: PenaltyGradient) -> None:
+    def __init__(self, dictionary: Dictionary, residual: FloatArray, gradient: PenaltyGradient) -> None:
         self.points, self.center, self.radius = dictionary.points, dictionary.center, dictionary.radius
-        self.residual, self.slope = residual, slope
-        self.base_scale = slope.base_scale
+        self.residual, self.gradient = residual, gradient
+        self.base_scale = gradient.base_scale
         base_inverse = 1.0 / self.base_scale if self.base_scale > 0 else 0.0
-        self.scaling = (self.center, dictionary.inverse, slope.base, base_inverse)
-        self.listed = (slope.indptr, slope.rows, slope.extra)
+        self.scaling = (self.center, dictionary.inverse, gradient.base, base_inverse)
+        self.listed = (gradient.indptr, gradient.rows, gradient.extra)
         self.tol: Any = np.float32(near_tie(residual.shape[1]))
         self.rounded: Any = None if sp.issparse(self.points) else rounded_points(dictionary)
         if self.rounded is not None:
-            np.multiply(slope.base, base_inverse, out=self.rounded[:, -1], casting="same_kind")
+            np.multiply(gradient.base, base_inverse, out=self.rounded[:, -1], casting="same_kind")
 
     def over(self, work: Callable[[int, int], Any], n_columns: int) -> list[Any]:
         """Call `work(start, stop)` on ranges that cover some columns."""
@@ -110,7 +110,7 @@ class _HostScan:
         )
 
     def columns(self, wanted: IntArray) -> IntArray:
-        """Return the best points of some columns."""
+        """Return the vertices of some columns."""
         found = np.empty(len(wanted), dtype=np.int64)
         take = self._dense(wanted, found) if self.rounded is not None else self._sparse(wanted, found)
         with single_threaded_products():
@@ -118,10 +118,10 @@ class _HostScan:
         return found
 
     def _dense(self, wanted: IntArray, found: IntArray) -> Callable[[int, int], None]:
-        # Few calls, with little before them: threads that meet at the GIL wait for each other.
+        # Few calls with little Python between them: threads that need the GIL wait for each other.
         named = np.ascontiguousarray(wanted)
         points = (self.rounded, self.points, self.center)
-        columns = (self.residual, named, self.radius, self.base_scale, self.slope.base, *self.listed)
+        columns = (self.residual, named, self.radius, self.base_scale, self.gradient.base, *self.listed)
         scales = (self.tol, ROWS, COLUMNS)
         step = COLUMNS * max(1, ONE_CALL // (COLUMNS * self.rounded.size))
 
@@ -152,8 +152,8 @@ class _HostScan:
         return index
 
     def grouped(self, groups: PointGroups) -> Callable[[IntArray], IntArray]:
-        """Return the same search with groups of points that a bound rules out left out."""
-        facts = (self.points, self.center, self.residual, self.slope.base, *self.listed)
+        """Return the same search, which skips groups of points that a bound rules out."""
+        facts = (self.points, self.center, self.residual, self.gradient.base, *self.listed)
         return GroupedScan(groups, self.rounded, facts, self.tol, self._scaled, self.columns).columns
 
     def _right(self, wanted: IntArray) -> tuple[Any, FloatArray]:
@@ -182,7 +182,7 @@ class _HostScan:
         csr = self.points
         exact = np.full(len(wanted), np.inf)
         index = np.zeros(len(wanted), dtype=np.int64)
-        facts = (self.residual, wanted, self.slope.base, *self.listed, exact, index)
+        facts = (self.residual, wanted, self.gradient.base, *self.listed, exact, index)
         right, sizes = self._right(wanted)
         for first, scores in self._blocks(right):
             add_listed(scores, first, len(scores), wanted, *self.listed, sizes)

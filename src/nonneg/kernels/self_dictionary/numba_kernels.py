@@ -6,7 +6,7 @@ import numpy as np
 
 from nonneg.kernels.jit import jit
 
-# Points whose scores are made side by side, and features in a vector or more: groups are filled up to these.
+# Points whose scores are computed together, and features per vector: groups are padded to multiples of these.
 POINTS, FEATURES = 4, 8
 
 
@@ -22,7 +22,7 @@ def fill_dense(points, center, inverse, start, stop, out):
 
 @jit(error_model="numpy")
 def fill_sparse_tile(indptr, indices, data, center, inverse, base, base_inverse, start, stop, tile):
-    """Write centered, scaled rows of a CSR matrix with their share of the penalty as the last feature."""
+    """Write centered, scaled rows of a CSR matrix with the base of the penalty as the last feature."""
     m = center.shape[0]
     for n in range(start, stop):
         for k in range(m):
@@ -52,7 +52,7 @@ def fill_columns(residual, columns, radius, base_scale, out, sizes):
 
 @jit(error_model="numpy")
 def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
-    """Add what the penalty's slope has beyond its base at the listed entries of these rows and columns."""
+    """Add the extra gradient of the penalty at the listed entries of these rows and columns."""
     for c in range(columns.shape[0]):
         column = columns[c]
         for p in range(indptr[column], indptr[column + 1]):
@@ -63,7 +63,7 @@ def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
 
 @jit(error_model="numpy")
 def _lowest_of_eight(scores, n, lowest, fresh):
-    # Selections instead of branches, so that the loop over columns runs on vectors.
+    # Selections instead of branches, so that the loop over columns is vectorized.
     for c in range(scores.shape[1]):
         a, b, d, e = scores[n, c], scores[n + 1, c], scores[n + 2, c], scores[n + 3, c]
         f, g, h, i = scores[n + 4, c], scores[n + 5, c], scores[n + 6, c], scores[n + 7, c]
@@ -87,7 +87,7 @@ def _lowest_of_eight(scores, n, lowest, fresh):
 
 @jit(error_model="numpy")
 def lowest_two(scores, first_row, best, second, index):
-    """Take the rows of a block of scores into the running minimum, its index and the second lowest value."""
+    """Update the running minimum, its index and the second lowest value with a block of scores."""
     n_rows, n_columns = scores.shape
     lowest = np.empty(n_columns, dtype=scores.dtype)
     for n in range(0, n_rows, 16):
@@ -113,7 +113,7 @@ def lowest_two(scores, first_row, best, second, index):
 
 @jit(error_model="numpy")
 def take_block(scores, first_row, columns, indptr, rows, extra, sizes, best, second, index):
-    """Put the listed entries of a block of scores right and take it into the running minima."""
+    """Correct the listed entries of a block of scores and update the running minima."""
     add_listed(scores, first_row, scores.shape[0], columns, indptr, rows, extra, sizes)
     lowest_two(scores, first_row, best, second, index)
 
@@ -155,8 +155,8 @@ def scan_dense(
     rounded, points, center, residual, columns, radius, base_scale, base, indptr, rows, extra, tol,
     height, width, found, start, stop,
 ):  # fmt: skip
-    """Find the best point of columns start to stop; see `kernels.self_dictionary.minimizing_vertices`."""
-    # The products are made here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
+    """Find the vertices of columns start to stop; see `kernels.self_dictionary.minimizing_vertices`."""
+    # The products are computed here too, by SciPy's BLAS, so that no block of scores waits for the GIL.
     n_points, m = rounded.shape
     room = np.empty(min(height, n_points) * width, dtype=np.float32)
     right, sizes = np.empty((width, m), dtype=np.float32), np.empty(width)
@@ -307,7 +307,7 @@ def decide_groups(
     marks, along, radii, norms, starts, rounded, members, scaled, tol, sizes, points, center, residual,
     columns, base, indptr, rows, extra, exact, index, threshold,
 ):  # fmt: skip
-    """Look at the groups for the columns marked; what may be lowest is evaluated in float64."""
+    """Score the groups for the marked columns; what may be lowest is evaluated in float64."""
     for g in range(along.shape[0]):
         # Eight marks at a time, nearly all of which are zero.
         words = marks[g].view(np.uint64)
@@ -315,7 +315,7 @@ def decide_groups(
             if words[w] == 0:
                 continue
             for c in range(8 * w, 8 * w + 8):
-                # The limit falls as better points are found.
+                # The limit decreases as better points are found.
                 if marks[g, c] == 0 or along[g, c] - radii[g] * norms[c] > threshold[c] + tol:
                     continue
                 for n in range(starts[g], starts[g + 1], POINTS):
@@ -324,7 +324,7 @@ def decide_groups(
                         continue
                     column, scale = columns[c], 1.0 / sizes[c] if sizes[c] > 0.0 else 0.0
                     for p in range(POINTS):
-                        # A listed entry's extra slope is not negative: without it the score is a lower bound.
+                        # The extra of a listed entry is nonnegative: without it the score is a lower bound.
                         if scores[p] <= threshold[c]:
                             at = members[n + p]
                             value = _centered_dot(points[at], center, residual[column]) + base[at]

@@ -1,6 +1,6 @@
-"""The scan on an NVIDIA GPU: product and minimum in one kernel, so that no block of scores is ever written.
+"""The oracle on an NVIDIA GPU: product and minimum in one kernel, so that no block of scores is ever written.
 
-The products are of half precision, added up in float32, which is as exact as TF32 and twice as fast, or of
+The products are of half precision, summed in float32, which is as exact as TF32 and twice as fast, or of
 float32 by three TF32 products. `kernels.self_dictionary.torch` knows what such scores can decide.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from nonneg._arrays import is_cuda_tensor
 from nonneg._typing import Array
-from nonneg.kernels.self_dictionary.types import KEPT, Lowest
+from nonneg.kernels.self_dictionary.types import KEPT, LowestScores
 
 try:
     import triton
@@ -20,12 +20,12 @@ except ImportError:
     triton = None
 
 FEATURES = 128
-# Points up to so many bytes are read whole, longer ones by parts of half as many, which must fit into the
-# memory that the threads of a program share.
+# Points of up to this number of bytes are read at once, longer ones in parts of half as many, which must fit
+# into shared memory.
 WHOLE = 256
-# Few columns are scanned by several programs each, until there are so many of them.
+# Few columns are scanned by several programs each, up to this number of programs: some per multiprocessor.
 PROGRAMS = 1024
-# But each sees at least so many blocks of points.
+# Minimum number of blocks of points per program.
 LEAST_BLOCKS = 8
 OLDEST = (8, 0)  # Ampere: the first chips with TF32
 
@@ -36,7 +36,7 @@ class Tile:
 
     columns: int  # scores that it makes at a time
     points: int
-    warps: int  # groups of threads, and blocks of points on their way at a time
+    warps: int  # warps, and blocks of points in flight
     stages: int
 
 
@@ -52,7 +52,7 @@ if triton is not None:
         index = tl.where(scores < best, start, index)
         return tl.minimum(best, scores), second, index
 
-    # Numbers of columns differ from scan to scan: one kernel for all of them.
+    # The number of columns differs from scan to scan: one kernel serves all of them.
     @triton.jit(do_not_specialize=[5, 6, 7])
     def _lowest(
         points,
@@ -82,7 +82,7 @@ if triton is not None:
         begin = part * n_each
         end = tl.minimum(begin + n_each, n_points)
         whole = begin + (end - begin) // N_POINTS * N_POINTS
-        # Every lane keeps the lowest of the points it sees; they meet at the end alone.
+        # Every lane keeps the lowest of its points; the lanes are merged at the end.
         for start in range(begin, whole, N_POINTS):
             there = points + (start + lane).to(tl.int64)[None, :] * DEPTH + feature[:, None]
             scores = tl.dot(right, tl.load(there), input_precision="tf32x3")
@@ -124,7 +124,7 @@ def is_supported(array: Any) -> bool:
     return bool(torch.cuda.get_device_capability(array.device) >= OLDEST)
 
 
-def lowest_scores(points: Array, columns: Array) -> Lowest:
+def lowest_scores(points: Array, columns: Array) -> LowestScores:
     """Run the kernel."""
     import torch
 
@@ -157,9 +157,9 @@ def lowest_scores(points: Array, columns: Array) -> Lowest:
         num_stages=tile.stages,
     )
     if n_parts == 1:
-        return Lowest(scores[0], index[0], others[0])
+        return LowestScores(scores[0], index[0], others[0])
     kept, place = scores.view(-1, n_columns).topk(KEPT + 1, dim=0, largest=False)
-    return Lowest(
+    return LowestScores(
         kept[:KEPT],
         index.view(-1, n_columns).gather(0, place[:KEPT]),
         others.min(dim=0).values.minimum(kept[KEPT]),
@@ -167,7 +167,7 @@ def lowest_scores(points: Array, columns: Array) -> Lowest:
 
 
 def padded_depth(n_features: int) -> int:
-    """Return the number of features that the kernel takes, zeros included."""
+    """Return the number of features after padding with zeros."""
     if n_features > FEATURES:
         return -(-n_features // FEATURES) * FEATURES
     return max(16, 1 << (n_features - 1).bit_length())

@@ -18,16 +18,16 @@ KEPT = 4
 
 @dataclass(frozen=True)
 class PenaltyGradient:
-    """The slope of a penalty on the coefficients.
+    """The gradient of a penalty on the coefficients.
 
     Attributes
     ----------
     base : array of float64 of shape (n_points,)
-        At entries that are not listed; not negative.
+        Its value at entries that are not listed; nonnegative.
     indptr, rows : array
         The listed entries, column by column.
     extra : array of float64
-        What the slope is at a listed entry beyond the base of its row; not negative.
+        Its value at a listed entry minus the base of the row; nonnegative.
     """
 
     base: FloatArray
@@ -37,25 +37,25 @@ class PenaltyGradient:
 
     @property
     def base_scale(self) -> float:
-        """The largest base; 0 where its inverse would overflow, which float64 scores alone can tell."""
+        """The largest base; 0 where its inverse would overflow, so that float64 scores decide."""
         largest = float(self.base.max(initial=0.0))
         return largest if largest > 1e-290 else 0.0
 
 
 @dataclass(frozen=True)
 class TensorPenaltyGradient:
-    """The slope of a penalty on the coefficients, as tensors.
+    """The gradient of a penalty on the coefficients, as tensors.
 
     Attributes
     ----------
     base : tensor of float64 of shape (n_points,)
-        At entries that are not listed; not negative.
+        Its value at entries that are not listed; nonnegative.
     rows, columns : tensor of int64
         The listed entries, each once.
     extra : tensor of float64
-        What the slope is there beyond the base of the row; not negative.
+        Its value there minus the base of the row; nonnegative.
     n_columns : int
-        How many columns there are.
+        The number of columns.
     """
 
     base: Array
@@ -65,21 +65,21 @@ class TensorPenaltyGradient:
     n_columns: int
 
     @classmethod
-    def of(cls, slope: PenaltyGradient, device: Any) -> TensorPenaltyGradient:
-        """Bring a slope to a device."""
+    def of(cls, gradient: PenaltyGradient, device: Any) -> TensorPenaltyGradient:
+        """Copy a gradient to a device."""
         import torch
 
-        n = len(slope.indptr) - 1
+        n = len(gradient.indptr) - 1
         base, counts, rows, extra = (
             torch.as_tensor(np.ascontiguousarray(array), device=device)
-            for array in (slope.base, np.diff(slope.indptr), slope.rows, slope.extra)
+            for array in (gradient.base, np.diff(gradient.indptr), gradient.rows, gradient.extra)
         )
         every = torch.arange(n, device=device)
-        columns = every.repeat_interleave(counts.long(), output_size=len(slope.rows))
+        columns = every.repeat_interleave(counts.long(), output_size=len(gradient.rows))
         return cls(base, rows.long(), columns, extra, n)
 
     def of_columns(self, wanted: Array) -> TensorPenaltyGradient:
-        """Return the slope of some columns."""
+        """Return the gradient of some columns."""
         import torch
 
         places = wanted.new_full((self.n_columns,), -1)
@@ -89,29 +89,29 @@ class TensorPenaltyGradient:
         return TensorPenaltyGradient(self.base, self.rows[kept], columns[kept], self.extra[kept], len(wanted))
 
     def beyond_base(self, points: Array) -> Array:
-        """Look up one entry of every column."""
+        """Return the extra at one entry of every column; 0 where it is not listed."""
         import torch
 
         hit = self.rows == points[self.columns]
-        # All but one of the values that meet in a column are zero: their order does not matter.
+        # At most one value per column is not zero: the order of the sum does not matter.
         values = torch.where(hit, self.extra, torch.zeros_like(self.extra))
         return values.new_zeros(self.n_columns).scatter_add_(0, self.columns, values)
 
     def at(self, points: Array) -> Array:
-        """Return the slope at one entry of every column."""
+        """Return the gradient at one entry of every column."""
         return self.base[points] + self.beyond_base(points)
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Data points with what the scan needs to know of them.
+    """Data points, with their center and radius.
 
     Attributes
     ----------
     points : array or scipy.sparse CSR array of shape (n_points, n_features)
-        One data point a row.
+        One data point per row.
     center : array of shape (n_features,)
-        Taken from every point before it is rounded to float32; the choice does not depend on it.
+        Subtracted from every point before rounding to float32; the vertices do not depend on it.
     radius : float
         The largest distance of a point from the center.
     cache : dict
@@ -125,16 +125,16 @@ class Dictionary:
 
     @property
     def inverse(self) -> float:
-        """What brings the centered points into the unit ball."""
+        """The factor that scales the centered points into the unit ball."""
         return 1.0 / self.radius if self.radius > 0 else 0.0
 
 
 @dataclass(frozen=True)
-class Lowest:
+class LowestScores:
     """Some of the lowest scores of every column and a bound on the others."""
 
-    scores: Array  # infinite where there are fewer points
-    points: Array  # their points; of no meaning where the score is infinite
+    scores: Array  # infinite where there are fewer than `KEPT` points
+    points: Array  # the points; arbitrary where the score is infinite
     others: Array  # no other score is below this
 
 

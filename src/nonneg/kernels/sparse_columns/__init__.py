@@ -1,7 +1,7 @@
-"""A matrix whose columns have few entries and grow by one an iteration: what a Frank-Wolfe iterate is.
+"""A Frank-Wolfe iterate: a matrix whose columns have few entries and gain at most one per iteration.
 
 Every column is a short list of rows and weights; an entry of the matrix is a weight divided by a total that
-all columns share. With the open-loop step 2/(t+2) from zero the weights are whole numbers and the total is
+all columns share. With the open-loop step 2/(t+2) from zero the weights are integers and the total is
 t(t+1)/2, so that the iterate is exact.
 """
 
@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 
-# Columns are moved in ranges that begin at multiples of this.
+# Columns are updated in chunks of this size: long enough for the call of a compiled loop not to show.
 CHUNK_SIZE = 1024
-# Lists become longer by so many places when one of them is full.
+# Lists grow by this number of places when one of them is full.
 GROWTH = 8
-# Up to so many columns entries are listed in one pass, with room for a few a column.
+# Up to this number of columns, entries are listed in one pass, with room for a few per column.
 FEW = 1 << 15
-# Entries of float weights up to this are dropped.
+# Entries of float weights up to this are rounding errors, and are dropped.
 ROUNDING = 1e-15
 # exp(-x) is zero in float64 from here on.
 UNDERFLOW = 745.2
@@ -30,18 +30,18 @@ UNDERFLOW = 745.2
 
 @dataclass(frozen=True)
 class SparseColumns:
-    """Lists of rows and weights, one a column.
+    """Lists of rows and weights, one per column.
 
     Attributes
     ----------
     rows : array of int32 of shape (n_columns, capacity)
-        Which rows have an entry; places beyond a column's count mean nothing.
+        Which rows have an entry; places beyond the count of a column are arbitrary.
     weights : array of int32 or float64 of shape (n_columns, capacity)
         Their weights.
     counts : array of int32 of shape (n_columns,)
-        How many entries a column has.
+        The number of entries of every column.
     total : float
-        What the weights are divided by.
+        The divisor of the weights.
     """
 
     rows: IntArray
@@ -79,14 +79,14 @@ def no_entries(n_columns: int, *, exact: bool = True, capacity: int = GROWTH) ->
     n_columns : int
         The number of columns.
     exact : bool
-        Whether the weights are whole numbers.
+        Whether the weights are integers.
     capacity : int
-        Room for so many entries a column.
+        Number of places per column.
 
     Returns
     -------
     SparseColumns
-        Without entries, with a total of 0 (1 where the weights are not whole).
+        Without entries, with a total of 0 (1 where the weights are not integers).
     """
     weights = np.zeros((n_columns, capacity), dtype=np.int32 if exact else np.float64)
     rows = np.zeros((n_columns, capacity), dtype=np.int32)
@@ -151,47 +151,47 @@ def step_columns(
     leaving: IntArray | None = None,
     cut: Any = 0,
 ) -> tuple[SparseColumns, Any]:
-    """Let every column keep a share of its weights, gain a row, and lose a part of another.
+    """Take a step in every column: scale its weights, add weight to one row, and remove some from another.
 
     Parameters
     ----------
     columns : SparseColumns
-        The matrix; not changed.
+        The matrix; not modified.
     entering : array of int of shape (n_columns,)
-        The rows that gain.
+        The rows that gain weight.
     gain : number or array of shape (n_columns,)
-        How much weight they gain; 0 leaves a column as it is.
+        The weight gained; 0 leaves a column as it is.
     total : float
-        What the new weights are divided by.
+        The divisor of the new weights.
     keep : number or array of shape (n_columns,)
-        What the old weights are multiplied by.
+        The factor of the old weights.
     leaving : array of int of shape (n_columns,), optional
-        The rows that lose; -1 for none.
+        The rows that lose weight; -1 for none.
     cut : number or array of shape (n_columns,)
-        How much they lose. Entries that reach zero are dropped.
+        The weight lost. Entries that reach zero are dropped.
 
     Returns
     -------
     columns : SparseColumns
         The new matrix, with longer lists if one of them was full.
     reached : array of shape (n_columns,)
-        The new weights of the rows that gained.
+        The new weights of the entering rows.
     """
     from nonneg.kernels.sparse_columns import numba as compiled
 
     n, capacity = columns.rows.shape
-    kind = columns.weights.dtype
-    # What rounding leaves of an entry that should be gone.
-    floor = 0 if kind == np.int32 else ROUNDING * float(total)
+    dtype = columns.weights.dtype
+    # The rounding error left of an entry that should be zero.
+    floor = 0 if dtype == np.int32 else ROUNDING * float(total)
     if int(columns.counts.max(initial=0)) >= capacity:
         capacity += GROWTH
     rows = np.empty((n, capacity), dtype=np.int32)
-    weights = np.empty((n, capacity), dtype=kind)
-    counts, reached = np.empty(n, dtype=np.int32), np.zeros(n, dtype=kind)
+    weights = np.empty((n, capacity), dtype=dtype)
+    counts, reached = np.empty(n, dtype=np.int32), np.zeros(n, dtype=dtype)
     enters = np.ascontiguousarray(entering, dtype=np.int64)
     before, after = (columns.rows, columns.weights, columns.counts), (rows, weights, counts, reached)
     if leaving is None and isinstance(gain, (int, float)) and isinstance(keep, int) and keep == 1:
-        amount = kind.type(gain)
+        amount = dtype.type(gain)
 
         def work(start: int, stop: int) -> None:
             compiled.add_to_columns(*before, enters, amount, *after, start, stop)
@@ -199,7 +199,7 @@ def step_columns(
     else:
         leaves = np.full(n, -1, dtype=np.int64) if leaving is None else np.asarray(leaving, dtype=np.int64)
         shares = [
-            np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=kind), (n,)))
+            np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=dtype), (n,)))
             for value in (keep, gain, cut)
         ]
 
@@ -236,14 +236,14 @@ def row_facts(columns: SparseColumns) -> tuple[Any, IntArray]:
 def raised_row_facts(
     row_max: Any, row_count: IntArray, entering: IntArray, reached: Any, fresh: Any
 ) -> tuple[Any, IntArray]:
-    """Return the facts of the rows after every column gained, where none lost.
+    """Update the largest weights and numbers of entries of the rows after a step without leaving rows.
 
     Parameters
     ----------
     row_max, row_count : array of shape (n_columns,)
-        The facts before; not changed.
+        The values before; not modified.
     entering : array of int of shape (n_columns,)
-        The rows that gained.
+        The rows that gained weight.
     reached : array of shape (n_columns,)
         Their new weights.
     fresh : array of bool of shape (n_columns,)
@@ -252,7 +252,7 @@ def raised_row_facts(
     Returns
     -------
     row_max, row_count : array of shape (n_columns,)
-        The facts after.
+        The values after.
     """
     from nonneg.kernels.sparse_columns import numba as compiled
 

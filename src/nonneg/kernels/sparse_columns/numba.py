@@ -25,7 +25,7 @@ def step_columns(
     start,
     stop,
 ):
-    """Write columns start to stop after a move; see `kernels.sparse_columns.step_columns`."""
+    """Write columns start to stop after a step; see `kernels.sparse_columns.step_columns`."""
     for column in range(start, stop):
         enters, leaves, share = entering[column], leaving[column], keep[column]
         n, found = 0, False
@@ -83,7 +83,7 @@ def add_to_columns(
 
 @jit(error_model="numpy")
 def raise_row_facts(entering, reached, fresh, row_max, row_count):
-    """Bring the largest weight and the number of entries of the rows up to date after columns gained."""
+    """Update the largest weight and the number of entries of the rows after columns gained weight."""
     for column in range(entering.shape[0]):
         row = entering[column]
         if reached[column] > row_max[row]:
@@ -133,7 +133,7 @@ def fill_near(
 
 @jit(error_model="numpy")
 def list_near(rows, weights, counts, row_max, reach, scale, indptr, near_rows, near_weights, values):
-    """Do both in one pass; return False where the room given does not suffice."""
+    """Do both in one pass; return False where the arrays are too short."""
     at, room = 0, near_rows.shape[0]
     indptr[0] = 0
     for column in range(rows.shape[0]):
@@ -171,7 +171,7 @@ def value_at(indptr, rows, values, places, otherwise, out, start, stop):
 
 @jit(error_model="numpy")
 def row_slopes(row_max, row_count, sums, scale, total, mu, base):
-    """Complete the sums of the rows, write the slope at zero entries, return the value of the penalty."""
+    """Complete the sums of the rows, write the gradient at zero entries, return the value of the penalty."""
     n = row_max.shape[0]
     tops, logs = 0.0, 0.0
     for row in range(n):
@@ -187,7 +187,7 @@ def row_slopes(row_max, row_count, sums, scale, total, mu, base):
 
 @jit(error_model="numpy")
 def entry_slopes(indptr, rows, weights, values, sums, total, shares, inner):
-    """Write the slope at the listed entries, and slope times entry summed over each column."""
+    """Write the gradient at the listed entries, and gradient times entry summed over each column."""
     for column in range(inner.shape[0]):
         inside = 0.0
         for p in range(indptr[column], indptr[column + 1]):

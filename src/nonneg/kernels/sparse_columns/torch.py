@@ -12,7 +12,7 @@ from nonneg._arrays import to_numpy
 from nonneg._typing import Array
 from nonneg.kernels.sparse_columns import GROWTH, UNDERFLOW, SparseColumns
 
-# Values up to 1 are cut after so many bits, and what is left after as many again: sums of 2^26 values fit.
+# Values up to 1 are split into two integers of this number of bits: sums of 2^26 values fit into 64 bits.
 BITS = 36
 
 
@@ -40,7 +40,7 @@ def columns_to_numpy(columns: SparseColumns) -> SparseColumns:
 def add_to_columns(
     columns: SparseColumns, entering: Array, gain: int, *, total: float
 ) -> tuple[SparseColumns, Array]:
-    """Let every column gain the same weight in one row; see `kernels.sparse_columns.step_columns`."""
+    """Add the same weight to one row of every column; see `kernels.sparse_columns.step_columns`."""
     import torch
 
     old_rows, old_weights, old_counts = _lists(columns)
@@ -64,13 +64,13 @@ def add_to_columns(
 def raised_row_facts(
     row_max: Array, row_count: Array, entering: Array, reached: Array, fresh: Array
 ) -> tuple[Array, Array]:
-    """Return the facts of the rows after every column gained; see `kernels.sparse_columns`."""
+    """Update the facts of the rows after such a step; see `kernels.sparse_columns.raised_row_facts`."""
     higher = row_max.scatter_reduce(0, entering, reached, "amax")
     return higher, row_count.scatter_add(0, entering, fresh.to(row_count.dtype))
 
 
 def exact_sums(places: Array, values: Array, n_sums: int) -> Array:
-    """Add values by place, with the same sum in whatever order they come.
+    """Sum values by place, with a result that does not depend on their order.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def near_maxima(columns: SparseColumns, row_max: Array, scale: float) -> NearEnt
     capacity = rows.shape[1]
     used = torch.arange(capacity, device=rows.device) < counts[:, None]
     below = row_max.index_select(0, rows.view(-1)).view(rows.shape) - weights
-    # Whole numbers stay whole: the reach is cut to a whole number within their range.
+    # Integers stay integers: the reach is truncated to an integer within their range.
     reach = UNDERFLOW * scale
     if not weights.dtype.is_floating_point:
         reach = int(min(reach, torch.iinfo(weights.dtype).max))

@@ -22,7 +22,7 @@ from nonneg.kernels.column_residuals import advance_residuals, entry_products
 from nonneg.kernels.sparse_columns import UNDERFLOW
 from nonneg.separable.merit.frank_wolfe import Step, advance, open_loop
 from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
-from nonneg.separable.merit.row_sparsity import RowSparsity, SparsityAlong
+from nonneg.separable.merit.row_sparsity import RowSparsity, SparsityOnLine
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _search(
     most = float(1.0 / sizes.max())
     if problem.lam == 0:
         return min(most, -first / second) if second > 0 else most
-    along = SparsityAlong(
+    along = SparsityOnLine(
         np.concatenate([state.rows[entries.used], full.entering[extra].astype(np.int32)]),
         np.concatenate([entries.values[entries.used], np.zeros(int(extra.sum()))]),
         np.concatenate([(sizes[:, None] * moved)[entries.used], (sizes * full.gain)[extra]]),

@@ -1,4 +1,4 @@
-"""How much the row sparsity weighs: fit and penalty balanced at the anchors of successive projections."""
+"""The automatic weight of the row sparsity: fit and penalty balanced at the anchors of SPA."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from nonneg.data.matrix import float64_sum
 from nonneg.separable.spa import spa
 from nonneg.separable.weights import anchor_weights
 
-# The number of anchors is guessed as that of the picks of successive projections with a residual above this
-# share of the second one; the first is the distance from the origin, which says nothing of the spread.
-# On mixtures of 5 to 60 points, at 9 to 40 dB, the guess was between six tenths of the number and all of it
-# (more where noise hides the anchors from any method).
+# The number of anchors is estimated as that of the anchors of SPA with a residual above this fraction of the
+# second one; the first is the distance from the origin, which says nothing about the spread. For 5 to 60
+# anchors, at 9 to 40 dB, the estimate was between 60% and 100% of the number (more where noise hides the
+# anchors from any method).
 RESIDUAL_SHARE = 0.5
-FIRST_PICKS = 16
-# Beyond so many points the residual is that of so many of them, evenly spaced: one part in a hundred is
-# enough for a balance, and the mixtures of all points would cost like iterations.
+FIRST_ANCHORS = 16  # doubled until the residuals have fallen
+# Beyond this number of points the residual is estimated from this many of them, evenly spaced: an error of
+# one percent is small enough for a balance, and the mixtures of all points would cost as much as iterations.
 MOST_POINTS = 100_000
 
 
 @dataclass(frozen=True)
 class PenaltyWeight:
-    """A weight and what it rests on."""
+    """A weight and the quantities it is computed from."""
 
-    lam: float  # the weight in the paper's objective (18), with the 1/2
-    anchors: IntArray  # found by successive projections
-    residual_norm: float  # frobenius norm of the data less their best mixtures of these anchors
+    lam: float  # the weight in the objective (18) of the paper, with the 1/2
+    anchors: IntArray  # of successive projections
+    residual_norm: float  # Frobenius norm of the data minus their best mixtures of these anchors
 
 
 def balanced_weight(
     data: DataMatrix, n_components: int | None, *, anchors: IntArray | None = None
 ) -> PenaltyWeight:
-    """Return ||X - W H|| / (2 K), with W the K anchors of SPA and H the best weights."""
+    """Return ||X - W H|| / (2 K), with the K anchors of SPA as W and the best weights as H."""
     # The authors' code sets twice this weight in an objective without the 1/2, which is the same problem. The
     # row sparsity of the mixtures is close to K, so that this is the paper's ``||X - X C0|| / Phi(C0)`` up to
-    # the factor. Above 100 000 points the norm is estimated from so many of them.
+    # the factor.
     k = estimated_number(data) if n_components is None else n_components
     if anchors is None:
         anchors = spa(data, min(2 * k, *data.shape) if n_components is None else k).anchors
@@ -56,16 +56,16 @@ def balanced_weight(
 
 
 def estimated_number(data: DataMatrix) -> int:
-    """Guess how many anchors there are, well enough for a weight and for where to look for them."""
-    most, picks = min(data.shape), FIRST_PICKS
+    """Estimate the number of anchors, accurately enough for a weight and for the range of the search."""
+    most, n_anchors = min(data.shape), FIRST_ANCHORS
     while True:
-        scores = np.asarray(spa(data, min(picks, most)).scores)
+        scores = np.asarray(spa(data, min(n_anchors, most)).scores)
         if len(scores) < 2:
             return 1
         long = scores > RESIDUAL_SHARE * scores[1]
-        if picks >= most or len(scores) < picks or not long[-1]:
+        if n_anchors >= most or len(scores) < n_anchors or not long[-1]:
             return max(1, int(np.sum(long)))
-        picks *= 2
+        n_anchors *= 2
 
 
 def _squared_residual(block: LocalMatrix, mixtures: Array, *, right: Array) -> tuple[tuple[()], tuple[float]]:

@@ -132,17 +132,17 @@ class SelfDictionary:
         if state.on_device:
             return self._call_oracle_on_device(state)
         sparsity = self.sparsity(state)
-        slope = sparsity.slope(self.lam)
+        gradient = sparsity.penalty_gradient(self.lam)
         vertices, whole = state.vertices, True
         if vertices is not None and state.active is not None and not state.active.all():
             moving = np.flatnonzero(state.active)
             vertices = vertices.copy()
-            vertices[moving] = minimizing_vertices(self.dictionary, state.residual, slope, moving)
+            vertices[moving] = minimizing_vertices(self.dictionary, state.residual, gradient, moving)
             gaps, squares = self._gaps(state, sparsity, vertices)
             # The active columns alone say that the run has converged: check all columns first.
             whole = float(np.sum(gaps)) <= self.gap_tol or not bool((gaps > self._share()).any())
         if whole:
-            vertices = minimizing_vertices(self.dictionary, state.residual, slope)
+            vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
             gaps, squares = self._gaps(state, sparsity, vertices)
         gap = float(gaps.sum()) if whole else float("nan")
         loss = 0.5 * float(squares.sum()) + self.lam * sparsity.value
@@ -163,10 +163,10 @@ class SelfDictionary:
         import torch
 
         sparsity = tensor_row_sparsity(state.columns, self.mu, state.row_max, state.row_count)
-        slope = sparsity.slope(self.lam)
-        vertices = minimizing_vertices(self.dictionary, state.residual, slope)
+        gradient = sparsity.penalty_gradient(self.lam)
+        vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
         gaps, squares = column_products(self.dictionary, state.residual, vertices)
-        gaps = gaps + (self.lam * sparsity.inner - slope.at(vertices))
+        gaps = gaps + (self.lam * sparsity.inner - gradient.at(vertices))
         sums = (gaps.sum(), squares.sum(), squares.max(), sparsity.value, state.counts.sum().double())
         gap, square, largest, value, entries = torch.stack(sums).tolist()
         measures = {

@@ -1,7 +1,7 @@
 """The smoothed row sparsity: a sum over the rows of mu log(mean exp(c / mu)), close to the sum of row maxima.
 
-Everything is written with the largest entry of a row taken out of the exponents, so that no mu overflows.
-Rows without entries have the value 0 and the slope 1/n; at the stored entries alone the slope is another.
+The largest entry of a row is subtracted in the exponents, so that no mu overflows. Rows without entries have
+the value 0 and the gradient 1/n; the gradient differs from that of zero entries only at the stored entries.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from nonneg.kernels.sparse_columns import torch as tensor_columns
 
 @dataclass(frozen=True)
 class RowSparsity:
-    """Value and slope of the smoothed row sparsity at a matrix with few entries."""
+    """Value and gradient of the smoothed row sparsity at a matrix with few entries."""
 
     value: float  # the sum over the rows
-    base: FloatArray  # the slope at entries that are zero
-    # The entries near their row's largest, column by column; at others the slope is the base.
+    base: FloatArray  # the gradient at entries that are zero
+    # The entries near the largest of their row, column by column; at others the gradient is the base.
     indptr: IntArray
     rows: IntArray
-    shares: FloatArray  # the slopes at them: exp(c / mu) over the row's sum
-    inner: FloatArray  # slope times entry, summed over each column
+    shares: FloatArray  # the gradients at them: exp(c / mu) divided by the sum of the row
+    inner: FloatArray  # gradient times entry, summed over each column
 
-    def slope(self, lam: float) -> PenaltyGradient:
-        """Return lam times the slope, as the scan takes it."""
+    def penalty_gradient(self, lam: float) -> PenaltyGradient:
+        """Return lam times the gradient, for the oracle."""
         extra = lam * (self.shares - self.base[self.rows])
         return PenaltyGradient(lam * self.base, self.indptr, self.rows, extra)
 
@@ -47,17 +47,16 @@ class RowSparsity:
 def row_sparsity(
     columns: SparseColumns, mu: float, *, row_max: Any = None, row_count: IntArray | None = None
 ) -> RowSparsity:
-    """Evaluate the smoothed row sparsity of a matrix and its slope."""
-    # The work is linear in the number of entries, and exponentials are taken of those alone that are near the
-    # largest of their row.
-    # Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF", Lemma 2 and
-    # (18).
-    from nonneg.kernels.sparse_columns.numba import entry_slopes, row_slopes
+    """Evaluate the smoothed row sparsity of a matrix and its gradient."""
+    # The work is linear in the number of entries; exponentials are computed only near the largest of each
+    # row. Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF", Lemma 2
+    # and (18).
+    from nonneg.kernels.sparse_columns.numba import entry_slopes, row_slopes  # loaded with the first fit
 
     n, total = columns.n_columns, columns.total or 1.0
     if row_max is None or row_count is None:
         row_max, row_count = row_facts(columns)
-    # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
+    # The weights are in units of 1 / total; a scale near the smallest number would have no inverse.
     scale = max(mu * total, 1e-300)
     near = near_maxima(columns, row_max, scale)
     sums, base = sums_by_row(near, n), np.empty(n)
@@ -75,13 +74,13 @@ def smoothed_row_sparsity(C: Any, mu: float) -> float:
 
 
 @dataclass(frozen=True)
-class SparsityAlong:
+class SparsityOnLine:
     """The smoothed row sparsity on a line through a matrix with few entries."""
 
-    rows: IntArray  # the rows of the entries that are or become positive, in any order, one a place
-    entries: FloatArray  # where the line begins and its direction
+    rows: IntArray  # the rows of the entries that are or become positive, in any order
+    entries: FloatArray  # the origin of the line and its direction
     directions: FloatArray
-    n: int  # rows and columns of the matrix
+    n: int  # number of rows and columns of the matrix
     mu: float  # the smoothing
 
     @cached_property
@@ -91,8 +90,8 @@ class SparsityAlong:
         return filled, (self.n - count[filled]).astype(np.float64)
 
     def at(self, size: float) -> tuple[float, float]:
-        """Evaluate value and slope."""
-        from nonneg.kernels.sparse_columns.numba import row_sums, row_tops
+        """Return value and derivative at a step size."""
+        from nonneg.kernels.sparse_columns.numba import row_sums, row_tops  # loaded with the first fit
 
         inverse = 1.0 / max(self.mu, 1e-300)
         tops, sums, slopes = np.zeros(self.n), np.empty(self.n), np.zeros(self.n)
@@ -107,17 +106,17 @@ class SparsityAlong:
 
 @dataclass(frozen=True)
 class TensorRowSparsity:
-    """Value and slope of the smoothed row sparsity, as tensors."""
+    """Value and gradient of the smoothed row sparsity, as tensors."""
 
     value: Array  # the sum over the rows
-    base: Array  # the slope at entries that are zero
-    rows: Array  # the entries near their row's largest; at others the slope is the base
+    base: Array  # the gradient at entries that are zero
+    rows: Array  # the entries near the largest of their row; at others the gradient is the base
     columns: Array
-    shares: Array  # the slopes at them
-    inner: Array  # slope times entry, summed over each column
+    shares: Array  # the gradients at them
+    inner: Array  # gradient times entry, summed over each column
 
-    def slope(self, lam: float) -> TensorPenaltyGradient:
-        """Return lam times the slope, as the scan takes it."""
+    def penalty_gradient(self, lam: float) -> TensorPenaltyGradient:
+        """Return lam times the gradient, for the oracle."""
         extra = lam * (self.shares - self.base[self.rows])
         return TensorPenaltyGradient(lam * self.base, self.rows, self.columns, extra, len(self.inner))
 
@@ -125,9 +124,9 @@ class TensorRowSparsity:
 def tensor_row_sparsity(
     columns: SparseColumns, mu: float, row_max: Array, row_count: Array
 ) -> TensorRowSparsity:
-    """Evaluate the smoothed row sparsity of a matrix and its slope."""
+    """Evaluate the smoothed row sparsity of a matrix and its gradient."""
     n, total = columns.n_columns, columns.total or 1.0
-    # The weights count in units of 1 / total; a scale near the smallest number would have no inverse.
+    # The weights are in units of 1 / total; a scale near the smallest number would have no inverse.
     scale = max(mu * total, 1e-300)
     near = tensor_columns.near_maxima(columns, row_max, scale)
     height = row_max.double() / scale
