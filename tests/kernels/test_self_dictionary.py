@@ -154,10 +154,10 @@ def test_tf32_is_not_trusted(rng):
     scan = portable.Scan(Dictionary(X, *portable.center_and_radius(X)), R, nothing(40))
     try:
         torch.set_float32_matmul_precision("high")
-        assert scan.product_type() == (torch.float64, 2.0**-53)
+        assert scan.product_dtype() == (torch.float64, 2.0**-53)
         found = portable.minimizing_vertices(scan.dictionary, R, nothing(40))
         torch.set_float32_matmul_precision("highest")
-        assert scan.product_type() == (torch.float32, 2.0**-24)
+        assert scan.product_dtype() == (torch.float32, 2.0**-24)
     finally:
         torch.set_float32_matmul_precision(before)
     assert np.array_equal(found, (X @ R.T).argmin(dim=0).numpy())

@@ -229,7 +229,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(steps, container, data, tmp_p
 
 def test_progress_is_shown(data, capsys):
     select_anchors(data.X, 6, max_iter=3, verbose=1)
-    assert "merit: iteration 3 of at most 3, loss" in capsys.readouterr().err
+    assert "merit: iteration 3/3, loss" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
