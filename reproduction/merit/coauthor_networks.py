@@ -125,7 +125,7 @@ def _geonmf_record(network: Network, setting: Setting, seed: int) -> dict[str, A
         pairs.values, pairs.vectors, degrees, options=GeoNMFOptions(n_init=setting["n_init"]), rng=seed
     )
     rule = setting.get("unreached", "auto")
-    shares = found.memberships.shares if rule == "auto" else fill_unreached(found.memberships, rule)
+    shares = found.memberships.values if rule == "auto" else fill_unreached(found.memberships, rule)
     return {
         "seed": seed,
         "src": round(averaged_rank_correlation(network.memberships, shares), 6),

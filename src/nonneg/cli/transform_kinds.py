@@ -144,12 +144,12 @@ def _compare_bands(given: Any, known: Any) -> None:
 
 
 def _scene_error(model: Any, cube: Any, mask: Any, maps: FloatArray) -> float:
-    from nonneg.applications.hyperspectral.pixels import ScenePixels
+    from nonneg.applications.hyperspectral.pixels import ImagePixels
 
     abundances = maps.reshape(-1, maps.shape[2])
     endmembers = model.endmembers_[:, cube.kept[model.bands_]].astype(np.float64)
     left = norm = 0.0
-    for block in ScenePixels(cube, mask, float(model.negative_tol)).blocks():
+    for block in ImagePixels(cube, mask, float(model.negative_tol)).blocks():
         spectra = block.spectra.astype(np.float64)
         mixed = abundances[block.pixels] @ endmembers
         if model.constraint == "normalized":

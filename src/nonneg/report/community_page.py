@@ -35,8 +35,8 @@ def mostly_one(memberships: FloatArray) -> int:
 
 def shared_weights(model: Any) -> FloatArray:
     """Share out the weight of every edge by the memberships of its ends."""
-    shares = np.nan_to_num(model.memberships_, nan=0.0)
-    flows = shares.T @ (model.graph_.adjacency @ shares)
+    memberships = np.nan_to_num(model.memberships_, nan=0.0)
+    flows = memberships.T @ (model.graph_.adjacency @ memberships)
     return 0.5 * (flows + flows.T)
 
 
@@ -94,18 +94,18 @@ def _listed(model: Any) -> list[int]:
 
 
 def _node(model: Any, at: int, pure: set[int]) -> dict[str, Any]:
-    shares = model.memberships_[at]
-    known = bool(np.isfinite(shares).all())
+    memberships = model.memberships_[at]
+    known = bool(np.isfinite(memberships).all())
     return {
         "name": model.node_names_[at],
         "pure": at in pure,
         "degree": wording.number(float(model.graph_.degrees[at])),
         "parts": [
-            (round(100 * float(share), 1), color(j)) for j, share in enumerate(shares) if share >= 0.005
+            (round(100 * float(value), 1), color(j)) for j, value in enumerate(memberships) if value >= 0.005
         ]
         if known
         else [],
-        "shares": [f"{share:.2f}" if known else "\N{EN DASH}" for share in shares],
+        "memberships": [f"{value:.2f}" if known else "\N{EN DASH}" for value in memberships],
     }
 
 
@@ -116,7 +116,7 @@ def _community(entry: Mapping[str, Any]) -> dict[str, Any]:
         "pure": entry["pure_node"],
         "size": f"{entry['size']:.1f}",
         "n_nodes": wording.number(entry["n_nodes"]),
-        "top": [(name, round(100 * share)) for name, share in entry["top"]],
+        "top": [(name, round(100 * value)) for name, value in entry["top"]],
     }
 
 

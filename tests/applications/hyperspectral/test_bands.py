@@ -140,7 +140,7 @@ def test_a_preview_shows_bands_that_count():
 
 def test_one_run_of_bands_is_a_view(planted):
     values = planted.X.reshape(ROWS, COLUMNS, BANDS)
-    scene = pixels.ScenePixels(Cube(values, bands=np.arange(BANDS) >= 3), None, 0.05)
+    scene = pixels.ImagePixels(Cube(values, bands=np.arange(BANDS) >= 3), None, 0.05)
     assert np.shares_memory(scene._in_kept_bands(values), values)
     assert scene.gathered().shape == (ROWS * COLUMNS, BANDS - 3)
 

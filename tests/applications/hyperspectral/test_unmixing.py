@@ -61,7 +61,7 @@ def test_any_method_finds_the_pure_pixels(cube, planted, method):
 
 def test_the_cube_is_neither_changed_nor_copied(cube):
     before = cube.copy()
-    scene = pixels.ScenePixels(read_as_cube(cube), None, 0.05)
+    scene = pixels.ImagePixels(read_as_cube(cube), None, 0.05)
     assert np.shares_memory(scene.gathered(), cube)
     Unmixing(K).fit(cube)
     np.testing.assert_array_equal(cube, before)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_share
+from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_fraction
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
 # How far the search goes, as in the authors' file.
@@ -150,15 +150,15 @@ def geonmf(
             f"GeoNMF found fewer than {k} clusters among the nearly pure nodes. Ask for fewer communities, "
             "or choose another method."
         )
-    shares = np.linalg.solve(points[pure].T, points.T).T * roots[:, None] / roots[pure]
-    clipped = clipped_share(shares)
-    shares[shares < 0] = 0.0
-    sums = shares.sum(axis=1)
+    memberships = np.linalg.solve(points[pure].T, points.T).T * roots[:, None] / roots[pure]
+    clipped = clipped_fraction(memberships)
+    memberships[memberships < 0] = 0.0
+    sums = memberships.sum(axis=1)
     # A row of rounding is none.
     reached = sums > ROUNDING
-    shares[~reached] = 0.0
-    shares /= np.where(reached, sums, 1.0)[:, None]
-    return GeoNMFResult(pure, Memberships(shares, reached, clipped), condition, n_rounds, len(near))
+    memberships[~reached] = 0.0
+    memberships /= np.where(reached, sums, 1.0)[:, None]
+    return GeoNMFResult(pure, Memberships(memberships, reached, clipped), condition, n_rounds, len(near))
 
 
 def _nearly_pure(lengths: FloatArray, slack: float, k: int) -> tuple[float, IntArray]:

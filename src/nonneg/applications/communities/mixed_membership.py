@@ -279,10 +279,10 @@ class MixedMembership(SavableEstimator):
         if rule == "auto":
             keep = method.unreached is None or self.recovery == "simplex"
             rule = "" if keep else str(method.unreached)
-        shares = fill_unreached(search.memberships, rule) if rule else search.memberships.shares
+        memberships = fill_unreached(search.memberships, rule) if rule else search.memberships.values
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        self._keep(graph, connected, shares.astype(dtype, copy=False), pairs.vectors)
+        self._keep(graph, connected, memberships.astype(dtype, copy=False), pairs.vectors)
         self.pure_nodes_ = connected[search.selection.anchors]
         self.kept_nodes_ = connected if search.kept is None else connected[search.kept]
         self.isolated_nodes_ = np.flatnonzero(isolated)
@@ -314,14 +314,14 @@ class MixedMembership(SavableEstimator):
         """
         return self.fit(X, names=names).memberships_
 
-    def _keep(self, graph: Graph, connected: Any, shares: FloatArray, vectors: FloatArray) -> None:
-        n, k = graph.n_nodes, shares.shape[1]
+    def _keep(self, graph: Graph, connected: Any, memberships: FloatArray, vectors: FloatArray) -> None:
+        n, k = graph.n_nodes, memberships.shape[1]
         self.graph_ = graph
         self.node_names_ = list(map(str, range(n))) if graph.names is None else list(graph.names)
-        self.memberships_, self.eigenvectors_ = shares, vectors
+        self.memberships_, self.eigenvectors_ = memberships, vectors
         if len(connected) < n:
-            self.memberships_ = np.full((n, k), np.nan, dtype=shares.dtype)
-            self.memberships_[connected] = shares
+            self.memberships_ = np.full((n, k), np.nan, dtype=memberships.dtype)
+            self.memberships_[connected] = memberships
             self.eigenvectors_ = np.zeros((n, k))
             self.eigenvectors_[connected] = vectors
         largest = np.nan_to_num(self.memberships_, nan=-1.0)

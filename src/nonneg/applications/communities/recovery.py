@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 class Memberships(NamedTuple):
     """How much every node belongs to every community."""
 
-    shares: FloatArray  # rows sum to one, but those of nodes that the eigenvectors do not reach
+    values: FloatArray  # rows sum to one, but those of nodes that the eigenvectors do not reach
     reached: BoolArray  # which nodes have a row in the eigenvectors that is more than rounding
     clipped: float  # the share of negative coordinates in the sum of all sizes, before they were set to zero
 
@@ -29,17 +29,17 @@ def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squ
     """Return the memberships as coordinates between the pure nodes."""
     if recovery not in RECOVERIES:
         raise UnknownNameError.of("recovery", recovery, RECOVERIES)
-    shares = coordinates(vectors, corners)
-    clipped = clipped_share(shares)
-    reached = np.abs(shares).max(axis=1) >= ROUNDING
+    memberships = coordinates(vectors, corners)
+    clipped = clipped_fraction(memberships)
+    reached = np.abs(memberships).max(axis=1) >= ROUNDING
     if recovery == "simplex":
-        shares = np.asarray(anchor_weights(as_data_matrix(vectors), corners, sum_to_one=True))
-        return Memberships(shares, reached, clipped)
-    shares[shares < ROUNDING] = 0.0
-    sums = shares.sum(axis=1)
+        memberships = np.asarray(anchor_weights(as_data_matrix(vectors), corners, sum_to_one=True))
+        return Memberships(memberships, reached, clipped)
+    memberships[memberships < ROUNDING] = 0.0
+    sums = memberships.sum(axis=1)
     reached = sums > 0
-    shares /= np.where(reached, sums, 1.0)[:, None]
-    return Memberships(shares, reached, clipped)
+    memberships /= np.where(reached, sums, 1.0)[:, None]
+    return Memberships(memberships, reached, clipped)
 
 
 def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
@@ -48,24 +48,24 @@ def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
         return np.ascontiguousarray(np.linalg.solve(corners.T, vectors.T).T)
     except np.linalg.LinAlgError as error:
         raise InvalidDataError(
-            "The pure nodes that were found lie in one plane, so that they do not span the communities. Ask "
-            "for fewer communities, or choose another method."
+            "The rows of the pure nodes that were found are linearly dependent. Ask for fewer communities, "
+            "or choose another method."
         ) from error
 
 
-def clipped_share(shares: FloatArray) -> float:
-    """Return how much of the coordinates lies below zero."""
-    total = float(np.abs(shares).sum())
-    return float(-np.minimum(shares, 0.0).sum()) / total if total > 0 else 0.0
+def clipped_fraction(memberships: FloatArray) -> float:
+    """Return the fraction of the coordinates that lies below zero."""
+    total = float(np.abs(memberships).sum())
+    return float(-np.minimum(memberships, 0.0).sum()) / total if total > 0 else 0.0
 
 
 def fill_unreached(found: Memberships, rule: str) -> FloatArray:
     """Give the nodes that the eigenvectors do not reach a membership."""
-    shares = found.shares.copy()
+    memberships = found.values.copy()
     lost = ~found.reached
     if lost.any():
         if rule == "mean":
-            shares[lost] = shares[found.reached].mean(axis=0)
+            memberships[lost] = memberships[found.reached].mean(axis=0)
         else:
-            shares[lost] = {"uniform": 1.0 / shares.shape[1], "zero": 0.0, "nan": np.nan}[rule]
-    return shares
+            memberships[lost] = {"uniform": 1.0 / memberships.shape[1], "zero": 0.0, "nan": np.nan}[rule]
+    return memberships

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_share, coordinates
+from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_fraction, coordinates
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 
@@ -34,12 +34,12 @@ def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
        projections", Complex Networks.
     """
     found = select_anchors(vectors, k, method="spa")
-    shares = coordinates(vectors, vectors[found.anchors])
-    clipped = clipped_share(shares)
-    reached = np.abs(shares).max(axis=1) >= ROUNDING
-    np.maximum(shares, EPS, out=shares)
-    shares /= shares.sum(axis=1, keepdims=True)
-    return found, Memberships(shares, reached, clipped)
+    memberships = coordinates(vectors, vectors[found.anchors])
+    clipped = clipped_fraction(memberships)
+    reached = np.abs(memberships).max(axis=1) >= ROUNDING
+    np.maximum(memberships, EPS, out=memberships)
+    memberships /= memberships.sum(axis=1, keepdims=True)
+    return found, Memberships(memberships, reached, clipped)
 
 
 def connectivity(values: FloatArray, corners: FloatArray) -> FloatArray:

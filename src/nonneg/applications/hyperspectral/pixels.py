@@ -24,13 +24,13 @@ BLOCK_BYTES = 1 << 24
 
 
 class Block(NamedTuple):
-    """The pixels of a few rows of the scene."""
+    """The pixels of a few rows of the image."""
 
-    pixels: IntArray  # which pixels of the scene, numbered row by row
+    pixels: IntArray  # which pixels of the image, numbered row by row
     spectra: FloatArray  # theirs, float32 or float64, not below zero
 
 
-class ScenePixels:
+class ImagePixels:
     """The pixels of a cube that hold data, in the bands that count."""
 
     def __init__(self, cube: Cube, mask: Any, negative_tol: float) -> None:

@@ -13,7 +13,7 @@ BOUND_FACTOR = 2.0
 ENOUGH_PIXELS = 0.5
 
 
-def scene_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> list[Statement]:
+def image_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> list[Statement]:
     """State how well linear mixtures explain an image."""
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)

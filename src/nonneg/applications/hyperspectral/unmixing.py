@@ -19,8 +19,8 @@ from nonneg._ties import vector_signs
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
-from nonneg.applications.hyperspectral.pixels import Block, ScenePixels
-from nonneg.applications.hyperspectral.statements import scene_statements
+from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
+from nonneg.applications.hyperspectral.statements import image_statements
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
@@ -199,7 +199,7 @@ class Unmixing(SavableEstimator):
         constraint = checked_constraint(self.constraint)
         self._check_parameters()
         scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
-        pixels = ScenePixels(scene, mask, float(self.negative_tol))
+        pixels = ImagePixels(scene, mask, float(self.negative_tol))
         # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
         if (self.n_endmembers or 0) > pixels.n_bands + 1:
             raise InvalidParameterError(
@@ -228,7 +228,7 @@ class Unmixing(SavableEstimator):
         self.n_features_in_ = scene.shape[2]
         self.result_ = found
         self.certificate_ = found.certificate.with_statements(
-            scene_statements(mixtures, len(endmembers), constraint)
+            image_statements(mixtures, len(endmembers), constraint)
         )
         return self
 
@@ -285,7 +285,7 @@ class Unmixing(SavableEstimator):
                 f"{int(shared.sum())} bands are used both in this image and in that of fit, too few for "
                 f"{self.n_endmembers_} endmembers. Pass bands='all' to use all those of fit."
             )
-        pixels = ScenePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
+        pixels = ImagePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
         endmembers = self.endmembers_[:, shared[self.bands_]]
         with threads(self.n_jobs):
             mixtures = self._unmixed(pixels, None, endmembers, checked_constraint(self.constraint))
@@ -358,7 +358,7 @@ class Unmixing(SavableEstimator):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def _reduced(self, pixels: ScenePixels) -> FloatArray:
+    def _reduced(self, pixels: ImagePixels) -> FloatArray:
         """Project the pixels onto the leading directions in two passes over the blocks."""
         bands = pixels.n_bands
         gram = np.zeros((bands, bands))
@@ -383,7 +383,7 @@ class Unmixing(SavableEstimator):
         return values / np.where(sizes > 0, sizes, 1.0)
 
     def _unmixed(
-        self, pixels: ScenePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
+        self, pixels: ImagePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
     ) -> Mixtures:
         rows, columns, _ = pixels.cube.shape
         mixtures = Mixtures.of(rows * columns, len(endmembers), pixels.n_bands, pixels.dtype)
