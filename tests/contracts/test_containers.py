@@ -93,7 +93,7 @@ def test_the_automatic_choice_runs_for_every_form(form):
         assert np.isfinite(result.loss)
     if container_of(form) != "sparse" and form != "dask-sparse":
         assert np.isfinite(
-            factorize(as_container(entries(0.0), form), K, loss="itakura-saito", max_iter=3).loss
+            factorize(as_container(entries(0.0), form), K, beta_loss="itakura-saito", max_iter=3).loss
         )
 
 
