@@ -82,7 +82,7 @@ def table(solvers: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        One line a solver, one column a declared capability.
+        One line per solver, one column per declared capability.
     """
     names = [name for name in columns(next(iter(solvers.values()))) if name != "name"]
     lines = [["solver", *(name.replace("_", " ") for name in names)], ["---"] * (len(names) + 1)]
@@ -101,7 +101,7 @@ def compact_table(solvers: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        One line a solver.
+        One line per solver.
     """
     head = [
         "solver",

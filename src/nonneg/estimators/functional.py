@@ -1,4 +1,4 @@
-"""`non_negative_factorization`: the function that scikit-learn has beside its NMF class."""
+"""`non_negative_factorization`: scikit-learn's function beside its NMF class."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def nndsvd_init(
     data: DataMatrix, k: int, *, rng: Seed = None, fill: str = "mean", name: str = "nndsvda"
 ) -> tuple[SampleArray, Array]:
     """Return the factors of Boutsidis and Gallopoulos, with zeros filled as the variant says."""
-    # scikit-learn's conventions, but for the exactness of the singular vectors: its randomized ones are
+    # scikit-learn's conventions, except for the exactness of the singular vectors: its randomized ones are
     # approximate. Missing entries count as zeros.
     # Boutsidis & Gallopoulos (2008), Pattern Recognition 41(4), 1350-1362, Algorithm 1.
     if k > min(data.shape):

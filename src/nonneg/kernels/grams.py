@@ -1,4 +1,4 @@
-"""Gram matrices of the rows' least-squares problems: one for all rows, or one a row."""
+"""Gram matrices of the row-wise least-squares problems: one for all rows, or one per row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ListedGrams:
     indices: Any
 
     def dense(self) -> DenseGrams:
-        """Write the matrices out."""
+        """Return the matrices stored densely."""
         from nonneg.kernels.row_grams import grams_block
 
         n_rows, k = len(self.indptr) - 1, self.other.shape[1]
@@ -64,7 +64,7 @@ class ListedGrams:
 
 @dataclass(frozen=True)
 class DenseGrams:
-    """One Gram matrix a row, written out: (n_rows, k, k)."""
+    """One Gram matrix per row, stored densely: (n_rows, k, k)."""
 
     matrices: Any
 

@@ -17,7 +17,7 @@ def onto_simplex(rows: Array, total: float = 1.0) -> Array:
     falling = xp.sort(rows, axis=1, descending=True)
     count = xp.astype(xp.arange(1, k + 1, device=rows.device), rows.dtype)
     above = (xp.cumulative_sum(falling, axis=1) - total) / count
-    # The largest support for which its smallest entry stays above the level that it asks for.
+    # The largest support for which its smallest entry stays above the level it requires.
     supported = xp.sum(xp.astype(falling > above, xp.int64), axis=1)
     supported = xp.clip(supported, min=1)
     position = xp.arange(1, k + 1, device=rows.device)

@@ -95,7 +95,7 @@ def update_W_block(
 
 @dataclass(frozen=True)
 class AlternatingProblem:
-    """Data, updates and penalties: all that a step needs beside its state."""
+    """Data, updates and penalties: all that a step needs besides its state."""
 
     data: DataMatrix
     update_W: Update  # the inner updates

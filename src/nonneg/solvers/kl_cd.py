@@ -79,7 +79,7 @@ def kl_coordinate_descent(
     **options: Any,
 ) -> Run[DescentState]:
     """Minimize the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
-    # A sweep costs about 8 nnz k operations; the model is never formed beside the nonzeros. With t the entry
+    # A sweep costs about 8 nnz k operations; the model is only formed at the nonzeros. With t the entry
     # and g its derivative, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where
     # g > 0: neither overshoots, so that no step increases the loss and none is evaluated.
     # Hsieh & Dhillon (2011), KDD, Section 3.2 (one-variable Newton steps for this divergence). Hien & Gillis

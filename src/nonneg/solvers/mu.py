@@ -84,7 +84,7 @@ def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple
 
 @dataclass(frozen=True)
 class MultiplicativeProblem:
-    """Data, rules and the components that may change: all that a step needs beside its state."""
+    """Data, rules and the components that may change: all that a step needs besides its state."""
 
     data: DataMatrix  # the data
     rule: Rule  # the update that is tried

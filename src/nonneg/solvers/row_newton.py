@@ -229,7 +229,7 @@ def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array,
             target, systems, np.ascontiguousarray(cross), True, 20 + 5 * k, 0, len(factor), unsolved
         )
         if unsolved.any():
-            # Fewer entries than components make the Hessian of a row singular but for the ridge above: a
+            # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
             # factorization with pivots still solves it.
             grams = DenseGrams(systems[unsolved])
             target[unsolved], unsolved[unsolved] = block_pivoting(factor[unsolved], grams, cross[unsolved])
@@ -240,7 +240,7 @@ def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array,
 
 
 def _residuals(scaled: Array, gradient: Array) -> Array:
-    # The projected gradient in the metric of the diagonal, beside the row itself.
+    # The projected gradient relative to the row, in the metric of the diagonal.
     xp = array_namespace(scaled)
     projected = xp.where(scaled > 0, gradient, xp.clip(gradient, max=0.0))
     projected = scaled - xp.clip(scaled - projected, min=0.0)

@@ -51,7 +51,7 @@ def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop,
     """Replace rows of `factor` by their minimizers; see `kernels.block_pivoting`.
 
     The entries of `factor` that are above zero on entry are the first guess of the support.
-    `gram` has one matrix, or one a row when `own_grams` is true. Rows that were not solved are
+    `gram` has one matrix, or one per row when `own_grams` is true. Rows that were not solved are
     flagged.
     """
     k = cross.shape[1]

@@ -1,7 +1,7 @@
 """Coordinate descent on row-wise nonnegative least squares (HALS).
 
 The pattern of every kernel package: `__init__` states the contract and asks each implementation, fastest
-first, whether it `is_supported` for the arrays at hand. `array_api` is the fallback, and tests prove all of
+first, whether it `is_supported` for the given arrays. `array_api` is the fallback, and tests prove all of
 them equal.
 """
 
@@ -57,7 +57,7 @@ def hals_passes(
     References
     ----------
     .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
-    .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes a product).
+    .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes per product).
     """
     if is_cpu_tensor(factor):
         options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
