@@ -92,7 +92,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"callback": 3}, "'callback' parameter of NMF must be a callable"),
         ({"solver": "hal"}, "solver='hal' is not known.*Did you mean 'hals'"),
         ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*, or a number. Did you mean 'frob"),
-        ({"beta_loss": float("nan")}, "beta must be finite"),
+        ({"beta_loss": float("nan")}, "beta_loss must be finite"),
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
         ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'anchors', 'cone'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),

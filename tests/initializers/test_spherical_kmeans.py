@@ -10,9 +10,9 @@ from nonneg.data import as_data_matrix
 from nonneg.initializers.spherical_kmeans import _assign, spherical_kmeans, spherical_kmeans_init
 
 
-def mean_cosine(X, centres):
+def mean_cosine(X, centers):
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    return np.mean(np.max(unit @ centres, axis=1))
+    return np.mean(np.max(unit @ centers, axis=1))
 
 
 @pytest.fixture
@@ -33,16 +33,16 @@ def test_planted_directions_are_found(planted):
     assert np.linalg.norm(X - W @ Ht.T) < 0.1 * np.linalg.norm(X)
 
 
-def test_centres_are_unit_vectors_and_good_ones(digits):
+def test_centers_are_unit_vectors_and_good_ones(digits):
     ours = [mean_cosine(digits, spherical_kmeans(as_data_matrix(digits), 10, rng=seed)) for seed in range(4)]
     unit = digits / np.linalg.norm(digits, axis=1, keepdims=True)
     theirs = KMeans(10, n_init=1, random_state=0).fit(unit).cluster_centers_.T
     assert np.median(ours) > mean_cosine(digits, theirs / np.linalg.norm(theirs, axis=0)) - 0.005
-    centres = spherical_kmeans(as_data_matrix(digits), 10, rng=0)
-    np.testing.assert_allclose(np.linalg.norm(centres, axis=0), 1.0)
+    centers = spherical_kmeans(as_data_matrix(digits), 10, rng=0)
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=0), 1.0)
 
 
-def test_one_pass_from_given_centres_moves_them_to_the_means_of_their_rows(planted):
+def test_one_pass_from_given_centers_moves_them_to_the_means_of_their_rows(planted):
     X, _ = planted
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     first = unit[[0, 50, 100]].T
@@ -53,19 +53,19 @@ def test_one_pass_from_given_centres_moves_them_to_the_means_of_their_rows(plant
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_more_clusters_than_different_rows_still_gives_centres():
+def test_more_clusters_than_different_rows_still_gives_centers():
     X = np.repeat(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), 5, axis=0)
-    centres = spherical_kmeans(as_data_matrix(X), 6, rng=0)
-    np.testing.assert_allclose(np.linalg.norm(centres, axis=0), 1.0)
-    assert mean_cosine(X, centres) == pytest.approx(1.0)
+    centers = spherical_kmeans(as_data_matrix(X), 6, rng=0)
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=0), 1.0)
+    assert mean_cosine(X, centers) == pytest.approx(1.0)
 
 
 def test_a_pass_counts_weights_like_repetitions(rng):
     X, weights = rng.random((30, 6)), rng.integers(1, 4, size=30)
-    centres = rng.random((6, 3))
-    weighted = _assign(as_data_matrix(X, weights=weights.astype(float)), _norms(X), centres=centres)
+    centers = rng.random((6, 3))
+    weighted = _assign(as_data_matrix(X, weights=weights.astype(float)), _norms(X), centers=centers)
     many = np.repeat(X, weights, axis=0)
-    repeated = _assign(as_data_matrix(many), _norms(many), centres=centres)
+    repeated = _assign(as_data_matrix(many), _norms(many), centers=centers)
     for first, second in zip(weighted[1], repeated[1], strict=True):
         np.testing.assert_allclose(first, second)
 

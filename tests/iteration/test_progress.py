@@ -37,7 +37,7 @@ def test_the_line_is_refreshed_a_few_times_a_second(capsys):
     shown.close("it was enough")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert "iteration 49 of" in lines[-1]
+    assert "iteration 49/" in lines[-1]
 
 
 def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
@@ -74,5 +74,5 @@ def test_a_fit_is_shown_on_standard_error_and_silent_otherwise(capsys, low_rank)
     factorize(low_rank, 2, max_iter=3, tol=0, verbose=1)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "factorize: iteration 3 of at most 3" in err
+    assert "factorize: iteration 3/3" in err
     assert "stopped because `max_iter`" in err

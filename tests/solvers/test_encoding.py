@@ -120,7 +120,7 @@ def test_the_loss_comes_with_the_rows(penalties, masked):
     scaled = scaled_penalties(data, **penalties) if penalties else NONE
     W, loss = encode(data, H.T.copy(), beta=2.0, penalties=scaled)
     expected = objective(X, W, H, weights=weights, mask=mask, **penalties)
-    assert loss + scaled.right(H.T) == pytest.approx(expected, rel=1e-10)
+    assert loss + scaled.of_H(H.T) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("beta", [2.0, 1.0, 1.5])
