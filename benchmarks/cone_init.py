@@ -70,17 +70,17 @@ def plain_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
     """Run ten passes of Lloyd's algorithm on unit rows: one product, and one sparse one for the sums."""
     rng = np.random.default_rng(0)
     units = X / np.linalg.norm(X, axis=1, keepdims=True)
-    centres = units[rng.choice(len(X), n_components, replace=False)]
+    centers = units[rng.choice(len(X), n_components, replace=False)]
     everyone = np.arange(len(X))
     for _ in range(PASSES):
-        labels = np.argmax(units @ centres.T, axis=1)
+        labels = np.argmax(units @ centers.T, axis=1)
         members = scipy.sparse.csr_array(
             (np.ones(len(X), dtype=X.dtype), (labels, everyone)), shape=(n_components, len(X))
         )
         sums = members @ units
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        centres = np.where(norms > 0, sums / np.where(norms > 0, norms, 1.0), centres)
-    return centres
+        centers = np.where(norms > 0, sums / np.where(norms > 0, norms, 1.0), centers)
+    return centers
 
 
 OURS = "nonneg cone"

@@ -43,7 +43,7 @@ class RaceClaim:
 
     name: str  # the name of the file, the records and the page
     title: str  # the heading of its table
-    loss: str  # what is minimised
+    loss: str  # what is minimized
     cases: tuple[Case, ...]  # on which data
     reference: str  # the peer that sets the target
     passes: int  # after so many passes

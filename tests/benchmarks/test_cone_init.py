@@ -42,9 +42,9 @@ def test_contenders_do_what_they_say():
         errors[name] = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
     assert errors[cone_init.OURS] < errors["scikit-learn nndsvd"] < 1
     for name in ("spherical k-means, 10 passes, nonneg", "spherical k-means, 10 passes, plain"):
-        centres = cone_init.CONTENDERS[name](X, 20, 1)
-        centres = centres if centres.shape[0] == 20 else centres.T
-        np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 1.0)
+        centers = cone_init.CONTENDERS[name](X, 20, 1)
+        centers = centers if centers.shape[0] == 20 else centers.T
+        np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1.0)
 
 
 def test_the_claim_is_among_those_that_are_run():

@@ -29,7 +29,7 @@ def plain(array):
 
 
 def by_hand(X, k, first):
-    """Algorithm 1 as it is printed: normalised points, all products."""
+    """Algorithm 1 as it is printed: normalized points, all products."""
     units = X / np.linalg.norm(X, axis=1, keepdims=True)
     picks = [first]
     while len(picks) < k:

@@ -11,7 +11,7 @@ from nonneg import factorize
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
-@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 @pytest.mark.parametrize(("dtype", "slack"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_the_loss_never_increases(name, beta, penalties, dtype, slack):
     X = entries(beta, dtype=dtype)
@@ -32,7 +32,7 @@ def test_the_loss_never_increases_from_starts_with_zeros_and_on_hard_data(name, 
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
-@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penalties):
     X = entries(beta)
     weights = np.arange(24) % 3 + 0.5

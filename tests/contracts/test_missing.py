@@ -39,7 +39,7 @@ def test_observed_values_do_matter(name, beta):
 
 
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
-@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_the_loss_is_that_of_the_observed_entries_and_never_increases(name, beta, penalties):
     X = entries(beta)
     weights = np.arange(24) % 3 + 0.5
@@ -89,14 +89,14 @@ def test_long_runs_stay_finite_though_rows_and_columns_are_unobserved(name, beta
     assert np.diff(losses).max() <= slack * max(0.5 * float((X.astype(float) ** 2).sum()), losses[0])
 
 
-@pytest.mark.parametrize("penalised", [False, True])
+@pytest.mark.parametrize("penalized", [False, True])
 @pytest.mark.parametrize("mask", [None, MASK, FEW], ids=["complete", "few missing", "few observed"])
-def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalised):
+def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalized):
     X, given = entries(2.0), initial()
     weights = np.arange(24) % 3 + 0.5
-    penalties = PENALTIES if penalised else {}
+    penalties = PENALTIES if penalized else {}
     result = run(X, "hals-plain", 2.0, mask=mask, sample_weight=weights, max_iter=6, **given, **penalties)
-    alpha = np.array([0.003 * 15, 0.002 * weights.sum()]) if penalised else np.zeros(2)
+    alpha = np.array([0.003 * 15, 0.002 * weights.sum()]) if penalized else np.zeros(2)
     W, Ht = plain_hals(
         X,
         given["W"],

@@ -25,7 +25,7 @@ COUNTS = np.random.default_rng(3).integers(0, 4, size=24)
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
-@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_an_integer_weight_counts_like_so_many_rows(name, beta, penalties):
     X, given = entries(beta), initial()
     weighted = run(X, name, beta, sample_weight=COUNTS, **given, **penalties)

@@ -150,24 +150,24 @@ def test_a_pick_may_be_refined(points):
 @pytest.mark.parametrize("container", ["dense", "dask"])
 def test_arrays_may_be_handed_in_beside_the_rows(container, points):
     data = as_data_matrix(CONTAINERS[container](points))
-    favour = np.zeros((3, 40, 1))
-    favour[0, 11] = favour[1, 5] = favour[2, 29] = 1e9
+    favor = np.zeros((3, 40, 1))
+    favor[0, 11] = favor[1, 5] = favor[2, 29] = 1e9
 
     def beside(n_picks):
-        return (data.to_sample_array(favour[n_picks]),)
+        return (data.to_sample_array(favor[n_picks]),)
 
-    rule = GreedyRule(favoured, favoured_next, facts, n_kept=1, beside=beside)
+    rule = GreedyRule(favored, favored_next, facts, n_kept=1, beside=beside)
     found = greedy_selection(data, 3, rule, finish=False)
     assert found.indices.tolist() == [11, 5, 29]
 
 
-def favoured(block, numbers):
+def favored(block, numbers):
     """Score rows by what was handed in."""
     (nearest,), scores = begin(block)
     return (nearest,), scores + numbers[:, 0]
 
 
-def favoured_next(block, nearest, numbers, *, pick):
+def favored_next(block, nearest, numbers, *, pick):
     """Score rows by their distance and what was handed in."""
     kept, scores = advance(block, nearest, pick=pick)
     return kept, scores + numbers[:, 0]

@@ -41,7 +41,7 @@ def test_faces_are_upright_and_scaled(home):
     np.testing.assert_array_equal(faces.y, [0, 0, 1])
 
 
-def test_pixels_of_the_scene_are_rows_and_unlabelled_ones_are_marked(home):
+def test_pixels_of_the_scene_are_rows_and_unlabeled_ones_are_marked(home):
     scene = datasets.load_indian_pines(home)
     assert scene.X.shape == (6, 4)
     assert scene.sample_shape == (2, 3)

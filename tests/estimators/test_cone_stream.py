@@ -57,23 +57,23 @@ def test_one_point_at_a_time_is_the_rule_written_down(seed):
     X = np.random.default_rng(seed).gamma(0.4, size=(60, 6)) + 1e-9
     angles = np.arccos(np.clip(unit(X) @ unit(X).T, -1, 1))
     state = streamed(X, 5, range(1, 60))
-    centres, radii, counts, widest = [], [], [], 0.0
+    centers, radii, counts, widest = [], [], [], 0.0
     for at in range(60):
-        centres.append(at)
+        centers.append(at)
         radii.append(0.0)
         counts.append(1)
-        if len(centres) <= 5:
+        if len(centers) <= 5:
             continue
-        pairs = [(angles[centres[i], centres[j]], i, j) for j in range(6) for i in range(j)]
+        pairs = [(angles[centers[i], centers[j]], i, j) for j in range(6) for i in range(j)]
         angle, i, j = min(pairs)
         reach = [max(radii[i], angle + radii[j]), max(radii[j], angle + radii[i])]
         stays, goes = (i, j) if reach[0] <= reach[1] else (j, i)
         radii[stays] = min(*reach, np.pi / 2)
         counts[stays] += counts[goes]
         widest = max(widest, angle)
-        del centres[goes], radii[goes], counts[goes]
+        del centers[goes], radii[goes], counts[goes]
     order = np.argsort(state.centroid_indices)
-    np.testing.assert_array_equal(state.centroid_indices[order], centres)
+    np.testing.assert_array_equal(state.centroid_indices[order], centers)
     np.testing.assert_array_equal(state.counts[order], counts)
     np.testing.assert_allclose(state.radii[order], radii, atol=1e-7)
     assert state.largest_merge_angle == pytest.approx(widest)
@@ -161,8 +161,8 @@ def test_the_memory_before_is_not_changed(rng):
 def test_radii_and_spread_hold_in_float32(n_cones):
     """Cosines of float32 know angles to some 1e-4; what is said of the angles is not that coarse."""
     rng = np.random.default_rng(3)
-    centre = rng.random(12) + 0.5
-    X = (centre + 1e-5 * rng.random((60, 12))).astype(np.float32)
+    center = rng.random(12) + 0.5
+    X = (center + 1e-5 * rng.random((60, 12))).astype(np.float32)
     state = streamed(X, n_cones, range(7, 60, 7))
     exact = unit(X.astype(np.float64))
     chords = np.linalg.norm(exact[:, None] - state.centroids[None, : state.n_found], axis=2)

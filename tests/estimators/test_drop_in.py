@@ -40,14 +40,14 @@ def test_error_is_not_above_scikit_learns(parameters, digits):
     ours = fitted(NMF, X, n_components=8, **parameters)
     theirs = fitted(decomposition.NMF, X, n_components=8, **parameters)
     if parameters.get("alpha_W"):
-        assert penalised(ours, X) <= penalised(theirs, X) * 1.005
+        assert penalized(ours, X) <= penalized(theirs, X) * 1.005
     else:
         assert ours.reconstruction_err_ <= theirs.reconstruction_err_ * 1.005
     if parameters["solver"] == "cd":
         assert ours.n_iter_ <= theirs.n_iter_
 
 
-def penalised(model, X):
+def penalized(model, X):
     W, H = model.transform(X), model.components_
     alpha, ratio = model.alpha_W, model.l1_ratio
     n, m = X.shape
@@ -113,7 +113,7 @@ def test_fit_transform_is_fit_and_transform(loss, low_rank):
     W = model.fit_transform(low_rank)
     np.testing.assert_allclose(W, model.transform(low_rank), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(W, clone(model).fit(low_rank).transform(low_rank), rtol=1e-9, atol=1e-12)
-    # No row depends on its neighbours.
+    # No row depends on its neighbors.
     np.testing.assert_allclose(model.transform(low_rank[7:8]), W[7:8], rtol=1e-6, atol=1e-9)
 
 

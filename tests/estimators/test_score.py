@@ -105,7 +105,7 @@ def test_frames_are_judged_by_their_likelihood():
     WH = model.transform(frames) @ model.components_ + 1e-3
     rows = (V / WH + np.log(WH)).mean(axis=1)
     assert model.score(frames) == pytest.approx(-rows.mean(), rel=1e-9)
-    # The activations of the fit minimise the same.
+    # The activations of the fit minimize the same.
     assert model.score(frames) == pytest.approx(-model.result_.objective / V.size, abs=0.01)
     weights = np.arange(20)
     assert model.score(frames, sample_weight=weights) == pytest.approx(-np.average(rows, weights=weights))

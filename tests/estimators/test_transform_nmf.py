@@ -109,7 +109,7 @@ def test_eps0_follows_the_scale_of_the_frames(data):
     assert large.eps0_ == pytest.approx(64 * small.eps0_)
 
 
-def test_neighbours_stand_in_for_realizations():
+def test_neighbors_stand_in_for_realizations():
     # Activations that are constant over blocks of ten frames, one realization.
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((6, 6)))[0]

@@ -28,8 +28,8 @@ def test_the_numbers_of_different_rows_look_independent(noise):
     uniform = scipy.stats.halfnorm.cdf(noise)
     between_columns = np.corrcoef(uniform.T) - np.eye(8)
     assert np.abs(between_columns).max() < 0.1
-    neighbours = np.corrcoef(uniform[:-1].ravel(), uniform[1:].ravel())[0, 1]
-    assert abs(neighbours) < 0.05
+    neighbors = np.corrcoef(uniform[:-1].ravel(), uniform[1:].ravel())[0, 1]
+    assert abs(neighbors) < 0.05
 
 
 def test_multiples_of_a_row_share_its_numbers(rng):

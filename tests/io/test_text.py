@@ -64,7 +64,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_layout_is_recognised(layout, compressed, tmp_path):
+def test_a_layout_is_recognized(layout, compressed, tmp_path):
     name, text, rows, columns = LAYOUTS[layout]
     path = tmp_path / (name + ".gz" * compressed)
     data = text.encode()

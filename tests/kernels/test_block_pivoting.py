@@ -137,7 +137,7 @@ def test_rows_that_need_more_exchanges_than_allowed_are_flagged_and_as_they_came
     assert (start == 1).all()
 
 
-def test_a_row_does_not_depend_on_its_neighbours(pivoting):
+def test_a_row_does_not_depend_on_its_neighbors(pivoting):
     A, X = design(6, n_rows=50)
     whole = solved(pivoting, A, X)
     order = np.random.default_rng(3).permutation(50)

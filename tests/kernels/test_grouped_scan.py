@@ -11,17 +11,17 @@ from nonneg.kernels.self_dictionary.grouped_scan import PointGroups, best_coordi
 from nonneg.kernels.self_dictionary.types import PenaltyGradient
 
 
-def slope_of(n, rng, *, penalised):
-    base = rng.random(n) * 1e-3 if penalised else np.zeros(n)
+def slope_of(n, rng, *, penalized):
+    base = rng.random(n) * 1e-3 if penalized else np.zeros(n)
     indptr = np.arange(0, 3 * n + 1, 3)
     rows = np.concatenate([np.sort(rng.choice(n, 3, replace=False)) for _ in range(n)])
-    extra = rng.random(3 * n) * (1e-2 if penalised else 0.0)
+    extra = rng.random(3 * n) * (1e-2 if penalized else 0.0)
     return PenaltyGradient(base, indptr, rows, extra)
 
 
-@pytest.mark.parametrize("penalised", [False, True])
+@pytest.mark.parametrize("penalized", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
+def test_same_answers_as_the_whole_scan(monkeypatch, penalized, dtype):
     monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
     rng = np.random.default_rng(5)
     n = 900
@@ -30,7 +30,7 @@ def test_same_answers_as_the_whole_scan(monkeypatch, penalised, dtype):
     X[500:540] = X[20:60]
     X[700:720] = X[40:60] + 1e-9
     R = X.astype(np.float64) @ rng.standard_normal((6, 6)) * 0.1
-    slope = slope_of(n, rng, penalised=penalised)
+    slope = slope_of(n, rng, penalized=penalized)
     dictionary = dictionary_of(X)
     groups = host_scan.point_groups(dictionary)
     assert groups is not None

@@ -80,7 +80,7 @@ def test_the_start_is_not_changed(xp):
     np.testing.assert_array_equal(np.asarray(as_xp), factor)
 
 
-def test_a_row_does_not_depend_on_its_neighbours():
+def test_a_row_does_not_depend_on_its_neighbors():
     factor, gram, cross = problem(400, 7)
     options = {"max_passes": 30, "shrink": 0.1}
     whole, _ = hals_passes(factor, SharedGram(gram), cross, **options)

@@ -57,7 +57,7 @@ BY_HAND = {
     "accuracy": (3 + 2 + 1) / 8,
 }
 
-labellings = st.integers(1, 40).flatmap(
+labelings = st.integers(1, 40).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(-2, 6), min_size=n, max_size=n)] * 2)
 )
 
@@ -67,7 +67,7 @@ def test_a_case_worked_by_hand(name):
     assert SCORES[name](CLASSES, CLUSTERS) == pytest.approx(BY_HAND[name], abs=1e-14)
 
 
-@given(labellings)
+@given(labelings)
 @settings(max_examples=100, deadline=None)
 def test_scores_are_those_of_scikit_learn_and_of_plain_counting(pair):
     true, found = pair

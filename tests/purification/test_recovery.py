@@ -88,8 +88,8 @@ def test_unbiased_noise(planted):
     assert error <= 0.03
     assert result.stop_reason.name == "CONVERGED"
     # No method that is told the true weights does much better.
-    centred = data.W - data.W.mean(axis=0)
-    best = np.linalg.solve(centred.T @ centred, centred.T @ data.X)
+    centered = data.W - data.W.mean(axis=0)
+    best = np.linalg.solve(centered.T @ centered, centered.T @ data.X)
     best /= np.abs(best).sum(axis=1, keepdims=True)
     assert error <= 1.2 * np.abs(best - data.H).sum(axis=1).max()
 

@@ -55,9 +55,9 @@ def test_moments_of_parts_add_up_and_do_not_cancel(small):
     values = X @ inverse.T
     parts = [moments_of(as_data_matrix(X[a:b]), decoder, values.mean(axis=0)) for a, b in ((0, 7), (7, 40))]
     found = parts[0] + parts[1]
-    centred, samples = values - values.mean(axis=0), X - X.mean(axis=0)
-    np.testing.assert_allclose(found.gram, centred.T @ centred, rtol=1e-6)
-    np.testing.assert_allclose(found.cross, centred.T @ samples, rtol=1e-6)
+    centered, samples = values - values.mean(axis=0), X - X.mean(axis=0)
+    np.testing.assert_allclose(found.gram, centered.T @ centered, rtol=1e-6)
+    np.testing.assert_allclose(found.cross, centered.T @ samples, rtol=1e-6)
     np.testing.assert_allclose(found.mean_sample, X.mean(axis=0))
     np.testing.assert_allclose(found.scaled(0.5).gram, 0.5 * found.gram)
     np.testing.assert_allclose(found.scaled(0.5).mean_weights, values.mean(axis=0))

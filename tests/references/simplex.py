@@ -8,7 +8,7 @@ import numpy as np
 
 
 def simplex_row(gram, cross):
-    """Return the minimiser of 0.5 f G f' - c f' over the simplex, the best over all supports."""
+    """Return the minimizer of 0.5 f G f' - c f' over the simplex, the best over all supports."""
     k = len(cross)
     best, answer = np.inf, None
     for size in range(1, k + 1):

@@ -1,4 +1,4 @@
-"""What is installed is what is here: the wheel builds, is typed and carries its licence and templates."""
+"""What is installed is what is here: the wheel builds, is typed and carries its license and templates."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_wheel_describes_itself_by_the_readme(wheel):
     assert metadata(wheel).get_payload().startswith("# nonneg")
 
 
-def test_wheel_carries_its_licence(wheel):
+def test_wheel_carries_its_license(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
     assert metadata(wheel)["License-Expression"] == "BSD-3-Clause"
 

@@ -37,7 +37,7 @@ def test_points_far_from_the_origin_keep_their_digits(clean):
     np.testing.assert_allclose(W, clean.W, atol=1e-8)
 
 
-def test_a_row_does_not_depend_on_its_neighbours(noisy):
+def test_a_row_does_not_depend_on_its_neighbors(noisy):
     data = as_data_matrix(noisy.X)
     alone = as_data_matrix(noisy.X[5:6])
     for sum_to_one in (False, True):

@@ -1,4 +1,4 @@
-"""Encoding under beta divergences: optimality of every row, and independence of its neighbours."""
+"""Encoding under beta divergences: optimality of every row, and independence of its neighbors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_sparse_rows_are_solved(penalties, counts, rng):
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
-def test_a_row_does_not_know_its_neighbours(beta, low_rank, components, rng):
+def test_a_row_does_not_know_its_neighbors(beta, low_rank, components, rng):
     whole = encode_beta(as_data_matrix(low_rank), components, beta=beta, penalties=NONE)
     order = rng.permutation(60)
     shuffled = encode_beta(as_data_matrix(low_rank[order]), components, beta=beta, penalties=NONE)
@@ -69,7 +69,7 @@ def test_a_row_does_not_know_its_neighbours(beta, low_rank, components, rng):
     np.testing.assert_allclose(alone[0], whole[17], rtol=1e-8, atol=1e-10)
 
 
-def test_a_sparse_row_does_not_know_its_neighbours(counts, rng):
+def test_a_sparse_row_does_not_know_its_neighbors(counts, rng):
     Ht = rng.gamma(0.5, size=(50, 5)) + 0.01
     whole = encode_beta(as_data_matrix(counts), Ht, beta=1.0, penalties=NONE)
     part = encode_beta(as_data_matrix(counts[[5, 70]]), Ht, beta=1.0, penalties=NONE)

@@ -63,10 +63,10 @@ def test_the_kkt_residual_is_tiny_for_dependent_components(kind):
 
 
 @pytest.mark.parametrize("beta", LOSSES)
-@pytest.mark.parametrize("penalised", [False, True])
-def test_no_row_depends_on_its_neighbours(beta, penalised):
+@pytest.mark.parametrize("penalized", [False, True])
+def test_no_row_depends_on_its_neighbors(beta, penalized):
     X, H = entries(beta, (60, 15)), initial()["H"]
-    penalties = Penalties(0.1, 0.2) if penalised else NONE
+    penalties = Penalties(0.1, 0.2) if penalized else NONE
     whole = encoded(X, H, beta, penalties)
     order = np.random.default_rng(1).permutation(60)
     close(encoded(X[order], H, beta, penalties), whole[order], 1e-12)
@@ -110,7 +110,7 @@ def test_missing_entries_do_not_count_in_any_form(form):
     np.testing.assert_array_equal(found[0], 0.0)
 
 
-@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalised"])
+@pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_loss_comes_with_the_rows(penalties, masked):
     X, H = entries(2.0), initial()["H"]

@@ -1,4 +1,4 @@
-"""Eigenvalues of an operator from products alone: block Lanczos, fully reorthogonalised, thick restarts."""
+"""Eigenvalues of an operator from products alone: block Lanczos, fully reorthogonalized, thick restarts."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The right singular vectors are the eigenvectors of the Gram operator v -> X' diag(weights) X v, so that a
 row of weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few
 columns: the Gram matrix is formed in float64, block by block, and decomposed whole. Many: block Lanczos
-with full reorthogonalisation and thick restarts, from a start that depends on the number of columns alone.
+with full reorthogonalization and thick restarts, from a start that depends on the number of columns alone.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def heat_map(
 
 
 def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
-    """Average neighbouring columns, so that at most `n_bins` are left."""
+    """Average neighboring columns, so that at most `n_bins` are left."""
     length = factor.shape[1]
     if length <= n_bins:
         return np.asarray(factor, dtype=np.float64)

@@ -55,9 +55,9 @@ def marked_scene(
         f'preserveAspectRatio="xMidYMid meet"><image href="{address}" width="{columns}" height="{rows}" '
         'preserveAspectRatio="none"/>'
     ]
-    centres = [(column + 0.5, row + 0.5) for row, column in pixels]
-    labels = _label_places(centres, size, columns, rows)
-    for number, ((x, y), (left, low), color) in enumerate(zip(centres, labels, colors, strict=True)):
+    centers = [(column + 0.5, row + 0.5) for row, column in pixels]
+    labels = _label_places(centers, size, columns, rows)
+    for number, ((x, y), (left, low), color) in enumerate(zip(centers, labels, colors, strict=True)):
         ring = f'cx="{x:g}" cy="{y:g}" r="{size:g}" fill="none"'
         parts.append(
             f'<circle {ring} stroke="#ffffff" stroke-width="{0.75 * size:g}"/>'
@@ -70,12 +70,12 @@ def marked_scene(
 
 
 def _label_places(
-    centres: Sequence[tuple[float, float]], size: float, columns: int, rows: int
+    centers: Sequence[tuple[float, float]], size: float, columns: int, rows: int
 ) -> list[tuple[float, float]]:
     """Place the number of each ring beside it, where the picture has room and nothing else stands."""
-    taken = [(x - 1.4 * size, y - 1.4 * size, x + 1.4 * size, y + 1.4 * size) for x, y in centres]
+    taken = [(x - 1.4 * size, y - 1.4 * size, x + 1.4 * size, y + 1.4 * size) for x, y in centers]
     places = []
-    for number, (x, y) in enumerate(centres):
+    for number, (x, y) in enumerate(centers):
         width, height = 1.6 * size * len(str(number)), 1.9 * size
         right, left = x + 1.8 * size, x - 1.8 * size - width
         # Beside a ring at the edge of the picture the number is moved inwards.

@@ -43,22 +43,22 @@ def ratio(true, found):
 def test_a_learnt_transform_separates_better_than_the_cosine_transform():
     true = notes()
     mixture = true.sum(axis=0)
-    learnt = separation()
-    found = learnt.fit_separate(mixture, RATE)
+    learned = separation()
+    found = learned.fit_separate(mixture, RATE)
     assert found.shape == (2, 3000)
     np.testing.assert_allclose(found.sum(axis=0), mixture, atol=1e-13)
     fixed = separation(method="dct").fit_separate(mixture)
     np.testing.assert_allclose(fixed.sum(axis=0), mixture, atol=1e-13)
     assert ratio(true, found) > 20
     assert ratio(true, found) > ratio(true, fixed) + 5
-    strongest = learnt.model_.transform_[learnt.strongest_atoms(2)]
+    strongest = learned.model_.transform_[learned.strongest_atoms(2)]
     assert (
         np.isclose(fit_sinusoids(strongest, sample_rate=RATE).frequency[:, None], [83.0, 109.0], atol=1.5)
         .any(axis=1)
         .all()
     )
     # A recording that the fit has not seen.
-    again = learnt.separate(notes(2500, phase=1.0).sum(axis=0))
+    again = learned.separate(notes(2500, phase=1.0).sum(axis=0))
     assert ratio(notes(2500, phase=1.0), again) > 15
 
 
@@ -87,10 +87,10 @@ def test_consecutive_recordings_of_any_length():
 
 def test_several_components_a_source():
     true = notes()
-    learnt = separation(n_components=4)
-    found = learnt.fit_separate(true.sum(axis=0))
-    assert len(learnt.groups_) == 4
-    assert set(learnt.groups_.tolist()) == {0, 1}
+    learned = separation(n_components=4)
+    found = learned.fit_separate(true.sum(axis=0))
+    assert len(learned.groups_) == 4
+    assert set(learned.groups_.tolist()) == {0, 1}
     assert found.shape == (2, 3000)
     given = separation(n_components=3, grouping=[1, 0, 1], max_iter=5)
     assert given.fit_separate(true.sum(axis=0)).shape == (2, 3000)

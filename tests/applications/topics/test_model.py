@@ -85,7 +85,7 @@ def test_every_method_finds_planted_topics(planted, method):
 
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "merit"])
-def test_documents_do_not_depend_on_their_neighbours(planted, method):
+def test_documents_do_not_depend_on_their_neighbors(planted, method):
     model = TopicModel(3, method=method, random_state=0, max_iter=BRIEFLY.get(method))
     memberships = model.fit_transform(planted.X)
     np.testing.assert_allclose(model.transform(planted.X), memberships, atol=1e-7)

@@ -23,7 +23,7 @@ def test_nonnegative_minimiser_is_scipys(rows, columns, rng):
     found, (expected, _) = nonnegative_quadratic(gram, cross), nnls(A, b)
     assert found.min() >= 0
     assert value(gram, cross, found) <= value(gram, cross, expected) + 1e-11
-    if rows >= columns:  # a single minimiser
+    if rows >= columns:  # a single minimizer
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 

@@ -92,8 +92,8 @@ def test_smallest_cones_may_fail_the_assumption_that_wider_ones_satisfy():
     for side in (-1, 1):
         axes.append(np.cos(between / 2) * middle + side * np.sin(between / 2) * towards)
         place = between / 2 - 0.999 * np.arccos(np.cos(wide) / np.cos(narrow))
-        centre = np.cos(place) * middle + side * np.sin(place) * towards
-        points += [np.cos(narrow) * centre + sign * np.sin(narrow) * across for sign in (-1, 1)]
+        center = np.cos(place) * middle + side * np.sin(place) * towards
+        points += [np.cos(narrow) * center + sign * np.sin(narrow) * across for sign in (-1, 1)]
     axes, points, labels = np.array(axes), np.array(points), np.array([0, 0, 1, 1])
     assert np.all(np.arccos(np.einsum("ij,ij->i", points, axes[labels])) <= wide)
     assert cone_separation(axes, np.full(2, wide)).holds

@@ -42,15 +42,15 @@ def put(tmp_path, monkeypatch):
 )
 def test_pictures_are_upright_and_scaled(put, tmp_path, load, folder, side, upright, scale):
     stored = (np.arange(2 * side * side) % 251).reshape(2, side, side).astype(np.uint8)
-    labelled = folder != "cbcl_faces"
+    labeled = folder != "cbcl_faces"
     content = stored if upright else stored.reshape(2, -1)
-    put(f"{folder}/data.npz", X=content, **({"y": np.array([1, 0], np.uint8)} if labelled else {}))
+    put(f"{folder}/data.npz", X=content, **({"y": np.array([1, 0], np.uint8)} if labeled else {}))
     faces = load(tmp_path, dtype=np.float32)
     assert faces.X.dtype == np.float32
     assert faces.feature_shape == (side, side)
     expected = stored[1] if upright else stored[1].T
     np.testing.assert_allclose(faces.X[1].reshape(side, side), expected / scale, rtol=1e-6)
-    np.testing.assert_array_equal(faces.y, [1, 0] if labelled else [-1, -1])
+    np.testing.assert_array_equal(faces.y, [1, 0] if labeled else [-1, -1])
 
 
 def test_swimmers_are_stored_by_pixels(put, tmp_path):

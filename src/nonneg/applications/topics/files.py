@@ -122,7 +122,7 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
         if len(words) != table.X.shape[1]:
             raise FileFormatError(
                 f"{vocabulary} holds {len(words)} words, but {path} has {table.X.shape[1]} columns. One "
-                "word a line was expected, in the order of the columns."
+                "word per line was expected, in the order of the columns."
             )
     names = table.row_names or [f"row {at}" for at in range(table.X.shape[0])]
     return Documents(table.X, list(names), words, path.name)

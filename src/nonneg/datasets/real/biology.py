@@ -105,7 +105,7 @@ def load_leukemia(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
         y=arrays["y"].astype(np.intp),
         names=("ALL-B", "ALL-T", "AML"),
         description=(
-            "Leukemias (Golub et al., 1999; the 5000 genes of Brunet et al., 2004): 38 patients, one a "
+            "Leukemias (Golub et al., 1999; the 5000 genes of Brunet et al., 2004): 38 patients, one per "
             "row, in three kinds."
         ),
         sample_names=tuple(map(str, arrays["samples"])),

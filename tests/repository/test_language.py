@@ -1,0 +1,76 @@
+"""What users read is plain American English with the field's words: pages, docstrings, help and messages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+MODULES = [
+    path
+    for folder in ("src/nonneg", "reproduction", "benchmarks", "examples")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+# Phrase -> what to say instead. The glossary (docs/notation.md) has the words.
+BANNED = {
+    r"\bat most so many\b": "maximum number of",
+    r"\bso many (iterations|passes|steps|times)\b": "a number",
+    r"\bof the kind of\b": "same array type as",
+    r"\b(data point|sample|feature|one) a (row|column|line)\b": "one sample per row",
+    r"\ba (row|line|file) each\b": "one row per ...",
+    r"\bexhibits?\b": "artifact",
+    r"\bn_starts\b": "n_init",
+    r"\b(learnt|spelt|whilst)\b": "learned",
+    r"\b\w*(minimi|maximi|normali|factori|optimi|initiali|regulari|organi)s(e|es|ed|ing|ation)\b": "-ize",
+    r"\b(colour|neighbour|behaviour|favour)\w*\b": "-or",
+    r"\b(centre|centred|centres|licence|grey|catalogue)\b": "American spelling",
+}
+PATTERNS = {re.compile(phrase, re.IGNORECASE): instead for phrase, instead in BANNED.items()}
+
+
+def words_of_a_page(text: str) -> str:
+    """Leave out code and links, which quote names."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", text)
+
+
+def texts_of_a_module(source: str) -> str:
+    """Return docstrings, messages and help: every string that has a space in it."""
+    strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return "\n".join(text for text in strings if isinstance(text, str) and " " in text)
+
+
+def found(text: str) -> list[str]:
+    text = " ".join(text.split())
+    return [
+        f"{match.group()!r}: say {instead!r}"
+        for pattern, instead in PATTERNS.items()
+        for match in pattern.finditer(text)
+    ]
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_pages_speak_plainly():
+    said = {relative(page): found(words_of_a_page(page.read_text(encoding="utf-8"))) for page in PAGES}
+    assert {page: words for page, words in said.items() if words} == {}
+
+
+def test_docstrings_help_and_messages_speak_plainly():
+    said = {relative(path): found(texts_of_a_module(path.read_text(encoding="utf-8"))) for path in MODULES}
+    assert {path: words for path, words in said.items() if words} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["At most so many iterations.", "an array of the kind of X", "one a row", "is minimised", "grey"]
+)
+def test_the_search_finds_dialect(text):
+    assert found(text)
+    assert found(texts_of_a_module(f"def f():\n    raise ValueError('{text} here')"))
+    assert not found(words_of_a_page(f"`{text}`"))
