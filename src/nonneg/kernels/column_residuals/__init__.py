@@ -29,7 +29,7 @@ def column_products(dictionary: Dictionary, residual: Array, vertices: IntArray)
         The data points.
     residual : array of float64 of shape (n_points, n_features)
         The rows r.
-    chosen : array of int of shape (n_points,)
+    vertices : array of int of shape (n_points,)
         The index of a.
 
     Returns

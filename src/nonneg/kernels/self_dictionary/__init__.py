@@ -87,7 +87,7 @@ def minimizing_vertices(
         The data points.
     residual : array of float64 of shape (n_points, n_features)
         The rows r_l, on the device of the points.
-    slope : PenaltyGradient or TensorPenaltyGradient
+    gradient : PenaltyGradient or TensorPenaltyGradient
         The gradient of the penalty.
     columns : array of int, optional
         The requested columns; all by default.
