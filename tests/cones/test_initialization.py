@@ -84,7 +84,7 @@ def test_more_components_than_rows(rng):
 def test_masks_and_weights_go_with_it(loss, cones, rng):
     mask = rng.random(cones.shape) < 0.9
     weights = rng.integers(1, 3, size=200).astype(float)
-    options = {"loss": loss, "mask": mask, "sample_weight": weights, "max_iter": 20, "tol": 0}
+    options = {"beta_loss": loss, "mask": mask, "sample_weight": weights, "max_iter": 20, "tol": 0}
     fitted = factorize(np.where(mask, cones, np.nan), 6, init="cone", **options)
     assert fitted.history.loss[-1] < 0.9 * fitted.history.loss[0]
     # What stands at missing places does not matter.

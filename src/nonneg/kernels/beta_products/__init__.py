@@ -31,7 +31,7 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
         Data and model; the memory of v may be reused.
     beta : float
         Which divergence.
-    floor : float
+    lower_bound : float
         Lower bound of the model.
     mask : array of shape (n_rows, n_columns), optional
         1 where observed.
