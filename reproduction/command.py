@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--trials",
-        type=arguments.whole_number,
+        type=arguments.count,
         metavar="N",
         help="maximum number of trials to run now; finished trials are kept, and the same command resumes",
     )
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=arguments.whole_number,
+        type=arguments.count,
         metavar="N",
         default=1,
         help="number of worker processes, one thread each (not for experiments that measure time)",

@@ -161,7 +161,7 @@ def test_steps_that_make_the_gap_small(tmp_path, planted, capsys):
 
 
 @pytest.mark.parametrize(
-    ("method", "order"), [("vca", "in the order of picking"), ("merit", "largest first")]
+    ("method", "order"), [("vca", "in the order they were picked"), ("merit", "largest first")]
 )
 def test_the_figure_says_in_which_order_points_stand(method, order, tmp_path, planted):
     np.save(tmp_path / "points.npy", planted.X)

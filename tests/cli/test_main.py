@@ -53,9 +53,9 @@ def test_the_module_can_be_run():
     [
         (["fitt"], "invalid choice: 'fitt'"),
         (["fit"], "required: file"),
-        (["fit", "x.npy", "-k", "0"], "a whole number of at least 1, or 'auto', was expected; '0' came"),
-        (["fit", "x.npy", "-k", "many"], "'many' came"),
-        (["fit", "x.npy", "--image-shape", "8"], "such as 8x8 were expected; '8' came"),
+        (["fit", "x.npy", "-k", "0"], "expected an integer of at least 1 or 'auto', got '0'"),
+        (["fit", "x.npy", "-k", "many"], "got 'many'"),
+        (["fit", "x.npy", "--image-shape", "8"], "such as 8x8, got '8'"),
         (["fit", "x.npy", "--missing", "maybe"], "invalid choice: 'maybe'"),
         (["fit", "x.npy", "--tol", "small"], "invalid float value: 'small'"),
     ],

@@ -141,8 +141,8 @@ def test_a_matrix_of_zeros_still_has_an_answer(tmp_path, capsys):
     [
         (["--method", "elbow"], "methods='elbow' is not known"),
         (["--k-min", "5", "--k-max", "3"], "Expected k_min <= k_max"),
-        (["--k-min", "0"], "a whole number of at least 1 was expected"),
-        (["--candidates", "2,x"], "a whole number of at least 1 was expected"),
+        (["--k-min", "0"], "expected an integer of at least 1"),
+        (["--candidates", "2,x"], "expected an integer of at least 1"),
         (["--tolerance", "2"], "Expected a tolerance of at least 0 and below 1"),
     ],
 )

@@ -242,7 +242,7 @@ def test_all_leaves_out_what_lacks_its_data(world, monkeypatch, capsys):
 
 def test_a_bad_count_is_explained(capsys):
     assert main(["reproduce", NAME, "--trials", "0"]) == 2
-    assert "a whole number of at least 1 was expected; '0' came" in capsys.readouterr().err
+    assert "expected an integer of at least 1, got '0'" in capsys.readouterr().err
 
 
 def test_a_clone_is_found_from_its_subfolders(monkeypatch, capsys):

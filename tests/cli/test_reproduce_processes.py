@@ -115,4 +115,4 @@ def test_the_device_is_told_on_the_page(use, tmp_path):
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon", "inf"])
 def test_a_bad_time_is_explained(minutes, capsys):
     assert main(["reproduce", NAME, "--minutes", minutes]) == 2
-    assert "a number above 0 was expected" in capsys.readouterr().err
+    assert "expected a number above 0" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_errors(tmp_path, capsys, folder):
     table.write_text("id,body\n1,hello\n2\n")
     with pytest.raises(InvalidParameterError, match=r"no column 'text'; its columns are \['id', 'body'\]"):
         read_documents([table], column="text")
-    with pytest.raises(InvalidParameterError, match="Which column"):
+    with pytest.raises(InvalidParameterError, match="Name the column of"):
         read_documents([table, one])
     with pytest.raises(FileFormatError, match="row 3: 1 cells"):
         read_documents([table], column="body")
@@ -150,7 +150,7 @@ def test_errors(tmp_path, capsys, folder):
     with pytest.raises(FileFormatError, match=r"no text under 'text'; found \['body'\]"):
         read_documents([records])
     records.write_text('{"text": null}\n')
-    with pytest.raises(FileFormatError, match="a text was expected under 'text', found null"):
+    with pytest.raises(FileFormatError, match="expected a text under 'text', found null"):
         read_documents([records])
     records.write_text("{broken\n")
     with pytest.raises(FileFormatError, match="line 1: not JSON"):

@@ -148,7 +148,7 @@ def test_names_that_repeat_cannot_be_put_in_order(tmp_path, capsys):
     capsys.readouterr()
     write_csv(tmp_path / "new.csv", X[:, ::-1], names[::-1])
     assert run(tmp_path / "out", tmp_path / "new.csv", "--quiet", "-o", tmp_path / "w") == 2
-    assert "names that several share ('a') do not tell which is which" in the_error(capsys)
+    assert "names that are not unique ('a') cannot be matched" in the_error(capsys)
 
 
 def test_names_on_one_side_alone_are_said(saved, fitted, tmp_path, capsys):
@@ -299,4 +299,4 @@ def test_a_damaged_list_of_names_is_said(fitted, tmp_path, capsys):
     shutil.copytree(fitted, folder)
     (folder / "names.json").write_text('{"rows": null, "columns": ["a"]}')
     assert run(folder, write_csv(tmp_path / "new.csv", planted(5, 1)), "--quiet") == 2
-    assert "a list of the names of 6 features was expected" in the_error(capsys)
+    assert "expected a list of the names of 6 features" in the_error(capsys)

@@ -1,4 +1,4 @@
-"""Words of the command line turned into values, with messages that say what was expected."""
+"""Values of command-line options, with messages that say what was expected."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ def components(text: str) -> int | str:
     if text == "auto":
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"a whole number of at least 1, or 'auto', was expected; {text!r} came"
-        )
-    return int(text)
-
-
-def whole_number(text: str) -> int:
-    """Read a count."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1 or 'auto', got {text!r}")
     return int(text)
 
 
@@ -32,19 +23,19 @@ def positive_number(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"a number above 0 was expected; {text!r} came")
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return number
 
 
 def count(text: str) -> int:
-    """Read a positive whole number."""
+    """Read a positive integer."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected; {text!r} came")
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
     return int(text)
 
 
 def counts(text: str) -> list[int]:
-    """Read positive whole numbers."""
+    """Read positive integers."""
     return [count(part.strip()) for part in text.split(",")]
 
 
@@ -52,12 +43,12 @@ def image_shape(text: str) -> tuple[int, int]:
     """Read the shape of an image."""
     found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"rows and columns such as 8x8 were expected; {text!r} came")
+        raise argparse.ArgumentTypeError(f"expected rows and columns such as 8x8, got {text!r}")
     return int(found[1]), int(found[2])
 
 
 def number_or_name(text: str) -> float | str:
-    """Read a number where there is one, and leave a name as it is."""
+    """Read a number, or a name."""
     try:
         return float(text)
     except ValueError:

@@ -17,9 +17,8 @@ from nonneg.report.records import read_record
 _N_SHOWN = 5
 
 NO_WEIGHTS = {
-    "MixedMembership": "it describes the nodes of one graph, and says nothing of others. Run `nonneg "
-    "communities` on the new graph.",
-    "SourceSeparation": "it takes recordings. In Python, nonneg.load(path).separate(signal) gives the "
+    "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
+    "SourceSeparation": "it separates recordings. In Python, nonneg.load(path).separate(signal) gives the "
     "sources of a new one.",
 }
 """Models without a transform: why, and what to do."""
@@ -81,7 +80,7 @@ def feature_names(saved: SavedModel) -> list[str] | None:
     columns = read_record(beside).get("columns")
     if columns is not None and (not isinstance(columns, list) or len(columns) != _n_features(saved)):
         raise FileFormatError(
-            f"{beside}: a list of the names of {_n_features(saved)} features was expected. Run the command "
+            f"{beside}: expected a list of the names of {_n_features(saved)} features. Run the command "
             "again, or take the model out of the folder."
         )
     return None if columns is None else [str(name) for name in columns]
@@ -125,8 +124,8 @@ def _check_same_names(table: Table, saved: SavedModel, names: Sequence[str]) -> 
         )
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise ShapeError(
-            f"{source} has the features of {saved.path} in another order, and names that several share "
-            f"({_some(repeated)}) do not tell which is which. Give the features in the order of the fit."
+            f"{source} has the features of {saved.path} in another order, and names that are not "
+            f"unique ({_some(repeated)}) cannot be matched. Give the features in the order of the fit."
         )
 
 

@@ -114,7 +114,7 @@ def test_files_that_are_no_graphs_are_refused(tmp_path):
         read_graph(written(tmp_path, "a.txt", "a b 1\nb c heavy\n"))
     with pytest.raises(FileFormatError, match="no edges"):
         read_graph(written(tmp_path, "b.txt", "# nothing\n"))
-    with pytest.raises(FileFormatError, match=r"unknown ending \(\.docx\)"):
+    with pytest.raises(FileFormatError, match=r"unknown file type \(\.docx\)"):
         read_graph(written(tmp_path, "a.docx", "a b"))
     (tmp_path / "c.csv").write_bytes(b"\xff\xfe\x00a")
     with pytest.raises(FileFormatError, match="UTF-8"):

@@ -1,4 +1,4 @@
-"""What is known about communities that were found."""
+"""What is known about the communities."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     gap = (last - abs(following)) / last
     return Statement(
         "spectral-gap",
-        f"The last eigenvalue that was taken ({pairs.values[-1]:.4g}) is {gap:.1%} larger in size than the "
-        f"next ({following:.4g}); a gap of 0 would leave open which eigenvectors belong to the communities.",
+        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is {gap:.1%} larger in magnitude than "
+        f"the next ({following:.4g}); with a gap of 0, the eigenvectors would not be determined.",
         gap,
         1e-3,
         Verdict.HOLDS if gap > 1e-3 else Verdict.FAILS,
@@ -54,7 +54,7 @@ def _reached(search: Search, n_nodes: int, n_isolated: int) -> Statement:
     lost = int((~reached).sum())
     share = (lost + n_isolated) / n_nodes
     sentence = (
-        f"The eigenvectors say something about {int(reached.sum())} of {n_nodes} nodes; {lost} have no "
+        f"The eigenvectors reach {int(reached.sum())} of {n_nodes} nodes; {lost} have no "
         f"coordinate above rounding (most lie in small components), and {n_isolated} have no edge."
     )
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
@@ -67,7 +67,7 @@ def _inside(search: Search) -> Statement:
     clipped = search.memberships.clipped
     return Statement(
         "inside-cone",
-        f"{clipped:.2%} of the nodes' coordinates between the pure nodes lay below zero and were cut off; 0 "
+        f"{clipped:.2%} of the coordinates with respect to the pure nodes were negative and set to zero; 0 "
         "would mean that the pure nodes explain all others exactly.",
         clipped,
         INSIDE,
@@ -78,8 +78,8 @@ def _inside(search: Search) -> Statement:
 def _candidates(n_seen: int, n_kept: int) -> Statement:
     return Statement(
         "candidates",
-        f"Pure nodes were looked for among {n_seen} candidates of {n_kept} nodes: the outer ones and an even "
-        "sample. That the search among all would find the same is not known.",
+        f"Pure nodes were searched for among {n_seen} candidates of {n_kept} nodes: extreme ones and an even "
+        "sample. It is not known whether a search among all would find the same.",
         n_seen / n_kept,
         1.0,
         Verdict.NOT_VERIFIABLE,

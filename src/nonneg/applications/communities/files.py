@@ -37,7 +37,7 @@ def read_graph(
     duplicates: str = "sum",
     variable: str | None = None,
 ) -> GraphFile:
-    """Read a graph; the ending of the file says what it is."""
+    """Read a graph; the suffix of the file tells its format."""
     place = Path(path)
     if duplicates not in DUPLICATES:
         raise UnknownNameError.of("duplicates", duplicates, DUPLICATES)
@@ -45,7 +45,7 @@ def read_graph(
     plain = name.removesuffix(".gz")
     ending = Path(plain).suffix
     if not place.is_file():
-        raise FileFormatError(f"{place} does not exist, or is no file. Give the path of a graph.")
+        raise FileFormatError(f"{place} does not exist, or is not a file. Give the path of a graph.")
     if ending not in MATRICES:
         words = "a list of edges" if ending in EDGE_LISTS else "a graph"
         check_variable(variable, place, words, several=False)
@@ -58,7 +58,7 @@ def read_graph(
         table = read_table(place, variable=variable)
         return GraphFile(table.X, None, place.name)
     known = ", ".join([*EDGE_LISTS, *MATRICES, *NETWORKX])
-    raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Known are {known}.")
+    raise FileFormatError(f"{place} has an unknown file type ({ending or 'none'}). Expected one of {known}.")
 
 
 def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:

@@ -95,8 +95,8 @@ def _check_lines(paths: Sequence[Path]) -> None:
     for path in paths:
         if not Path(path).is_dir() and (ending := _ending(Path(path))) and ending not in TEXTS:
             raise InvalidParameterError(
-                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is none. Leave it out, or give "
-                "the file such an ending if its lines are documents."
+                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is no text. Leave it out, or "
+                "rename the file if its lines are documents."
             )
 
 
@@ -109,7 +109,7 @@ def _counts(path: Path) -> Any:
             raise
         reason = str(error).partition(". ")[0]
         raise FileFormatError(
-            f"{reason}. A table without --text-column is taken for counts of words; if one of its columns "
+            f"{reason}. A table without --text-column is read as word counts; if one of its columns "
             f"holds texts, name it with --text-column: {headings[:20]}."
         ) from error
 
@@ -199,11 +199,11 @@ def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
             entry = json.loads(line)
         except ValueError as error:
             raise FileFormatError(
-                f"{path}, line {at}: not JSON ({error}). One object a line was expected."
+                f"{path}, line {at}: not JSON ({error}). Expected one object per line."
             ) from error
         if isinstance(entry, dict) and key in entry and not isinstance(entry[key], str):
             raise FileFormatError(
-                f"{path}, line {at}: a text was expected under {key!r}, found {json.dumps(entry[key])[:40]}. "
+                f"{path}, line {at}: expected a text under {key!r}, found {json.dumps(entry[key])[:40]}. "
                 'Leave the line out, or write "" for an empty document.'
             )
         if not isinstance(entry, dict) or key not in entry:
@@ -219,10 +219,10 @@ def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[st
     rows = _rows(path, delimiter)
     headings = next(rows, None)
     if headings is None:
-        raise FileFormatError(f"{path} is empty; a line of headings was expected.")
+        raise FileFormatError(f"{path} is empty; expected a line of headings.")
     if column is None:
         raise InvalidParameterError(
-            f"Which column of {path} holds the texts? Say --text-column, one of {headings}."
+            f"Name the column of {path} that holds the texts with --text-column: one of {headings}."
         )
     if column not in headings:
         raise InvalidParameterError(f"{path} has no column {column!r}; its columns are {headings}.")
