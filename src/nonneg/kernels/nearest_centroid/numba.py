@@ -12,7 +12,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.jit import jit
 from nonneg.kernels.row_access import row_dot
 
-# The constants below were set by timing; no result depends on them.
+# The constants below change the speed alone, no result.
 # How often the row of the largest upper bound is looked at before all rows are compared with the best so far.
 PROBES = 8
 # Guesses at the nearest centroid: this many per row, from one run of columns in ten, each as long as a cache
