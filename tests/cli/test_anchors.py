@@ -101,7 +101,7 @@ def test_steps_and_weights_are_said(tmp_path, planted):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-k", "0"], "a whole number of at least 1"),
+        (["-k", "0"], "an integer of at least 1"),
         (["-k", "99"], "n_components=99 is more than the 60 samples"),
         (["-k", "3", "--method", "sap"], "Did you mean 'spa'"),
         (["--method", "spa"], "needs n_components"),

@@ -60,7 +60,7 @@ def test_anchors(method, make, perturbed_lapack):
 
 @pytest.mark.parametrize("preconditioner", ["ellipsoid", "whitening", "spa"])
 def test_anchors_of_preconditioned_points(preconditioner, perturbed_lapack):
-    options = {"method": "preconditioned-spa", "preconditioner": preconditioner}
+    options = {"method": "preconditioned-spa", "method_params": {"preconditioner": preconditioner}}
     before = select_anchors(points(), 4, **options).anchors
     perturbed_lapack()
     np.testing.assert_array_equal(select_anchors(points(), 4, **options).anchors, before)
@@ -68,9 +68,10 @@ def test_anchors_of_preconditioned_points(preconditioner, perturbed_lapack):
 
 @pytest.mark.parametrize("snr", [5.0, 90.0])
 def test_anchors_along_random_directions(snr, perturbed_lapack):
-    before = [select_anchors(points(), 4, method="vca", rng=seed, snr=snr).anchors for seed in range(5)]
+    options = {"method": "vca", "method_params": {"snr": snr}}
+    before = [select_anchors(points(), 4, rng=seed, **options).anchors for seed in range(5)]
     perturbed_lapack()
-    after = [select_anchors(points(), 4, method="vca", rng=seed, snr=snr).anchors for seed in range(5)]
+    after = [select_anchors(points(), 4, rng=seed, **options).anchors for seed in range(5)]
     np.testing.assert_array_equal(after, before)
 
 
@@ -117,7 +118,7 @@ def test_communities(method, perturbed_lapack):
     groups = np.arange(60) % 3
     links = np.triu(rng.random((60, 60)) < np.where(groups[:, None] == groups, 0.7, 0.05), 1)
     graph = sp.csr_array((links | links.T).astype(float))
-    model = MixedMembership(3, method, random_state=0)
+    model = MixedMembership(3, method=method, random_state=0)
     before = model.fit(graph).memberships_
     perturbed_lapack()
     np.testing.assert_allclose(model.fit(graph).memberships_, before, atol=1e-7)
