@@ -1,9 +1,10 @@
 """A LAPACK that uses its freedom: other signs of vectors, and results off by one unit in the last place.
 
-Nothing promises the sign of a singular vector or of an eigenvector, nor the last digit of any result: they
-differ between processors, versions of the library and numbers of threads. With `--perturb-lapack SEED` all
-tests run on functions that choose differently; tests that use the fixture `perturbed_lapack` always do. The
-choice depends on the seed and the numbers alone, so that equal matrices still give equal bytes.
+Nothing promises the sign of a singular vector or of an eigenvector, the basis of the vectors of a repeated
+value, or the last digit of any result: they differ between processors, versions of the library and numbers of
+threads. With `--perturb-lapack SEED` all tests run on functions that choose differently; tests that use the
+fixture `perturbed_lapack` always do. The choice depends on the seed and the numbers alone, so that equal
+matrices still give equal bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.stats import ortho_group
 
 # What a function returns: "values" are eigenvalues or singular values, "entries" anything else.
 DENSE = {
@@ -86,8 +88,13 @@ def _perturbed(kind: str, arrays: list[Any], mode: str | None, seed: int) -> lis
         return [_vectors(Q, np.swapaxes(signs, -1, -2), seed), _next(R * signs, seed), *order]
     if kind == "eigen":
         values, vectors = arrays
+        vectors = vectors @ _mixing(values, seed) if vectors.ndim == 2 else vectors
         return [_values(values, seed), _vectors(vectors, _signs(vectors, -2, seed), seed)]
     left, values, right = arrays
+    if left.ndim == 2:
+        mixing, k = _mixing(values, seed), len(values)
+        left = np.concatenate([left[:, :k] @ mixing, left[:, k:]], axis=1)
+        right = np.concatenate([mixing.T @ right[:k], right[k:]], axis=0)
     signs = _signs(left, -2, seed)
     k = values.shape[-1]
     # Vectors without a value, of a complete basis, have signs of their own.
@@ -112,6 +119,16 @@ def _signs(array: Any, axis: int, seed: int) -> Any:
 
 def _steps(array: Any, seed: int) -> Any:
     return (_bits(array, seed) % np.uint64(3)).astype(array.dtype) - 1
+
+
+def _mixing(values: Any, seed: int) -> Any:
+    """Return an orthogonal matrix that mixes vectors whose values are equal up to rounding."""
+    mixing = np.eye(len(values), dtype=values.dtype)
+    apart = np.abs(np.diff(values)) > 8 * _unit(np.abs(values).max(initial=0.0))
+    for group in np.split(np.arange(len(values)), np.flatnonzero(apart) + 1):
+        if len(group) > 1:
+            mixing[np.ix_(group, group)] = ortho_group.rvs(len(group), random_state=seed)
+    return mixing
 
 
 def _vectors(vectors: Any, signs: Any, seed: int) -> Any:

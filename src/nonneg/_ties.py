@@ -11,6 +11,8 @@ from nonneg._typing import FloatArray, IntArray
 # Numbers within this share of each other are tied: above the rounding of single precision, below any
 # difference that means something.
 TIED = 1e-6
+# Eigenvalues within this share of the largest are equal: the accuracy to which they are computed.
+REPEATED = 1e-12
 
 
 def first_largest(values: FloatArray) -> IntArray:
@@ -23,6 +25,28 @@ def vector_signs(vectors: FloatArray) -> FloatArray:
     """Return signs that make the largest entry of every column positive, of tied ones the first."""
     largest = first_largest(np.abs(vectors))
     return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def fixed_vectors(values: FloatArray, vectors: FloatArray, repeated: float = REPEATED) -> FloatArray:
+    """Return eigenvectors with signs that are fixed, and a fixed basis where an eigenvalue is repeated."""
+    size = float(np.abs(values).max(initial=0.0))
+    gaps = np.abs(np.diff(values)) > repeated * size
+    found = vectors.copy()
+    for group in np.split(np.arange(len(values)), np.flatnonzero(gaps) + 1):
+        # The vectors of zero are left alone: there may be many, and nothing is made of them.
+        if len(group) > 1 and abs(values[group[0]]) > repeated * size:
+            found[:, group] = _fixed_basis(vectors[:, group])
+    return found * vector_signs(found)
+
+
+def _fixed_basis(basis: FloatArray) -> FloatArray:
+    """Return an orthonormal basis that depends on the span alone: projected unit vectors, longest first."""
+    left, directions = basis.copy(), []
+    for _ in range(basis.shape[1]):
+        longest = left[first_largest(np.sum(left**2, axis=1))]
+        directions.append(longest / np.linalg.norm(longest))
+        left -= np.outer(left @ directions[-1], directions[-1])
+    return basis @ np.stack(directions, axis=1)
 
 
 def rounded(values: Any) -> FloatArray:

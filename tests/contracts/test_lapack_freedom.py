@@ -124,6 +124,26 @@ def test_communities(method, perturbed_lapack):
     np.testing.assert_allclose(model.fit(graph).memberships_, before, atol=1e-7)
 
 
+@pytest.mark.parametrize("method", COMMUNITY_METHODS)
+def test_equal_communities(method, perturbed_lapack):
+    # All leading eigenvalues are equal: nothing but a rule fixes the vectors.
+    cliques = sp.csr_array(sp.block_diag([np.ones((6, 6)) - np.eye(6)] * 3))
+    model = MixedMembership(3, method=method, random_state=0)
+    before = model.fit(cliques).memberships_
+    np.testing.assert_allclose(before.max(axis=1), 1.0)
+    perturbed_lapack()
+    np.testing.assert_allclose(model.fit(cliques).memberships_, before, atol=1e-7)
+
+
+@pytest.mark.parametrize("init", ["nndsvd", "nndsvda"])
+def test_initializations_where_singular_values_are_repeated(init, perturbed_lapack):
+    X = np.kron(np.eye(3), np.outer(np.arange(1.0, 5.0), np.arange(1.0, 4.0)))
+    model = NMF(3, init=init, max_iter=1, tol=0)
+    before = model.fit(X).components_
+    perturbed_lapack()
+    np.testing.assert_allclose(model.fit(X).components_, before, atol=1e-9)
+
+
 def test_endmembers_of_reduced_scenes(perturbed_lapack):
     cube = points()[:, :40].reshape(8, 8, 40)
     model = Unmixing(4, method="spa", reduce=5)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._ties import vector_signs
+from nonneg._ties import REPEATED, fixed_vectors
 from nonneg._typing import SampleArray
 from nonneg.data.gram_operator import apply_gram, gram_matrix, machine_epsilon, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array, block_lanczos
@@ -62,7 +62,7 @@ def truncated_svd(
     # Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
     _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
     V, s = resolve_small_singular_values(data, V)
-    V *= vector_signs(V)
+    V = fixed_vectors(s**2, V, _repeated(data))
     inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
     (U,), _ = data.map_reduce_rows(_scaled_products, V=data.to_device(V), scale=data.to_device(inverse))
     return TruncatedSvd(U, s, V)
@@ -72,8 +72,12 @@ def leading_vectors(
     data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
 ) -> Float64Array:
     """Return the k leading right singular vectors."""
-    _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
-    return V * vector_signs(V)
+    values, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    return fixed_vectors(values, V, _repeated(data))
+
+
+def _repeated(data: DataMatrix) -> float:
+    return max(REPEATED, 100 * machine_epsilon(data))
 
 
 def numerical_noise(data: DataMatrix, largest: float) -> float:

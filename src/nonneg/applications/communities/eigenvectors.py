@@ -13,7 +13,7 @@ import scipy.sparse.linalg as sla
 from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import parallel_for
-from nonneg._ties import vector_signs
+from nonneg._ties import fixed_vectors
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 
@@ -104,7 +104,7 @@ def leading_eigenvectors(
             f"The adjacency matrix has only {n_values} eigenvalues apart from zero, and n_communities={k} "
             f"were asked for. Ask for {n_values} or fewer."
         )
-    vectors = np.ascontiguousarray(vectors * vector_signs(vectors))
+    vectors = np.ascontiguousarray(fixed_vectors(values, vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
     return Eigenpairs(values, vectors, residual, following)
 

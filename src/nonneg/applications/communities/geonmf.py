@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._random import Seed, generator
+from nonneg._ties import rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_fraction
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
@@ -180,6 +181,7 @@ def _corners(
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels = KMeans(k, n_init=n_init, random_state=seed).fit(points).labels_
     corners = []
+    strengths = rounded(strengths)
     for cluster in range(k):
         members = np.flatnonzero(labels == cluster)
         if not len(members):
@@ -189,4 +191,5 @@ def _corners(
         limit = np.quantile(strength, quantile, method="hazen")
         strong = members[strength >= limit]
         corners.append(int(strong[np.argmin(strengths[strong])]))
-    return np.asarray(corners, dtype=np.intp)
+    # The numbers of the clusters mean nothing.
+    return np.sort(np.asarray(corners, dtype=np.intp))

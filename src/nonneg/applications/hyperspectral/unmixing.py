@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._ties import vector_signs
+from nonneg._ties import fixed_vectors
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
@@ -365,9 +365,10 @@ class Unmixing(SavableEstimator):
         for block in pixels.blocks():
             spectra = self._scaled(block.spectra)
             gram += spectra.T @ spectra
-        directions = np.linalg.eigh(gram)[1][:, ::-1][:, : min(int(self.reduce or bands), bands)]
-        # A fixed sign, so that the points do not depend on the library of linear algebra.
-        directions = directions * vector_signs(directions)
+        k = min(int(self.reduce or bands), bands)
+        values, vectors = np.linalg.eigh(gram)
+        # Fixed, so that the points do not depend on the library of linear algebra.
+        directions = fixed_vectors(values[::-1][:k], vectors[:, ::-1][:, :k])
         points = np.empty((int(pixels.mask.sum()), directions.shape[1]), dtype=pixels.dtype)
         filled = 0
         for block in pixels.blocks():
