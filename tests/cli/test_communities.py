@@ -35,7 +35,7 @@ def test_les_miserables_from_names_to_report(tmp_path, capsys):
     shares = {name: [float(row[f"community_{at}"]) for at in range(5)] for name, row in table.items()}
     assert all(sum(row) == pytest.approx(1.0) for row in shares.values())
     # The students of the barricade and the friends of Fantine's youth are apart.
-    assert table["Enjolras"]["label"] == table["Combeferre"]["label"] != table["Favorite"]["label"]
+    assert table["Enjolras"]["label"] == table["Combeferre"]["label"] != table["Favourite"]["label"]
     assert load(out / "model.npz").node_names_ == list(table)
     record = json.loads((out / "result.json").read_text())
     assert {entry["pure_node"] for entry in record["communities"]} >= {"Valjean", "Fantine"}
