@@ -132,7 +132,7 @@ def test_negative_entries_are_noted(cube_file, planted, tmp_path, capsys):
 
 
 def test_a_generated_scene_with_its_truth(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nonneg.cli.unmix_scenes._SIZE", (30, 40, 50))
+    monkeypatch.setattr("nonneg.cli.unmix_inputs._SIZE", (30, 40, 50))
     assert main(["unmix", "--example", "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
     assert "from the true ones on average" in capsys.readouterr().out
     record = json.loads((tmp_path / "out" / "result.json").read_text())

@@ -126,7 +126,7 @@ def test_short_labels_of_a_heat_map_stand_upright(monkeypatch):
 
 
 def test_numbers_of_rings_lie_in_the_picture_and_on_nothing_else():
-    scene_figures = pytest.importorskip("nonneg.report.scene_figures")
+    scene_figures = pytest.importorskip("nonneg.report.hyperspectral_figures")
     pixels = [(4, 81), (18, 90), (18, 95), (0, 0), (79, 99), (79, 50)]
     svg = scene_figures.marked_scene("data:,", (80, 100), pixels, ["#123456"] * len(pixels))
     size = 100 / 45

@@ -111,7 +111,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 def _of_cube(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     from nonneg.cli.unmix import SCENES
-    from nonneg.cli.unmix_scenes import opened_scene
+    from nonneg.cli.unmix_inputs import opened_scene
 
     # What `nonneg unmix` reads a scene by; the model brings the rest.
     said = argparse.Namespace(

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     """Read, unmix, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import Unmixing
-    from nonneg.cli.unmix_scenes import opened_scene
+    from nonneg.cli.unmix_inputs import opened_scene
     from nonneg.report.folder import check_output_folder
 
     name = "example" if options.cube is None else Path(options.cube).name.split(".")[0]
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -> None:
     from nonneg.applications.hyperspectral import write_maps
     from nonneg.cli.results import save_array, say_results, write_results
-    from nonneg.report.scene_page import build_scene_page, scene_sentence
+    from nonneg.report.hyperspectral_page import build_scene_page, scene_sentence
 
     match = None if scene.library is None else model.match(scene.library)
     names = [f"endmember {at}" for at in range(model.n_endmembers_)]
@@ -174,7 +174,7 @@ def _pictures(model: Any, scene: Any, match: Any, names: list[str]) -> Any:
     import numpy as np
 
     from nonneg.applications.hyperspectral import rgb_preview
-    from nonneg.report.scene_page import ScenePictures
+    from nonneg.report.hyperspectral_page import ScenePictures
 
     known = None
     if match is not None:

@@ -67,7 +67,7 @@ def numbers_of(header: Path) -> Path:
 
 def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
     """Open an image."""
-    envi = import_optional("spectral.io.envi", extra="scenes", purpose="Reading ENVI files")
+    envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
         raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
@@ -187,7 +187,7 @@ def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArr
 
 def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
     """Read a library of spectra."""
-    envi = import_optional("spectral.io.envi", extra="scenes", purpose="Reading ENVI files")
+    envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
         raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
@@ -220,7 +220,7 @@ def write_envi(
     georeference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write an image, one plane a name."""
-    envi = import_optional("spectral.io.envi", extra="scenes", purpose="Writing ENVI files")
+    envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Writing ENVI files")
     plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
     metadata: dict[str, Any] = {**(georeference or {}), "band names": plain, "description": description}
     if np.isnan(values).any():

@@ -12,8 +12,8 @@ from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.applications.images import data_address, picture_png
 from nonneg.report import wording
 from nonneg.report.curves import COLORS
+from nonneg.report.hyperspectral_figures import marked_scene, spectrum_lines
 from nonneg.report.rendering import drawing, render
-from nonneg.report.scene_figures import marked_scene, spectrum_lines
 
 N_MAPS = 60
 """Maximum number of maps shown."""
@@ -113,7 +113,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "facts": _facts(record),
         "versions": record.get("versions", {}),
     }
-    return render("scene.html", context)
+    return render("hyperspectral.html", context)
 
 
 def _labels(record: Mapping[str, Any], names: Sequence[str]) -> list[str]:
