@@ -27,7 +27,7 @@ def vector_signs(vectors: FloatArray) -> FloatArray:
     return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
-def fixed_vectors(values: FloatArray, vectors: FloatArray, repeated: float = REPEATED) -> FloatArray:
+def fixed_vectors(values: Any, vectors: Any, repeated: float = REPEATED) -> Any:
     """Return eigenvectors with signs that are fixed, and a fixed basis where an eigenvalue is repeated."""
     size = float(np.abs(values).max(initial=0.0))
     gaps = np.abs(np.diff(values)) > repeated * size
