@@ -127,7 +127,7 @@ def test_communities(method, perturbed_lapack):
 @pytest.mark.parametrize("method", COMMUNITY_METHODS)
 def test_equal_communities(method, perturbed_lapack):
     # All leading eigenvalues are equal: nothing but a rule fixes the vectors.
-    cliques = sp.csr_array(sp.block_diag([np.ones((6, 6)) - np.eye(6)] * 3))
+    cliques = sp.block_diag([sp.coo_array(np.ones((6, 6)) - np.eye(6))] * 3, format="csr")
     model = MixedMembership(3, method=method, random_state=0)
     before = model.fit(cliques).memberships_
     np.testing.assert_allclose(before.max(axis=1), 1.0)

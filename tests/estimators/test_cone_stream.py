@@ -143,7 +143,9 @@ def test_single_precision_and_one_cone(rng):
     X = rng.random((50, 8)).astype(np.float32)
     state = streamed(X, 1, [13])
     assert state.counts[0] == 50
-    assert state.largest_merge_angle == state.radii[0] > 0
+    # The radius also counts cosines in float32, which a BLAS rounds in its own way.
+    rounding = 4 * float(np.finfo(np.float32).eps)
+    assert 0 < state.largest_merge_angle == pytest.approx(state.radii[0], abs=rounding)
     scaled = np.concatenate([X[:3] * np.float32(factor) for factor in (1, 3, 0.1)])
     np.testing.assert_array_equal(np.sort(streamed(scaled, 5, [4]).counts), [0, 0, 3, 3, 3])
 
