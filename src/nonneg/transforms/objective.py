@@ -54,6 +54,20 @@ def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
     return xp.sum((V + eps0) * inverse - xp.log(inverse), axis=(1, 2))
 
 
+def objectives(V: Array, inverse: Array, eps0: float) -> tuple[Array, Array, Array]:
+    """Return C, L and I with one logarithm of the variances and one of the model."""
+    xp = array_namespace(V)
+    shifted = V + eps0
+    logs, model_logs = xp.log(shifted), xp.log(inverse)
+    shifted *= inverse  # the ratio of variances and model
+    shifted -= model_logs
+    C = xp.sum(shifted, axis=(1, 2))
+    shifted -= logs
+    shifted -= 1.0
+    size = V.shape[1] * V.shape[2]
+    return C, size + xp.sum(logs, axis=(1, 2)), xp.sum(shifted, axis=(1, 2))
+
+
 def has_fused_line_search(data: Any, line_search: str, retraction: str, *, learning: bool) -> bool:
     """Tell whether there is a kernel that makes a whole line search."""
     return (line_search, retraction) == FUSED[learning] and fused.is_supported(data.virtual)

@@ -15,9 +15,8 @@ from nonneg.transforms.objective import (
     DivergenceObjective,
     FitObjective,
     VarianceObjective,
-    divergence,
-    full_objective,
     likelihood,
+    objectives,
     variances,
 )
 from nonneg.transforms.options import TransformOptions
@@ -79,8 +78,7 @@ def nmf_step(state: FactorState, V: Array, options: TransformOptions) -> tuple[F
 
 def fit_measures(V: Array, inverse: Array, activations: Array, options: TransformOptions) -> dict[str, Array]:
     """Return what is minimized and its parts."""
-    C = full_objective(V, inverse, options.eps0)
-    L, part = likelihood(V, options.eps0), divergence(V, inverse, options.eps0)
+    C, L, part = objectives(V, inverse, options.eps0)
     loss = C
     if options.objective != "C":
         loss = part + options.l1 * array_namespace(V).sum(activations, axis=(1, 2))
