@@ -13,7 +13,7 @@ from numba.extending import overload
 LOOSE = {"contract", "nsz", "reassoc"}
 
 
-# Names for compiled code only: the overloads below give them their meaning.
+# Names for compiled code only: numba replaces each body by its overload below; plain Python never calls it.
 def row_dot(rows, i, vector):
     """Return the product of row `i` with a vector."""
     raise NotImplementedError

@@ -92,7 +92,7 @@ def by_column(virtual: FloatArray) -> FloatArray:
     Parameters
     ----------
     virtual : array of shape (rank, n, m)
-        One frame a row.
+        One frame per row.
 
     Returns
     -------
