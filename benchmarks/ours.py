@@ -35,29 +35,24 @@ class Finish:
 def nonneg_factorize(
     task: Task, target: float, max_seconds: float, solver: str = "auto", init: str | None = None
 ) -> Outcome:
-    """Run `nonneg.factorize` to the target, encoding included."""
-    from nonneg.data.checks import checked_data
-    from nonneg.losses.penalties import Penalties
-    from nonneg.solvers.factorize import run_factorization
-    from nonneg.solvers.registry import beta_of
+    """Fit `nonneg.NMF` to the target, the call that users make: checks, iterations, encoding, certificate."""
+    from nonneg import NMF
 
     finish = Finish(target, max_seconds)
-    given = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {"init": init}
+    given = {"W": task.W.copy(), "H": task.H.copy()} if init is None else {}
+    model = NMF(
+        task.n_components,
+        init=init or "custom",
+        solver=solver,
+        beta_loss=task.loss,
+        tol=0,
+        max_iter=MAX_ITER,
+        n_jobs=task.threads,
+        callback=finish,
+    )
     with quiet(), stopwatch() as seconds:
         finish.begin()
-        result = run_factorization(
-            checked_data(task.X, who="factorize", positive=beta_of(task.loss) <= 0),
-            task.n_components,
-            beta=beta_of(task.loss),
-            penalties=Penalties(),
-            solver=solver,
-            tol=0,
-            max_iter=MAX_ITER,
-            final_encoding=True,
-            n_jobs=task.threads,
-            callback=finish,
-            **given,
-        )
+        result = model.fit(task.X, **given).result_
         taken = seconds()
     history = result.history
     return Outcome(
