@@ -115,3 +115,50 @@ with threads(2):
         pytest.skip("this system does not fork")
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 0
+
+
+def test_children_forked_while_other_threads_fit_do_their_own_fits():
+    code = """
+import os, sys, threading, time
+import numpy as np
+from nonneg import NMF
+
+X = np.random.default_rng(0).random((400, 30))
+running = True
+
+def fit():
+    return NMF(3, max_iter=20, tol=0, random_state=0).fit(X).reconstruction_err_
+
+def fit_on():
+    while running:
+        fit()
+
+workers = [threading.Thread(target=fit_on) for _ in range(3)]
+for worker in workers:
+    worker.start()
+expected, failed = fit(), 0
+for _ in range(12):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if abs(fit() / expected - 1) < 1e-9 else 1)
+    end = time.monotonic() + 30
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            failed += status != 0
+            break
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            failed += 1
+            break
+        time.sleep(0.002)
+running = False
+for worker in workers:
+    worker.join()
+sys.exit(failed)
+"""
+    if not hasattr(_threads.os, "fork"):
+        pytest.skip("this system does not fork")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=420, check=False)
+    assert done.returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,41 +16,76 @@ _before: list[tuple[Any, int]] = []
 _n_users = 0
 
 
-def _loaded_since() -> list[Any]:
-    """Return the libraries that were loaded since this was last asked."""
+def _find_libraries() -> None:
+    """Find the libraries that were loaded since the last call."""
     global _n_modules
     # A library comes with a module. Looking through all that is loaded takes milliseconds.
     if len(sys.modules) == _n_modules:
-        return []
+        return
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
-    fresh = [library for library in found if library.filepath not in _libraries]
-    _libraries.update((library.filepath, library) for library in fresh)
+    for library in found:
+        _libraries.setdefault(library.filepath, library)
     _n_modules = len(sys.modules)
-    return fresh
+
+
+def _belongs_to_threads(library: Any) -> bool:
+    # OpenMP counts threads for each calling thread; the other libraries have one number for the process.
+    return getattr(library, "threading_layer", None) == "openmp"
+
+
+def _set(library: Any, count: int) -> None:
+    # threadpoolctl lets one thread at a time set the number of OpenBLAS, and ignores others in silence. Here
+    # the lock keeps them apart.
+    free = getattr(library, "clear_controlling_thread", None)
+    if free is not None:
+        free(force=True)
+    library.set_num_threads(count)
+    if free is not None:
+        free(force=True)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread."""
-    # The setting belongs to the whole process. The first of several fits that run side by side makes it and
-    # the last one takes it back. What is loaded meanwhile is held from the next block on.
+    # Most settings belong to the whole process. The first of several fits that run side by side makes them
+    # and the last one takes them back, whatever their threads. What is loaded meanwhile is held from the next
+    # block on. A child of a fork may inherit a setting that nobody takes back: `_before` says what it was.
     global _n_users
+    own: list[tuple[Any, int]] = []
     with _lock:
-        fresh = _loaded_since()
-        for library in fresh if _n_users else list(_libraries.values()):
-            _before.append((library, library.get_num_threads()))
-            library.set_num_threads(1)
+        _find_libraries()
+        held = {id(library) for library, _ in _before}
+        for library in _libraries.values():
+            if _belongs_to_threads(library):
+                own.append((library, library.get_num_threads()))
+                library.set_num_threads(1)
+            elif id(library) not in held:
+                _before.append((library, library.get_num_threads()))
+                _set(library, 1)
         _n_users += 1
     try:
         yield
     finally:
+        for library, count in own:
+            library.set_num_threads(count)
         with _lock:
-            _n_users -= 1
+            # A child of a fork inside this block has counted anew.
+            _n_users = max(0, _n_users - 1)
             while _n_users == 0 and _before:
-                library, count = _before.pop()
-                library.set_num_threads(count)
+                _set(*_before.pop())
+
+
+def _after_fork_in_child() -> None:
+    # The threads that held the lock or ran a fit are gone.
+    global _lock, _n_users
+    _lock = threading.Lock()
+    _n_users = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @contextmanager

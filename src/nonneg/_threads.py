@@ -80,9 +80,10 @@ def _the_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pool() -> None:
-    # A forked child inherits the pool object without its threads.
-    global _pool
+    # A forked child inherits the pool object without its threads, and a lock that nobody may release.
+    global _pool, _pool_lock
     _pool = None
+    _pool_lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 
 from nonneg.certificates import eckart_young_statement
+from nonneg.certificates import svd_lower_bound as module
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import as_data_matrix
 
@@ -93,3 +94,12 @@ def test_the_relative_error_of_zeros_is_defined():
     data = as_data_matrix(np.zeros((4, 3)))
     assert relative_frobenius_error(data, np.zeros((4, 1)), np.zeros((3, 1))) == 0.0
     assert relative_frobenius_error(data, np.ones((4, 1)), np.ones((3, 1))) == np.inf
+
+
+def test_a_bound_above_the_error_of_the_fit_is_not_stated(fit, monkeypatch):
+    X, W, Ht = fit
+    bound = module.eckart_young_bound(as_data_matrix(X), 4)._replace(relative_error=0.9)
+    monkeypatch.setattr(module, "eckart_young_bound", lambda data, k, rng: bound)
+    statement = eckart_young_statement(as_data_matrix(X), W, Ht)
+    assert statement.verdict.name == "NOT_VERIFIABLE"
+    assert "nothing is claimed" in statement.sentence

@@ -10,17 +10,13 @@ from hypothesis import strategies as st
 
 from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
+from nonneg.data import eckart_young as bound_module
 from nonneg.data import singular_values as values_module
 from nonneg.data import spectral as spectral_module
+from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.lanczos import block_lanczos
 from nonneg.data.singular_values import leading_singular_values
-from nonneg.data.spectral import (
-    eckart_young_bound,
-    leading_vectors,
-    numerical_noise,
-    singular_value_bounds,
-    truncated_svd,
-)
+from nonneg.data.spectral import leading_vectors, numerical_noise, truncated_svd
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -152,16 +148,49 @@ def test_more_values_than_there_are_is_an_error(k):
         leading_singular_values(as_data_matrix(np.ones((9, 7))), k)
 
 
-@given(seed=st.integers(0, 10**6), k=st.integers(1, 6), decay=st.floats(0.0, 3.0))
-@settings(max_examples=25, deadline=None)
-def test_bounds_enclose_the_singular_values(seed, k, decay):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((15, 12)) * np.exp(-decay * np.arange(12))
-    true = np.linalg.svd(X, compute_uv=False)[:k]
-    bounds = singular_value_bounds(as_data_matrix(X), k)
-    assert np.all(bounds.lower <= true + 1e-12 * true[0])
-    assert np.all(bounds.upper >= true - 1e-15 * true[0])
-    assert np.all(bounds.upper**2 - bounds.lower**2 <= 1e-11 * true[0] ** 2)
+def true_error(X, k):
+    values = np.linalg.svd(X, compute_uv=False)
+    return np.sqrt(np.sum(values[k:] ** 2) / np.sum(values**2))
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 6), decay=st.floats(0.0, 3.0), route=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_bound_is_never_above_the_error_of_the_best_rank_k(seed, k, decay, route):
+    X = np.random.default_rng(seed).standard_normal((15, 12)) * np.exp(-decay * np.arange(12))
+    with pytest.MonkeyPatch.context() as patch:
+        if route:
+            patch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
+        assert eckart_young_bound(as_data_matrix(X), k).relative_error <= true_error(X, k) * (1 + 1e-12)
+
+
+def orthogonal_to_the_fixed_start(rng, n_columns=700, k=5):
+    """Return a matrix whose leading right singular vector is orthogonal to the first block of Lanczos."""
+    start = np.random.default_rng(n_columns).standard_normal((n_columns, max(8, k // 2)))
+    hidden = rng.standard_normal(n_columns)
+    hidden -= start @ np.linalg.lstsq(start, hidden, rcond=None)[0]
+    others = np.linalg.qr(np.column_stack([hidden, rng.standard_normal((n_columns, 99))]))[0]
+    left = np.linalg.qr(rng.standard_normal((900, 100)))[0]
+    return (left * np.r_[20.0, np.linspace(19.0, 15.0, 5), np.linspace(0.1, 0.01, 94)]) @ others.T
+
+
+def test_a_matrix_built_against_the_start_of_lanczos_gets_no_false_bound(rng, monkeypatch):
+    X = orthogonal_to_the_fixed_start(rng)
+    monkeypatch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
+    bound = eckart_young_bound(as_data_matrix(X), 5)
+    assert bound.relative_error <= true_error(X, 5)
+    assert bound.relative_error == pytest.approx(true_error(X, 5), rel=1e-6)
+    assert 0.0 < bound.failure_probability <= 1e-9
+
+
+def test_a_missed_singular_value_is_noticed(rng, monkeypatch):
+    X = orthogonal_to_the_fixed_start(rng)
+    fixed = spectral_module.leading_eigenpairs
+    monkeypatch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
+    monkeypatch.setattr(bound_module, "leading_eigenpairs", lambda data, k, rng: fixed(data, k))
+    bound = eckart_young_bound(as_data_matrix(X), 5)
+    # The first search misses the leading value, and its own sum would be a false bound.
+    assert bound.estimate > 1.1 * true_error(X, 5)
+    assert bound.relative_error <= true_error(X, 5)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -182,9 +211,7 @@ def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch
 
     monkeypatch.setattr(spectral_module, "block_lanczos", hurried)
     bound = eckart_young_bound(as_data_matrix(X), 10)
-    values = np.linalg.svd(X, compute_uv=False)
-    true = np.sqrt(np.sum(values[10:] ** 2) / np.sum(values**2))
-    assert bound.relative_error < true < bound.estimate
+    assert bound.relative_error < true_error(X, 10) < bound.estimate
 
 
 def test_float32_floors_are_not_overstated(rng):
@@ -206,6 +233,16 @@ def test_the_bound_is_refused_where_entries_are_missing(container, matrix, rng):
     data = as_data_matrix(CONTAINERS[container](matrix), mask=rng.random(matrix.shape) < 0.9)
     with pytest.raises(InvalidParameterError, match="needs complete data"):
         eckart_young_bound(data, 2)
+
+
+@pytest.mark.parametrize("max_passes", [1, 3, 4, 5, 6])
+def test_lanczos_may_end_after_any_pass(max_passes, rng):
+    square = rng.standard_normal((90, 90))
+    values, vectors = block_lanczos(
+        lambda V: square.T @ (square @ V), 90, 5, rng, tol=0.0, max_passes=max_passes
+    )
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(np.sum((square @ vectors) ** 2, axis=0), values)
 
 
 def test_lanczos_restarts_reach_the_same_answer(rng):

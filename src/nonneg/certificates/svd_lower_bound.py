@@ -9,8 +9,8 @@ from nonneg._arrays import is_float32
 from nonneg._random import Seed
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import eckart_young_bound
 
 # An error within 10 % of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1
@@ -41,8 +41,18 @@ def eckart_young_statement(
         "lower_bound_estimate": bound.estimate,
         "norm": bound.norm,
         "rank": k,
+        "failure_probability": bound.failure_probability,
     }
+    if bound.relative_error > error + rounding_error(data):
+        # One of the two is wrong, so neither is stated.
+        sentence = (
+            f"The relative error is {error:.4g}, below the computed Eckart-Young lower bound of "
+            f"{bound.relative_error:.4g}: the bound is wrong, and nothing is claimed."
+        )
+        return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, quantities)
     lowest = f"no factorization of rank {k} has a relative error below {bound.relative_error:.4g}"
+    if bound.failure_probability:
+        lowest += f" (but for a probability of {bound.failure_probability:.0e} over random vectors)"
     said = f"The relative error is {error:.4g}; {lowest}"
     if bound.relative_error == 0.0:
         exact = error <= rounding_error(data)

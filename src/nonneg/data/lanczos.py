@@ -62,7 +62,7 @@ def block_lanczos(
             basis[:, :keep] = active @ rotation[:, :keep]
             projected[:] = 0.0
             projected[range(keep), range(keep)] = values[:keep]
-            size = keep
+            size, rotation = keep, np.eye(keep)
     return values[:k], basis[:, :size] @ rotation[:, :k]
 
 

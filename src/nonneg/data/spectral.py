@@ -1,4 +1,4 @@
-"""Leading singular values and vectors of the data, from products alone, with bounds on their errors.
+"""Leading singular values and vectors of the data, from products alone.
 
 The right singular vectors are the eigenvectors of the Gram operator v -> X' diag(weights) X v, so that a
 row of weight 3 counts like three rows and neither the order nor the repetition of rows matters. Few
@@ -8,7 +8,6 @@ with full reorthogonalization and thick restarts, from a start that depends on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,26 +23,6 @@ from nonneg.exceptions import InvalidParameterError
 _DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
 _DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are requested
 _MAX_PASSES = 300
-
-
-@dataclass(frozen=True)
-class SingularValueBounds:
-    """Leading singular values between two bounds each."""
-
-    # The norms of X v for orthonormal vectors v, which never exceed the true values by more than rounding.
-    lower: Float64Array
-    # Their squares increased by the norm of the residual X'X v - s^2 v and by an allowance for rounding.
-    upper: Float64Array
-    squared_norm: float  # the (weighted) squared Frobenius norm of X
-
-
-class EckartYoungBound(NamedTuple):
-    """The Eckart-Young lower bound on the error of any factorization of rank k."""
-
-    # No W and H of rank k have a smaller ||X - W H|| / ||X||; rounding does not make it too large.
-    relative_error: float
-    estimate: float  # the same from the computed singular values, without the allowances for rounding
-    norm: float  # the (weighted) Frobenius norm of X
 
 
 class TruncatedSvd(NamedTuple):
@@ -84,43 +63,6 @@ def numerical_noise(data: DataMatrix, largest: float) -> float:
     """Return the size below which a computed singular value is rounding."""
     eps = machine_epsilon(data)
     return largest * max(10 * eps**0.75, max(data.shape) * eps)
-
-
-def singular_value_bounds(data: DataMatrix, k: int, rng: Seed = None) -> SingularValueBounds:
-    """Return bounds from below and above of the k largest singular values."""
-    # A Ritz value never exceeds the eigenvalue of its place, and an eigenvalue lies within the residual norm
-    # of each Ritz value. That it is the one of the same place rests, for Lanczos, on the start not being
-    # orthogonal to a leading vector, which Gaussian vectors are with probability 0.
-    _, V = leading_eigenpairs(data, k, rng=rng)
-    product = apply_gram(data, V)
-    squares = np.einsum("ij,ij->j", V, product)
-    residuals = np.linalg.norm(product - V * squares, axis=0)
-    # Errors of dot products of length m grow like sqrt(m) eps; 4 makes room for the sums over rows.
-    rounding = 4.0 * np.sqrt(data.shape[1]) * machine_epsilon(data) * squares[:1].max(initial=0.0)
-    lower = np.sqrt(np.maximum(squares, 0.0))
-    upper = np.sqrt(np.maximum(squares, 0.0) + residuals + rounding)
-    return SingularValueBounds(lower, upper, data.squared_norm())
-
-
-def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoungBound:
-    """Return a lower bound on the relative error of every factorization of rank k, nonnegative or not."""
-    # Eckart & Young (1936), Psychometrika 1, 211-218.
-    if data.has_missing:
-        raise InvalidParameterError(
-            "The Eckart-Young lower bound needs complete data, and entries are missing. "
-            "Leave it out, or impute them first."
-        )
-    square = data.squared_norm()
-    if k >= min(data.shape) or square == 0.0:
-        return EckartYoungBound(0.0, 0.0, float(np.sqrt(square)))
-    bounds = singular_value_bounds(data, k, rng)
-    rest = square - float(np.sum(bounds.upper**2)) - machine_epsilon(data) * square
-    estimate = square - float(np.sum(bounds.lower**2))
-    return EckartYoungBound(_root(rest / square), _root(estimate / square), float(np.sqrt(square)))
-
-
-def _root(value: float) -> float:
-    return float(np.sqrt(max(value, 0.0)))
 
 
 def _noise_level(data: DataMatrix, s: Float64Array) -> float:

@@ -7,6 +7,7 @@ and again in numba's own way if it fails.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,18 @@ import numba
 
 try:
     from numba.core.caching import FunctionCache
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime import rtsys
 except ImportError:  # another numba than those known: its own way serves
     FunctionCache = None
+else:
+    if hasattr(os, "register_at_fork"):
+        # A child that is forked while another thread compiles would wait for that thread forever.
+        os.register_at_fork(
+            before=global_compiler_lock.acquire,
+            after_in_parent=global_compiler_lock.release,
+            after_in_child=global_compiler_lock.release,
+        )
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
