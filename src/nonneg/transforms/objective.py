@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
@@ -23,6 +24,10 @@ FusedLineSearch = Callable[[Point, Array, Array, Array, int], SearchResult]
 # Line search and retraction of the paper, for TL-NMF (True) and joint diagonalization (False): those that
 # have a kernel.
 FUSED = {True: ("wolfe", "exponential"), False: ("backtracking", "polar")}
+
+# Variances below which compiled logarithms are not worth loading numba; as in
+# `kernels.majorization_equalization`.
+COMPILED_ENTRIES = 1 << 12
 
 
 def variances(X: Array, data: Any) -> Array:
@@ -56,6 +61,16 @@ def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
 
 def objectives(V: Array, inverse: Array, eps0: float) -> tuple[Array, Array, Array]:
     """Return C, L and I with one logarithm of the variances and one of the model."""
+    long = V.shape[1] * V.shape[2] >= COMPILED_ENTRIES
+    if long and all(
+        isinstance(a, np.ndarray) and a.dtype == np.float64 and a.flags.carray for a in (V, inverse)
+    ):
+        # Not at the top: numba takes a quarter of a second to load.
+        from nonneg.kernels.transforms.objectives_numba import measured
+
+        found = [measured(v, eps0, one, np.empty_like(v)) for v, one in zip(V, inverse, strict=True)]
+        C, L, part = np.asarray(found).T
+        return C, L, part
     xp = array_namespace(V)
     shifted = V + eps0
     logs, model_logs = xp.log(shifted), xp.log(inverse)

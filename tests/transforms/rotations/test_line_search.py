@@ -17,6 +17,11 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "steep": (lambda t: -50 * t + np.exp(8 * t), lambda t: -50 + 8 * np.exp(8 * t)),
     "wave": (lambda t: np.cos(3 * t) - 0.4 * t, lambda t: -3 * np.sin(3 * t) - 0.4),
     "quartic": (lambda t: t**4 - 3 * t**3 + t**2 - 0.7 * t, lambda t: 4 * t**3 - 9 * t**2 + 2 * t - 0.7),
+    "very far": (lambda t: (t - 300.0) ** 2, lambda t: 2 * (t - 300.0)),
+    "ripples": (
+        lambda t: 0.01 * t * t - t + 0.1 * np.sin(7 * t),
+        lambda t: 0.02 * t - 1 + 0.7 * np.cos(7 * t),
+    ),
     "flat": (lambda t: -0.01 * t / (1 + t * t), lambda t: -0.01 * (1 - t * t) / (1 + t * t) ** 2),
 }
 
@@ -72,6 +77,16 @@ def test_a_batch_is_as_many_single_searches(method: Any) -> None:
             assert found.value[i] == alone.value[0]
             assert found.point[0][i] == alone.point[0][0]
             assert found.succeeded[i] == alone.succeeded[0]
+
+
+def test_slopes_that_extrapolation_decides_are_not_computed() -> None:
+    # A parabola takes steps 1, 2, 4, ..., 32 with the slopes at 0 and 1 only. Ripples cannot be extrapolated.
+    for name, n_trials, n_slopes in (("very far", 6, 2), ("ripples", 4, 5)):
+        lines = Lines([name])
+        start = lines.at(np.zeros(1))
+        found = strong_wolfe(lines, start, lines.value(start), lines.slope(start, np.zeros(1)))
+        assert found.step[0] == 2.0 ** (n_trials - 1)
+        assert (found.n_trials, lines.n_slopes) == (n_trials, n_slopes)
 
 
 def test_wolfe_conditions_hold() -> None:

@@ -38,6 +38,12 @@ def multiply(A, B, out):
             for j in range(n):
                 row[j] = (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j]) + e * fifth[j]
             p = 5
+        elif k >= 2:
+            a, b = A[i, 0], A[i, 1]
+            first, second = B[0], B[1]
+            for j in range(n):
+                row[j] = a * first[j] + b * second[j]
+            p = 2
         else:
             a, first = A[i, 0], B[0]
             for j in range(n):
