@@ -21,6 +21,7 @@ from nonneg.estimators.stored_fields import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
+from nonneg.separable.vertices import vertices_of
 from nonneg.separable.weights import anchor_factors, anchor_weights
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -74,11 +75,11 @@ class SeparableNMF(FactorizingEstimator):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The anchors: rows of X, not preprocessed.
+        The anchors: rows of X, not preprocessed; averages of such rows for methods that smooth.
     n_components_ : int
         The number of anchors.
     anchor_indices_ : array of int of shape (n_components,)
-        Their row indices.
+        Their row indices; for methods that smooth, of the samples nearest to the components.
     coefficients_ : sparse array of shape (n_samples, n_samples) or None
         The C of the convex methods, in the orientation of the paper: column l writes sample l as a mixture.
     duality_gap_ : float or None
@@ -264,7 +265,7 @@ class SeparableNMF(FactorizingEstimator):
             checkpoint=self.checkpoint,
         )
         with threads(self.n_jobs):
-            found = anchor_factors(data, result.anchors, self.sum_to_one)
+            found = anchor_factors(data, vertices_of(data, result), self.sum_to_one)
         self.components_ = np.ascontiguousarray(found.H) if isinstance(found.H, np.ndarray) else found.H
         self.reconstruction_err_ = found.error
         self.n_components_ = result.n_components

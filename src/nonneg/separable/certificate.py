@@ -12,6 +12,7 @@ from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix
 from nonneg.separable.result import SelectionResult
+from nonneg.separable.vertices import vertices_of
 
 
 def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResult:
@@ -22,7 +23,7 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
     elif found.best_left is not None and found.scores is not None and len(found.scores):
         more.append(residual_statement(float(found.scores[0]), float(found.scores[-1]), found.best_left))
     if "conditioning" not in found.certificate:
-        more.append(span_statement(to_float64(points.take_rows(found.anchors))))
+        more.append(span_statement(to_float64(vertices_of(points, found))))
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found
 
 

@@ -37,6 +37,8 @@ class Method(Entry):
         Whether the number of anchors must be given.
     simplex : bool
         Whether it is made for samples whose weights sum to one; the others look for a cone.
+    affine : bool
+        Whether it sees the samples without an origin: a sample of zeros is a vertex like others.
     centered : bool
         Whether the samples may be centered: a method that depends on the origin does not find the vertices of
         centered samples.
@@ -53,6 +55,7 @@ class Method(Entry):
     inputs: frozenset[str] = ALL_CONTAINERS
     needs_n_components: bool = True
     simplex: bool = True
+    affine: bool = False
     centered: bool = False
     seeded: bool = False
     in_process: bool = False
@@ -115,6 +118,7 @@ METHODS: Registry[Method] = Registry(
         "fast-anchor": Method(
             "nonneg.separable.fast_anchor:fast_anchor",
             "the sample farthest from the affine span of the anchors, then a clean-up pass",
+            affine=True,
             centered=True,
             options=frozenset({"tie_tol", "clean_up"}),
             aliases=("fastanchor", "fast-anchor-words"),
@@ -124,6 +128,22 @@ METHODS: Registry[Method] = Registry(
             "successive projections after a linear map that makes the anchors nearly orthogonal",
             options=frozenset({"preconditioner", "tie_tol"}),
             aliases=("precspa",),
+        ),
+        "translated-spa": Method(
+            "nonneg.separable.translated_spa:translated_spa",
+            "successive projections from the largest sample as origin",
+            affine=True,
+            centered=True,
+            options=frozenset({"tie_tol"}),
+            aliases=("t-spa",),
+        ),
+        "lifted-spa": Method(
+            "nonneg.separable.translated_spa:lifted_spa",
+            "successive projections after a translation and one more constant feature",
+            affine=True,
+            centered=True,
+            options=frozenset({"tie_tol"}),
+            aliases=("tl-spa",),
         ),
         "vca": Method(
             "nonneg.separable.vca:vca",

@@ -21,7 +21,8 @@ class SelectionResult:
     ----------
     anchors : array of int of shape (n_components,)
         Indices of the selected rows of X, the best first: in the order of selection for greedy methods, by
-        decreasing row maximum for convex ones.
+        decreasing row maximum for convex ones. Of a method that averages samples, the sample nearest to each
+        average.
     method : str
         The method that ran, as in `nonneg.separable.METHODS`.
     coefficients : sparse array of shape (n_samples, n_samples) or None
@@ -51,6 +52,11 @@ class SelectionResult:
         Why the search ended.
     stop_sentence : str
         The same in words, with the stopping rule that applied.
+    components : array of shape (n_components, n_features) or None
+        The vertices of a method that averages samples, in the features of X. None where the anchors
+        themselves are the vertices.
+    members : tuple of arrays of int or None
+        The samples that each vertex is the average of, as row indices of X. None where `components` is.
     best_left : float or None
         The largest score among the other samples, where a greedy method measured it.
     n_passes : int or None
@@ -74,6 +80,8 @@ class SelectionResult:
     n_iter: int = 0
     stop_reason: StopReason = StopReason.CONVERGED
     stop_sentence: str = ""
+    components: Array | None = None
+    members: tuple[IntArray, ...] | None = None
     best_left: float | None = None
     n_passes: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
 from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
+from nonneg.separable.vertices import averaged_rows, in_range
 
 DEFAULTS: dict[str, Any] = {
     "init": None,
@@ -166,7 +167,7 @@ def select_anchors(
             keywords["init"] = init_among(keywords["init"], points, data, n_components, rng)
         found = entry.run(points.data, n_components, **keywords)
         _check_found(found, n_components, name)
-        found = _in_rows_of(with_statements(found, points.data), points, data.shape[0])
+        found = _in_rows_of(with_statements(found, points.data), points, data)
         _warn_of_zeros(data, found.anchors)
     return found
 
@@ -264,11 +265,18 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
         )
 
 
-def _in_rows_of(found: SelectionResult, points: Prepared, n_samples: int) -> SelectionResult:
+def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
     facts = {**points.facts, **found.facts}
-    if points.kept is None:
+    kept, n_samples = points.kept, data.shape[0]
+    if found.members is not None:
+        members = tuple(rows if kept is None else kept[rows] for rows in found.members)
+        components = found.components
+        if components is None or not {"normalize", "reduce"}.isdisjoint(points.facts):
+            # The method saw other features than X has: the same average of the samples themselves.
+            components = averaged_rows(data, members, str(found.facts.get("aggregate", "mean")))
+        found = replace(found, members=members, components=in_range(components, data))
+    if kept is None:
         return replace(found, facts=facts)
-    kept: IntArray = points.kept
     maxima = coefficients = None
     if found.row_maxima is not None:
         maxima = np.zeros(n_samples)

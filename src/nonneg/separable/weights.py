@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nonneg._arrays import to_float64
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram
@@ -28,9 +28,8 @@ class AnchorFactors:
     error: float  # the Frobenius norm of X - W H
 
 
-def anchor_factors(data: DataMatrix, anchors: IntArray, sum_to_one: bool | str) -> AnchorFactors:
-    """Return the factors with the anchors as rows of H; "auto" decides from the sums of the features."""
-    H = data.take_rows(anchors)
+def anchor_factors(data: DataMatrix, H: Array, sum_to_one: bool | str) -> AnchorFactors:
+    """Return the factors with the vertices as rows of H; "auto" decides from the sums of the features."""
     simplex = rows_sum_to_one(data) if sum_to_one == "auto" else bool(sum_to_one)
     W = anchor_weights(data, H, sum_to_one=simplex)
     error = relative_frobenius_error(data, W, data.to_device(H).T) * math.sqrt(data.squared_norm())

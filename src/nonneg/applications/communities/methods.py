@@ -29,6 +29,7 @@ from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import Method, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
+from nonneg.separable.vertices import aggregated
 
 CHOICES = ("row-maxima", "spread")
 # The authors' choices for graphs, in the unit of the paper's objective (18), which has half the squared
@@ -105,9 +106,9 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
         )
         if convex and options.choice == "spread":
             found = _spread(found, points, k)
-        pure = rows[found.anchors]
-        memberships = recover(pairs.vectors, pairs.vectors[pure], options.recovery)
-        return Search(_in_rows_of(found, rows, len(pairs.vectors)), memberships, kept, len(rows))
+        found = _in_rows_of(found, rows, pairs.vectors)
+        memberships = recover(pairs.vectors, vertices(pairs.vectors, found), options.recovery)
+        return Search(found, memberships, kept, len(rows))
 
     return run
 
@@ -122,13 +123,25 @@ def _spread(found: SelectionResult, points: FloatArray, k: int) -> SelectionResu
     return replace(found, anchors=anchors, scores=maxima[anchors], certificate=certificate)
 
 
-def _in_rows_of(found: SelectionResult, rows: IntArray, n_nodes: int) -> SelectionResult:
+def _in_rows_of(found: SelectionResult, rows: IntArray, vectors: FloatArray) -> SelectionResult:
     # The coefficients belong to the nodes that were looked at; what they say is in the row maxima.
     maxima = found.row_maxima
     if maxima is not None:
-        maxima = np.zeros(n_nodes)
+        maxima = np.zeros(len(vectors))
         maxima[rows] = found.row_maxima
-    return replace(found, anchors=rows[found.anchors], row_maxima=maxima, coefficients=None)
+    found = replace(found, anchors=rows[found.anchors], row_maxima=maxima, coefficients=None)
+    if found.members is None:
+        return found
+    # Averages of the eigenvectors themselves, whose scale is another one where nodes were left out.
+    members = tuple(rows[group] for group in found.members)
+    aggregate = str(found.facts.get("aggregate", "mean"))
+    components = np.stack([aggregated(vectors[group], aggregate) for group in members])
+    return replace(found, members=members, components=components)
+
+
+def vertices(vectors: FloatArray, found: SelectionResult) -> FloatArray:
+    """Return the rows of the eigenvectors that are pure, or averages of nearly pure ones."""
+    return vectors[found.anchors] if found.components is None else np.asarray(found.components)
 
 
 def _by_spoc(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:

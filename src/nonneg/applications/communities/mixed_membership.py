@@ -19,7 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.communities.certificate import community_certificate
 from nonneg.applications.communities.eigenvectors import SPECTRA, come_in_pairs, leading_eigenvectors
 from nonneg.applications.communities.graph import SELF_LOOPS, STORED_GRAPH, SYMMETRIZE, Graph, as_graph
-from nonneg.applications.communities.methods import CHOICES, METHODS, SearchOptions
+from nonneg.applications.communities.methods import CHOICES, METHODS, SearchOptions, vertices
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
 from nonneg.applications.communities.spoc import connectivity
 from nonneg.applications.method_entries import iteration_params
@@ -288,7 +288,7 @@ class MixedMembership(SavableEstimator):
         self.isolated_nodes_ = np.flatnonzero(isolated)
         self.unreached_nodes_ = connected[~search.memberships.reached]
         self.eigenvalues_ = pairs.values
-        self.connectivity_ = connectivity(pairs.values, pairs.vectors[search.selection.anchors])
+        self.connectivity_ = connectivity(pairs.values, vertices(pairs.vectors, search.selection))
         self.certificate_ = community_certificate(pairs, search, graph.n_nodes, int(isolated.sum()))
         self.result_ = search.selection
         self.n_iter_ = search.selection.n_iter

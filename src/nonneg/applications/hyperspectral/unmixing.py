@@ -16,7 +16,7 @@ from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._ties import fixed_vectors
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
@@ -31,6 +31,7 @@ from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import METHODS
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
+from nonneg.separable.vertices import aggregated
 
 ROWS = 1 << 14
 """Number of pixels that are unmixed at a time."""
@@ -78,11 +79,12 @@ class Unmixing(SavableEstimator):
     Attributes
     ----------
     endmembers_ : array of shape (n_endmembers, n_kept_bands)
-        The spectra of the pure pixels, in the bands that are used.
+        The spectra of the pure pixels, or averages of nearly pure ones for methods that smooth, in the bands
+        that are used.
     n_endmembers_ : int
         Number of endmembers.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
-        Row and column of each pure pixel.
+        Row and column of each pure pixel; for methods that smooth, of the pixel nearest to the average.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
         The abundance maps; NaN for pixels that are not used.
     residuals_ : array of shape (n_rows, n_columns)
@@ -213,7 +215,7 @@ class Unmixing(SavableEstimator):
             found = self._search(points, normalize=None if matrix is None else self.normalize)
             places = np.flatnonzero(pixels.mask)[found.anchors]
             rows, columns = np.divmod(places, scene.shape[1])
-            endmembers = np.array([pixels.spectrum(r, c) for r, c in zip(rows, columns, strict=True)])
+            endmembers = self._spectra(pixels, found, places, reduced=matrix is None)
             mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
@@ -357,6 +359,20 @@ class Unmixing(SavableEstimator):
             n_jobs=self.n_jobs,
             **{name: value for name, value in given.items() if value is not None},
         )
+
+    def _spectra(
+        self, pixels: ImagePixels, found: SelectionResult, places: IntArray, *, reduced: bool
+    ) -> FloatArray:
+        """Return the spectra of pure pixels, or the averages that the method found."""
+        if found.components is not None and not reduced:
+            return np.asarray(found.components)
+        width = pixels.cube.shape[1]
+        if found.members is None:
+            return np.array([pixels.spectrum(*divmod(int(place), width)) for place in places])
+        used = np.flatnonzero(pixels.mask)
+        groups = [[pixels.spectrum(*divmod(int(at), width)) for at in used[rows]] for rows in found.members]
+        aggregate = str(found.facts.get("aggregate", "mean"))
+        return np.stack([aggregated(np.asarray(group), aggregate) for group in groups])
 
     def _reduced(self, pixels: ImagePixels) -> FloatArray:
         """Project the pixels onto the leading directions in two passes over the blocks."""

@@ -1,0 +1,55 @@
+"""Vertices that are averages of samples reach the estimator and the applications."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.containers import FORMS, as_container
+
+from nonneg import SeparableNMF, select_anchors
+from nonneg._arrays import to_float64
+from nonneg.applications import Unmixing
+from nonneg.datasets import scene_like
+from nonneg.separable import METHODS, Method, SelectionResult
+from nonneg.separable.spa import spa
+
+
+def pairs(data, n_components, *, aggregate="mean"):
+    """Average every anchor of successive projections with the sample after it."""
+    first = spa(data, n_components)
+    members = tuple(np.array([row, (row + 1) % data.shape[0]]) for row in first.anchors)
+    return SelectionResult(first.anchors, "pairs", members=members, facts={"aggregate": aggregate})
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    with METHODS.registered("pairs", Method(pairs, "pairs of samples", options=frozenset({"aggregate"}))):
+        yield
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_components_are_averages_in_the_container_of_the_data(form, clean):
+    X = as_container(clean.X, form)
+    model = SeparableNMF(6, method="pairs").fit(X)
+    expected = [clean.X[[row, (row + 1) % 90]].mean(axis=0) for row in model.anchor_indices_]
+    np.testing.assert_allclose(to_float64(model.components_), expected)
+    assert [rows[0] for rows in model.result_.members] == list(model.anchor_indices_)
+
+
+@pytest.mark.parametrize("steps", [{"normalize": "l1"}, {"reduce": 6}, {"energy": 0.9}])
+def test_averages_are_those_of_the_samples_whatever_the_preprocessing(steps, clean):
+    found = select_anchors(clean.X, 4, method="pairs", **steps)
+    expected = [clean.X[rows].mean(axis=0) for rows in found.members]
+    np.testing.assert_allclose(found.components, expected)
+    assert all(row in rows for row, rows in zip(found.anchors, found.members, strict=True))
+
+
+@pytest.mark.parametrize("reduce", [None, 5])
+def test_endmembers_are_averages(reduce):
+    cube = scene_like(12, 15, n_bands=20, n_materials=3, noise=0.01, rng=0).X.reshape(12, 15, 20)
+    model = Unmixing(3, method="pairs", reduce=reduce).fit(cube)
+    spectra = cube.reshape(-1, 20)
+    expected = [spectra[rows].mean(axis=0) for rows in model.result_.members]
+    np.testing.assert_allclose(model.endmembers_, expected, rtol=1e-6)
+    places = model.pure_pixels_ @ [15, 1]
+    np.testing.assert_array_equal(places, model.result_.anchors)
