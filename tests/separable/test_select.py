@@ -103,7 +103,7 @@ def test_options_of_other_methods_are_refused(clean):
         select_anchors(clean.X, 3, method="spa", method_params={"steps": "away"})
     with pytest.raises(
         UnsupportedError,
-        match="'xray' does not accept centered=True; only 'fast-anchor', .*'merit'.* and .* do",
+        match=r"'xray' does not accept centered=True; only 'fast-anchor', .*'merit'.* and .* do",
     ):
         select_anchors(clean.X, 3, method="xray", reduce=4, centered=True)
 
