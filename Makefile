@@ -25,7 +25,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check static bench docs reproduce clean
+.PHONY: help demo test check static bench docs reproduce fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -54,6 +54,9 @@ docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/nonneg reproduce $(ARGS)
+
+fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 1"
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
 	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -83,7 +83,9 @@ def _numbers(path: Path) -> Any:
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, dtype=np.float64, ndmin=1)
-    except (OSError, ValueError, EOFError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
         raise FileFormatError(
             f"{path} could not be read: {str(error).rstrip('.')}. Expected .npy, or text with one number per "
             "line."

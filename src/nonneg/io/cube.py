@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from nonneg._scipy import read_matrices
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
 from nonneg.io.envi import header_of, read_envi
+from nonneg.io.limits import check_archive
 from nonneg.io.npy import unsafe_file
 from nonneg.io.variables import check_variable
 from nonneg.io.wavelengths import in_nanometers
@@ -203,8 +205,14 @@ def _tell_of_bad_bands(cube: Cube) -> None:
 
 def _mapped(path: Path) -> Any:
     try:
+        with path.open("rb") as stream:
+            # np.load takes a zip archive under this name too, and returns no array.
+            if stream.read(2) == b"PK":
+                raise ValueError("it is a zip archive")
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
         said = str(error).rstrip(".")
         if "pickle" in said.lower() or "object" in said.lower():
             raise unsafe_file(str(path)) from error
@@ -261,6 +269,8 @@ def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
 def _arrays_of(path: Path) -> dict[str, Any]:
     try:
         if path.suffix.lower() == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                check_archive(archive, path)
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files if stored[name].dtype.kind in "buif"}
         return _matlab_arrays(path)
@@ -274,7 +284,7 @@ def _matlab_arrays(path: Path) -> dict[str, Any]:
     from scipy import io
 
     from nonneg.io.hdf5 import is_group, opened
-    from nonneg.io.matlab import is_version_73
+    from nonneg.io.matlab import NUMERIC, check_elements, is_version_73
 
     if is_version_73(path):
         with opened(path, "Reading a MATLAB 7.3 file") as file:
@@ -284,8 +294,10 @@ def _matlab_arrays(path: Path) -> dict[str, Any]:
                 for name, node in file.items()
                 if not name.startswith("#") and not is_group(node) and node.dtype.kind in "buif"
             }
+    check_elements(path)
+    names = [name for name, _, kind in io.whosmat(path) if kind in NUMERIC]
     return {
         name: value
-        for name, value in read_matrices(io.loadmat, path).items()
+        for name, value in read_matrices(io.loadmat, path, variable_names=names).items()
         if isinstance(value, np.ndarray) and value.dtype.kind in "buif"
     }

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened, text_of
-from nonneg.io.table import Contents, ReadOptions
+from nonneg.io.table import Contents, ReadOptions, compressed_matrix
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
@@ -42,8 +40,10 @@ def _matrix(node: Any, path: Path) -> MatrixLike:
             "expected a dense array, csr_matrix or csc_matrix."
         )
     shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
-    build = sparse.csr_array if kind.startswith("csr") else sparse.csc_array
-    return build((node["data"][()], node["indices"][()], node["indptr"][()]), shape=shape)
+    if len(shape) != 2:
+        raise FileFormatError(f"{path} stores {node.name} with the shape {shape}; expected two lengths.")
+    parts = (node[name][()] for name in ("data", "indices", "indptr"))
+    return compressed_matrix(*parts, shape, by_rows=kind.startswith("csr"), source=str(path))
 
 
 def _names(file: Any, side: str) -> list[str] | None:
@@ -62,6 +62,9 @@ def _names(file: Any, side: str) -> list[str] | None:
     if is_group(column):
         if "categories" in column:
             categories = text_of(column["categories"][()])
-            return [categories[code] for code in column["codes"][()].tolist()]
+            codes = column["codes"][()].tolist()
+            if not all(0 <= code < len(categories) for code in codes):
+                raise FileFormatError(f"The names in {side!r} have codes without a category: it is damaged.")
+            return [categories[code] for code in codes]
         return text_of(column["values"][()])
     return text_of(column[()])

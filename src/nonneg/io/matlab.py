@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
-from scipy import io, sparse
+from scipy import io
 
 from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
+from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened
-from nonneg.io.table import Contents, ReadOptions
+from nonneg.io.table import Contents, ReadOptions, compressed_matrix
 from nonneg.io.variables import choose_variable
 
-_NUMERIC = frozenset(
+NUMERIC = frozenset(
     [
         "double",
         "single",
@@ -24,17 +27,108 @@ _NUMERIC = frozenset(
 )
 
 
+_MATRIX, _COMPRESSED = 14, 15
+# Signed and unsigned integers, floats, nested matrices and text: types of elements in version 5.
+_DATA_TYPES = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18})
+_NUMERIC_CLASSES = frozenset({5, *range(6, 16)})  # sparse, double, single, integers
+
+
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read one matrix."""
     if is_version_73(path):
         return Contents(_read_version_73(path, options.variable))
+    check_elements(path)
     shapes = {
         name: tuple(shape)
         for name, shape, kind in io.whosmat(path)
-        if kind in _NUMERIC or options.variable is not None
+        if kind in NUMERIC or options.variable is not None
     }
     chosen = choose_variable(shapes, options.variable, str(path))
     return Contents(read_matrices(io.loadmat, path, variable_names=[chosen])[chosen])
+
+
+def check_elements(path: Path) -> None:
+    """Refuse a file with elements of unknown types: SciPy looks them up in a table without a check."""
+    with path.open("rb") as stream:
+        header = stream.read(128)
+        if len(header) < 128 or header[126:128] not in (b"IM", b"MI"):
+            return  # version 4, which has no elements
+        order = "<" if header[126:128] == b"IM" else ">"
+        while tag := stream.read(8):
+            kind, size = _tag(tag, order, path)
+            end = stream.tell() + size
+            if kind == _COMPRESSED:
+                inside = _Inflated(stream, size, path)
+                _check_matrix(inside, order, path)
+            elif kind == _MATRIX:
+                stream.seek(-8, 1)
+                _check_matrix(stream, order, path)
+            stream.seek(end)
+
+
+def _check_matrix(stream: Any, order: str, path: Path) -> None:
+    kind, size = _tag(stream.read(8), order, path)
+    if kind != _MATRIX:
+        raise _damaged(path, f"an element of type {kind} where a matrix was expected")
+    left, numeric = size, True
+    while left > 0 and numeric:
+        tag = stream.read(8)
+        kind, length = _tag(tag, order, path)
+        small = kind >> 16
+        if small:
+            # Up to four bytes of data stand in the tag itself.
+            kind, length, taken = kind & 0xFFFF, 0, 8
+        else:
+            taken = 8 + length + (-length) % 8
+        if kind not in _DATA_TYPES or taken > left + 7 or small > 4:
+            raise _damaged(path, f"an element of type {kind} and {length} bytes")
+        if left == size and not small:
+            flags = stream.read(length)
+            # Cells, structures, objects and text are not read; their elements are nested.
+            numeric = len(flags) == length >= 4 and flags[0 if order == "<" else 3] in _NUMERIC_CLASSES
+            _skip(stream, (-length) % 8)
+        elif not small:
+            _skip(stream, taken - 8)
+        left -= taken
+
+
+def _tag(tag: bytes, order: str, path: Path) -> tuple[int, int]:
+    if len(tag) != 8:
+        raise _damaged(path, "it ends within an element")
+    kind, size = struct.unpack(order + "II", tag)
+    return kind, size
+
+
+def _skip(stream: Any, n_bytes: int) -> None:
+    while n_bytes > 0 and (read := len(stream.read(min(n_bytes, 1 << 20)))):
+        n_bytes -= read
+
+
+def _damaged(path: Path, what: str) -> FileFormatError:
+    return FileFormatError(f"{path} is damaged: {what}. Write it again from its source.")
+
+
+class _Inflated:
+    """A compressed element, decompressed as it is read."""
+
+    def __init__(self, stream: Any, size: int, path: Path) -> None:
+        self.stream, self.left, self.path = stream, size, path
+        self.engine, self.ready = zlib.decompressobj(), b""
+
+    def read(self, n_bytes: int) -> bytes:
+        while len(self.ready) < n_bytes and not self.engine.eof:
+            packed = self.engine.unconsumed_tail
+            if not packed:
+                packed = self.stream.read(min(self.left, 1 << 16))
+                self.left -= len(packed)
+                if not packed:
+                    break
+            try:
+                self.ready += self.engine.decompress(packed, 1 << 20)
+            except zlib.error as error:
+                raise _damaged(self.path, str(error)) from error
+        found, self.ready = self.ready[:n_bytes], self.ready[n_bytes:]
+        return found
 
 
 def is_version_73(path: Path) -> bool:
@@ -55,7 +149,9 @@ def _read_version_73(path: Path, wanted: str | None) -> MatrixLike:
         node = file[choose_variable(shapes, wanted, str(path))]
         if is_group(node):
             data, rows, starts = node["data"][()], node["ir"][()], node["jc"][()]
-            return sparse.csc_array((data, rows, starts), shape=_shape(node))
+            n_rows, n_columns = node.attrs["MATLAB_sparse"], node["jc"].shape[0] - 1
+            shape = (int(n_rows), int(n_columns))
+            return compressed_matrix(data, rows, starts, shape, by_rows=False, source=str(path))
         # MATLAB stores columns first, so that the array comes in transposed.
         return node[()].T
 
@@ -68,6 +164,6 @@ def _shape(node: Any) -> tuple[int, ...] | None:
         return int(node.attrs["MATLAB_sparse"]), node["jc"].shape[0] - 1
     kind = node.attrs.get("MATLAB_class", b"double")
     name = kind.decode() if isinstance(kind, bytes) else str(kind)
-    if name not in _NUMERIC or node.dtype.kind not in "buif" or "MATLAB_empty" in node.attrs:
+    if name not in NUMERIC or node.dtype.kind not in "buif" or "MATLAB_empty" in node.attrs:
         return None
     return tuple(reversed(node.shape))

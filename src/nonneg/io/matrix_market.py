@@ -2,15 +2,95 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import IO
 
 from scipy import io, sparse
 
 from nonneg._scipy import read_matrices
+from nonneg._typing import MatrixLike
+from nonneg.exceptions import FileFormatError
+from nonneg.io.limits import open_gzip
 from nonneg.io.table import Contents, ReadOptions
+
+_NUMBER = (
+    rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
+    rb"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+)"
+)
+# SciPy's reader trusts the text: a truncated exponent or a NUL makes it read beyond its buffer. Possessive
+# quantifiers keep the check linear.
+_BODY = re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){0,3}+[ \t]*+)?+\r?+\n)*+" % (_NUMBER, _NUMBER))
+_HEADER = re.compile(
+    rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|complex|pattern|"
+    rb"unsigned-integer)[ \t]+(general|symmetric|skew-symmetric|hermitian)[ \t]*\r?\n",
+    re.IGNORECASE,
+)
+_BLOCK = 1 << 24
+_LONGEST_LINE = 1 << 16
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read the matrix."""
+    return Contents(read_matrix(path))
+
+
+def read_matrix(path: Path) -> MatrixLike:
+    """Check that the text is a Matrix Market file, and read it."""
+    with open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
+        _check_text(stream, path)
     matrix = read_matrices(io.mmread, path)
-    return Contents(sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix)
+    return sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
+
+
+def _check_text(stream: IO[bytes], path: Path) -> None:
+    header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
+    if header is None:
+        raise FileFormatError(
+            f"{path} is not a Matrix Market file: its first line must read "
+            "'%%MatrixMarket matrix coordinate real general' or the like. Write it again from its source."
+        )
+    number, line = 2, stream.readline(_LONGEST_LINE)
+    while line.startswith(b"%") or (line and not line.strip()):
+        number, line = number + 1, stream.readline(_LONGEST_LINE)
+    coordinate = header.group(1).lower() == b"coordinate"
+    sizes = line.split()
+    if len(sizes) != (3 if coordinate else 2) or not all(size.isdigit() for size in sizes):
+        wanted = "rows, columns and entries" if coordinate else "rows and columns"
+        raise FileFormatError(
+            f"{path}, line {number}: expected {wanted} as whole numbers, got {line[:60]!r}."
+        )
+    n_bytes, rest, number = 0, b"", number + 1
+    while block := stream.read(_BLOCK):
+        n_bytes += len(block)
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        number = _check_lines(block[:end], path, number)
+        rest = block[end:]
+        if len(rest) > _LONGEST_LINE:
+            raise FileFormatError(f"{path}, line {number}: a line of over {_LONGEST_LINE} characters.")
+    if rest:
+        _check_lines(rest + b"\n", path, number)
+    declared = int(sizes[2]) if coordinate else int(sizes[0]) * int(sizes[1])
+    symmetric = header.group(3).lower() != b"general"
+    # An entry takes two characters at least, one with indices four; symmetric files hold half.
+    least = (4 if coordinate else 2) * declared // (1 if coordinate or not symmetric else 3)
+    if least > n_bytes + 4:
+        raise FileFormatError(
+            f"{path} declares {declared} entries and holds {n_bytes} bytes for them: it is truncated, or its "
+            "header is wrong. Write it again from its source."
+        )
+
+
+def _check_lines(text: bytes, path: Path, first: int) -> int:
+    """Refuse lines that are not numbers, and return the number of the next line."""
+    good = _BODY.match(text)
+    assert good is not None
+    if good.end() < len(text):
+        line = first + text.count(b"\n", 0, good.end())
+        bad = text[good.end() :].split(b"\n", 1)[0]
+        raise FileFormatError(
+            f"{path}, line {line}: expected numbers, got {bad[:60]!r}. The file is damaged; write it again "
+            "from its source."
+        )
+    return first + text.count(b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,10 +19,10 @@ _PICKLE_MARK = b"\x80"
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read the array."""
     with path.open("rb") as stream:
-        return Contents(read_array(stream, str(path)))
+        return Contents(read_array(stream, str(path), path.stat().st_size))
 
 
-def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
+def read_array(stream: IO[bytes], source: str, n_bytes: int) -> npt.NDArray[Any]:
     """Read an array in NumPy's format from an open file, and never by pickle."""
     mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
     if mark.startswith(_PICKLE_MARK):
@@ -33,6 +34,12 @@ def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
         )
     stream.seek(-len(mark), 1)
     try:
+        shape, dtype = read_header(stream)
+        declared = math.prod(shape) * dtype.itemsize
+        # NumPy makes room for all that the header declares before it reads.
+        if not dtype.hasobject and (declared > n_bytes or min(shape, default=0) < 0):
+            raise ValueError(f"its header declares {declared} bytes, and it holds {n_bytes}.")
+        stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError) as error:
         if "Object arrays" in str(error):
@@ -40,6 +47,15 @@ def read_array(stream: IO[bytes], source: str) -> npt.NDArray[Any]:
         raise FileFormatError(
             f"{source} is corrupt or truncated: {error} Write it again with numpy.save."
         ) from error
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read shape and dtype from the beginning of an array in NumPy's format."""
+    if np.lib.format.read_magic(stream) == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    return shape, dtype
 
 
 def unsafe_file(source: str) -> UnsafeFileError:

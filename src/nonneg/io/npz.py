@@ -11,8 +11,9 @@ from scipy import sparse
 
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError
-from nonneg.io.npy import read_array, unsafe_file
-from nonneg.io.table import Contents, ReadOptions
+from nonneg.io.limits import check_archive
+from nonneg.io.npy import read_array, read_header
+from nonneg.io.table import Contents, ReadOptions, compressed_matrix
 from nonneg.io.variables import choose_variable
 
 
@@ -24,11 +25,17 @@ def read(path: Path, options: ReadOptions) -> Contents:
             "scipy.sparse.save_npz."
         )
     with zipfile.ZipFile(path) as archive:
+        check_archive(archive, path)
         members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
         if not members:
             raise FileFormatError(f"{path} is a zip archive without NumPy arrays.")
         if {"format", "shape", "data"} <= members.keys() and options.variable is None:
-            return Contents(_read_sparse(path))
+            try:
+                return Contents(_read_sparse(archive, members, path))
+            except MemoryError as error:
+                raise FileFormatError(
+                    f"{path} declares a sparse matrix that does not fit into memory: {error}."
+                ) from error
         headers = {name: _header(archive, member) for name, member in members.items()}
         shapes = {
             name: shape
@@ -38,23 +45,44 @@ def read(path: Path, options: ReadOptions) -> Contents:
         # Where nothing is numeric, the reader of the first array says why.
         chosen = choose_variable(shapes, options.variable, str(path)) if shapes else next(iter(members))
         with archive.open(members[chosen]) as stream:
-            return Contents(read_array(stream, f"{path} (variable {chosen})"))
+            size = archive.getinfo(members[chosen]).file_size
+            return Contents(read_array(stream, f"{path} (variable {chosen})", size))
 
 
 def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        read_header = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            read_header = np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
-    return shape, dtype
+        return read_header(stream)
 
 
-def _read_sparse(path: Path) -> SparseMatrix:
-    try:
-        return sparse.load_npz(path)
-    except ValueError as error:
-        if "Object arrays" in str(error):
-            raise unsafe_file(str(path)) from error
-        raise
+def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) -> SparseMatrix:
+    def part(name: str) -> Any:
+        if name not in members:
+            raise FileFormatError(f"{path} holds a sparse matrix without {name!r}: it is damaged.")
+        with archive.open(members[name]) as stream:
+            return read_array(stream, f"{path} (variable {name})", archive.getinfo(members[name]).file_size)
+
+    layout = np.asarray(part("format")).item()
+    layout = layout.decode() if isinstance(layout, bytes) else str(layout)
+    lengths = [int(length) for length in np.ravel(part("shape"))]
+    if len(lengths) != 2:
+        raise FileFormatError(f"{path} holds a sparse array of shape {tuple(lengths)}; expected two lengths.")
+    shape = (lengths[0], lengths[1])
+    if layout in ("csr", "csc"):
+        parts = (part(name) for name in ("data", "indices", "indptr"))
+        return compressed_matrix(*parts, shape, by_rows=layout == "csr", source=str(path))
+    if layout == "coo":
+        coordinates = part("coords") if "coords" in members else (part("row"), part("col"))
+        # SciPy checks the coordinates of this layout itself.
+        return sparse.coo_array((part("data"), tuple(coordinates)), shape=shape).tocsr()
+    if layout == "bsr":
+        data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
+        if data.ndim != 3 or 0 in data.shape[1:] or any(np.mod(shape, data.shape[1:])):
+            raise FileFormatError(f"{path} holds blocks of shape {data.shape[1:]} in a matrix of {shape}.")
+        blocks = (shape[0] // data.shape[1], shape[1] // data.shape[2])
+        compressed_matrix(np.arange(len(data)), indices, indptr, blocks, by_rows=True, source=str(path))
+        return sparse.bsr_array((data, indices, indptr), shape=shape).tocsr()
+    if layout == "dia":
+        return sparse.dia_array((part("data"), part("offsets")), shape=shape).tocoo().tocsr()
+    raise FileFormatError(
+        f"{path} holds a sparse matrix in the unknown layout {layout!r}. Save X.tocsr() instead."
+    )

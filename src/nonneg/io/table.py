@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -102,6 +102,35 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
         )
     )
     return Table(X, rows, columns, source, kind)
+
+
+def compressed_matrix(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], *, by_rows: bool, source: str
+) -> SparseMatrix:
+    """Build a CSR or CSC matrix from stored arrays, after a check of every index."""
+    # SciPy's constructor trusts some of them, and compiled loops trust all: a wild one ends the process.
+    n_major, n_minor = shape if by_rows else shape[::-1]
+    data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+    fault = None
+    if data.ndim != 1 or indices.ndim != 1 or indptr.ndim != 1:
+        fault = "data, indices and indptr must have one dimension each"
+    elif indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        fault = "indices and indptr must be integers"
+    elif min(shape) < 0 or len(indptr) != n_major + 1:
+        fault = f"indptr has {len(indptr)} entries for a shape of {shape}"
+    elif len(data) != len(indices):
+        fault = f"{len(data)} entries have {len(indices)} indices"
+    elif indptr[0] != 0 or indptr[-1] > len(indices) or bool((indptr[1:] < indptr[:-1]).any()):
+        fault = f"indptr must rise from 0 to {len(indices)}"
+    elif len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n_minor:
+        fault = f"indices from {indices.min()} to {indices.max()}, but the shape is {shape}"
+    if fault is not None:
+        raise FileFormatError(
+            f"{source} holds a sparse matrix with impossible indices: {fault}. Write it again from its "
+            "source."
+        )
+    build = sparse.csr_array if by_rows else sparse.csc_array
+    return build((data, indices, indptr), shape=shape)
 
 
 def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
-from scipy import io, sparse
+from scipy import sparse
 
-from nonneg._scipy import read_matrices
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import unique_names
+from nonneg.io.limits import open_gzip_text
+from nonneg.io.matrix_market import read_matrix
 from nonneg.io.table import Contents, ReadOptions
 
 
@@ -18,7 +18,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
     matrix = _find(path, "matrix.mtx")
     features = _lines(_find(path, "features.tsv", "genes.tsv"))
     barcodes = [cells[0] for cells in _lines(_find(path, "barcodes.tsv"))]
-    counts = sparse.csr_array(read_matrices(io.mmread, matrix).T)
+    counts = sparse.csr_array(read_matrix(matrix).T)
     if counts.shape != (len(barcodes), len(features)):
         raise FileFormatError(
             f"{matrix} holds {counts.shape[1]} features and {counts.shape[0]} barcodes, but {len(features)} "
@@ -43,5 +43,5 @@ def _find(folder: Path, *names: str) -> Path:
 
 def _lines(path: Path) -> list[list[str]]:
     compressed = path.suffix == ".gz"
-    with gzip.open(path, "rt", encoding="utf-8") if compressed else path.open(encoding="utf-8") as stream:
+    with open_gzip_text(path) if compressed else path.open(encoding="utf-8") as stream:
         return [line.rstrip("\r\n").split("\t") for line in stream if line.strip()]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened, text_of, unique_names
-from nonneg.io.table import Contents, ReadOptions
+from nonneg.io.table import Contents, ReadOptions, compressed_matrix
 
 _PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
 
@@ -24,9 +22,8 @@ def read(path: Path, options: ReadOptions) -> Contents:
             identifiers, symbols = group["genes"][()], group["gene_names"][()]
         n_features, n_cells = (int(length) for length in group["shape"][()])
         # The file holds features x cells by columns, which is cells x features by rows.
-        counts = sparse.csr_array(
-            (group["data"][()], group["indices"][()], group["indptr"][()]), shape=(n_cells, n_features)
-        )
+        parts = (group[name][()] for name in ("data", "indices", "indptr"))
+        counts = compressed_matrix(*parts, (n_cells, n_features), by_rows=True, source=str(path))
         return Contents(
             counts, text_of(group["barcodes"][()]), unique_names(text_of(symbols), text_of(identifiers))
         )

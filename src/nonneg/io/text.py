@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import re
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.exceptions import FileFormatError
+from nonneg.io.limits import open_gzip_text
 from nonneg.io.table import Contents, ReadOptions
 from nonneg.io.text_layout import (
     MISSING,
@@ -49,7 +49,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
 
 def _opened(path: Path) -> IO[str]:
     if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig")
+        return open_gzip_text(path, "utf-8-sig")
     return path.open(encoding="utf-8-sig")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 from array import array
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.io.limits import open_gzip_text
 
 DUPLICATES = ("sum", "max")
 COMMENTS = ("#", "%")
@@ -101,7 +101,7 @@ def read_edge_list(
 
 def _opened(path: Path) -> IO[str]:
     if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+        return open_gzip_text(path, "utf-8-sig", newline="")
     return path.open("r", encoding="utf-8-sig", newline="")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from nonneg._optional import import_optional
 from nonneg.applications.communities.edge_list import DUPLICATES, read_edge_list
 from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError, UnknownNameError
 from nonneg.io import read_table
+from nonneg.io.limits import open_gzip
 from nonneg.io.variables import check_variable
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
@@ -64,7 +64,7 @@ def read_graph(
 def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
     networkx = import_optional("networkx", extra="graphs", purpose=f"Reading {ending} files")
     try:
-        with gzip.open(place, "rb") if packed else place.open("rb") as stream:
+        with open_gzip(place) if packed else place.open("rb") as stream:
             graph = getattr(networkx, NETWORKX[ending])(stream)
     except (NonnegError, MissingDependencyError):
         raise

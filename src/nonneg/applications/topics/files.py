@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import json
 import zlib
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.io.limits import open_gzip
 from nonneg.io.read import known_suffixes, read_table
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
@@ -162,7 +162,7 @@ def _texts(path: Path, column: str | None, lines: bool) -> Iterator[tuple[str, s
 
 def _read_text(path: Path) -> str:
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+        raw = open_gzip(path).read() if path.name.endswith(".gz") else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileFormatError(f"{path} cannot be read: {reason}.") from error
@@ -197,7 +197,7 @@ def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
             continue
         try:
             entry = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileFormatError(
                 f"{path}, line {at}: not JSON ({error}). Expected one object per line."
             ) from error

@@ -1,0 +1,84 @@
+"""How far a compressed file may expand: a small file from elsewhere must not fill the memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+from nonneg.exceptions import FileFormatError
+
+MAX_EXPANSION = "NONNEG_MAX_EXPANSION"
+"""The environment variable that raises the limit."""
+# Tables of numbers shrink to a half or a tenth, mostly zeros to a hundredth; gzip can reach a thousand.
+_RATIO = 200.0
+# So much is read of any file: it fits into memory.
+_ALWAYS = 1 << 30
+_STEP = 1 << 20
+
+
+def expansion_limit(path: Path) -> float:
+    """Return the number of bytes that the file may expand to."""
+    given = os.environ.get(MAX_EXPANSION, "").strip()
+    try:
+        ratio = float(given) if given else _RATIO
+    except ValueError as error:
+        raise FileFormatError(
+            f"{MAX_EXPANSION}={given!r} is not a number. Expected how many times its own size a compressed "
+            "file may expand to."
+        ) from error
+    return max(float(_ALWAYS), ratio * path.stat().st_size)
+
+
+def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse a zip archive that expands too far."""
+    if sum(member.file_size for member in archive.infolist()) > expansion_limit(path):
+        raise _too_large(path)
+
+
+def open_gzip(path: Path) -> IO[bytes]:
+    """Open a compressed file for reading, with a limit on what it expands to."""
+    return _LimitedGzip(path)
+
+
+def open_gzip_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
+    """Open a compressed text for reading, with a limit on what it expands to."""
+    return io.TextIOWrapper(_LimitedGzip(path), encoding=encoding, newline=newline)
+
+
+class _LimitedGzip(gzip.GzipFile):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._path, self._limit, self._n_bytes = path, expansion_limit(path), 0
+
+    def _counted(self, data: bytes) -> bytes:
+        self._n_bytes += len(data)
+        if self._n_bytes > self._limit:
+            raise _too_large(self._path)
+        return data
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is not None and size >= 0:
+            return self._counted(super().read(size))
+        parts = []
+        while part := self.read(_STEP):
+            parts.append(part)
+        return b"".join(parts)
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def readline(self, size: Any = -1) -> bytes:
+        # One line may be all of the file.
+        return self._counted(super().readline(_ALWAYS if size is None or size < 0 else size))
+
+
+def _too_large(path: Path) -> FileFormatError:
+    return FileFormatError(
+        f"{path} expands to more than {expansion_limit(path) / 1e9:.3g} GB, over {_RATIO:g} times its own "
+        f"size, and is refused. If you trust it, set the environment variable {MAX_EXPANSION} to a larger "
+        "ratio, or decompress it first."
+    )
