@@ -42,8 +42,8 @@ def _matrix(node: Any, path: Path) -> MatrixLike:
     shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
     if len(shape) != 2:
         raise FileFormatError(f"{path} stores {node.name} with the shape {shape}; expected two lengths.")
-    parts = (node[name][()] for name in ("data", "indices", "indptr"))
-    return compressed_matrix(*parts, shape, by_rows=kind.startswith("csr"), source=str(path))
+    data, indices, indptr = (node[name][()] for name in ("data", "indices", "indptr"))
+    return compressed_matrix(data, indices, indptr, shape, by_rows=kind.startswith("csr"), source=str(path))
 
 
 def _names(file: Any, side: str) -> list[str] | None:

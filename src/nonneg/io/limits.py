@@ -39,7 +39,7 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
         raise _too_large(path)
 
 
-def open_gzip(path: Path) -> IO[bytes]:
+def open_gzip(path: Path) -> Any:
     """Open a compressed file for reading, with a limit on what it expands to."""
     return _LimitedGzip(path)
 

@@ -68,8 +68,8 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) 
         raise FileFormatError(f"{path} holds a sparse array of shape {tuple(lengths)}; expected two lengths.")
     shape = (lengths[0], lengths[1])
     if layout in ("csr", "csc"):
-        parts = (part(name) for name in ("data", "indices", "indptr"))
-        return compressed_matrix(*parts, shape, by_rows=layout == "csr", source=str(path))
+        data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
+        return compressed_matrix(data, indices, indptr, shape, by_rows=layout == "csr", source=str(path))
     if layout == "coo":
         coordinates = part("coords") if "coords" in members else (part("row"), part("col"))
         # SciPy checks the coordinates of this layout itself.

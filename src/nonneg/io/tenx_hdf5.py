@@ -22,8 +22,9 @@ def read(path: Path, options: ReadOptions) -> Contents:
             identifiers, symbols = group["genes"][()], group["gene_names"][()]
         n_features, n_cells = (int(length) for length in group["shape"][()])
         # The file holds features x cells by columns, which is cells x features by rows.
-        parts = (group[name][()] for name in ("data", "indices", "indptr"))
-        counts = compressed_matrix(*parts, (n_cells, n_features), by_rows=True, source=str(path))
+        data, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
+        shape = (n_cells, n_features)
+        counts = compressed_matrix(data, indices, indptr, shape, by_rows=True, source=str(path))
         return Contents(
             counts, text_of(group["barcodes"][()]), unique_names(text_of(symbols), text_of(identifiers))
         )
