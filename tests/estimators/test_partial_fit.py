@@ -8,6 +8,9 @@ import scipy.sparse
 from sklearn.decomposition import MiniBatchNMF
 
 from nonneg import NMF
+from nonneg.data import as_data_matrix
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.online import OnlineState, _least_squares_step, decay_of
 
 
 def batches(X, size):
@@ -134,3 +137,22 @@ def test_fresh_restarts_solve_to_the_end(low_rank):
     fresh = learned(NMF(fresh_restarts=True, **settings), low_rank, 20, 2)
     hasty = learned(NMF(fresh_restarts_max_iter=1, **settings), low_rank, 20, 2)
     assert loss(fresh, low_rank, "kullback-leibler") <= loss(hasty, low_rank, "kullback-leibler") * 1.01
+
+
+def test_a_batch_forgets_by_the_rule_of_scikit_learn():
+    assert decay_of(0.7, 1024, 512) == 0.7
+    assert decay_of(0.7, 256, 512) == pytest.approx(0.7**0.5)
+    assert decay_of(1.0, 10, 40) == 1.0
+
+
+def test_the_penalty_of_the_components_grows_with_the_samples_so_far(rng):
+    X = rng.random((40, 7)) + 0.1
+    H = rng.random((3, 7)) + 0.1
+    W = rng.random((40, 3)) + 0.1
+    penalties = Penalties(l1_H=2.0, l2_H=0.5)
+    past = OnlineState(3.0 * X.T @ W, 3.0 * W.T @ W, 120.0, 1.0)
+    found, state = _least_squares_step(as_data_matrix(X), W, H.T.copy(), past, penalties)
+    # Four times the batch has been seen: the sums, and the penalties with them, are four times as large.
+    assert state.n_samples == 160.0
+    alone, _ = _least_squares_step(as_data_matrix(X), W, H.T.copy(), OnlineState(decay=1.0), penalties)
+    np.testing.assert_allclose(found, alone, rtol=1e-9)

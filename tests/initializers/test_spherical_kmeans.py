@@ -7,6 +7,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from nonneg.data import as_data_matrix
+from nonneg.initializers import spherical_kmeans as module
 from nonneg.initializers.spherical_kmeans import _assign, spherical_kmeans, spherical_kmeans_init
 
 
@@ -72,3 +73,24 @@ def test_a_pass_counts_weights_like_repetitions(rng):
 
 def _norms(X):
     return 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def test_it_stops_when_a_pass_gains_little(planted, monkeypatch):
+    passes = []
+
+    def counted(block, *args, **kwargs):
+        passes.append(1)
+        return _assign(block, *args, **kwargs)
+
+    monkeypatch.setattr(module, "_assign", counted)
+    data = as_data_matrix(planted[0])
+
+    def n_passes(**options):
+        passes.clear()
+        spherical_kmeans(data, 4, rng=1, **options)
+        return len(passes)
+
+    # Two passes make centers of the first projections; then a gain below `tol` ends it.
+    assert n_passes(tol=2.0) == 3
+    assert n_passes(tol=-1.0, max_passes=9) == 9
+    assert 3 <= n_passes() < 20

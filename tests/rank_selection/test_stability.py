@@ -102,3 +102,17 @@ def test_too_few_restarts_are_refused(clusters):
 def test_progress_is_shown_on_request(clusters, capsys):
     estimate(clusters, candidates=[2], verbose=1)
     assert "stability: 6 of 6 (k=2" in capsys.readouterr().err
+
+
+def test_the_standard_error_is_that_of_the_jackknife():
+    # Of means that leave one value out, it is the standard error of the mean.
+    values = np.array([1.0, 2.0, 4.0, 9.0])
+    left_out = [float(np.delete(values, at).mean()) for at in range(4)]
+    assert stability._jackknife(left_out) == pytest.approx(values.std(ddof=1) / 2.0)
+
+
+def test_the_largest_candidate_within_a_standard_error_is_taken():
+    curve = RankCurve("measure", (2, 3, 4, 5), np.array([0.9, 1.0, 0.95, 0.9]), np.full(4, 0.16), "larger")
+    # The spread of 16 runs is four times the standard error of their mean.
+    assert stability.largest_as_stable(curve, 4) == 4
+    assert stability.largest_as_stable(curve, 16) == 3

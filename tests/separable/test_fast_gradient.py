@@ -10,6 +10,7 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.leastsquares.projections import onto_dominating_diagonal
+from nonneg.separable import fast_gradient as fast_gradient_module
 from nonneg.separable import select_anchors
 from nonneg.separable.fast_gradient import fast_gradient
 from nonneg.separable.registry import split_params
@@ -106,3 +107,35 @@ def test_the_same_seed_gives_the_same_answer(noisy):
 def test_callback_stops(clean):
     result = run(clean.X, 6, callback=lambda progress: progress.n_iter == 3)
     assert result.n_iter == 3
+
+
+def test_its_first_weight_balances_error_and_trace():
+    # Anchors e1 and e2 leave the third sample's part along e3: a squared error of 0.04.
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.2]])
+    found = run(X, 2, max_iter=1)
+    spread = 1.0 + fast_gradient_module.SPREAD * (np.random.default_rng(0).random(3) - 0.5)
+    expected = (0.04 + 1e-3 * float(np.sum(X**2))) / spread[:2].sum()
+    assert found.facts["first_lam"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_its_weight_steers_the_trace_to_half_the_anchors_and_one():
+    step = fast_gradient_module._Step(np, np.eye(3), np.ones(3), np.ones(3), 3.0)
+    state = step.initial_state(1.0)
+    low, high = step._adapted(state, 2.9), step._adapted(state, 3.1)
+    # A trace below the target lowers the weight of the trace, one above it raises the weight.
+    assert low.lam < 1.0 < high.lam
+    turned = step._adapted(low, 3.1)
+    assert turned.change == low.change / 2.0
+    data = separable_dirichlet(60, 20, 6, snr=40, rng=0)
+    targets = []
+
+    class Recorded(fast_gradient_module._Step):
+        def __init__(self, xp, points, weights, prices, target):
+            targets.append(target)
+            super().__init__(xp, points, weights, prices, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast_gradient_module, "_Step", Recorded)
+        for k in (1, 2, 6):
+            run(data.X, k, max_iter=2)
+    assert targets == [1.0, 2.0, 4.0]
