@@ -200,3 +200,12 @@ def test_workers_of_a_cluster(clean, dask_client):
     assert set(found(as_container(clean.X, "dask-one-chunk").rechunk((45, 20)), 6, "snpa").anchors) == set(
         clean.anchors
     )
+
+
+@pytest.mark.parametrize("decibels", [10.0, 20.0, 30.0])
+def test_vca_estimates_the_signal_to_noise_ratio(decibels, rng):
+    signal = rng.dirichlet(np.ones(4), 4000) @ rng.random((4, 40))
+    noise = rng.standard_normal(signal.shape)
+    noise *= np.sqrt(np.mean(signal**2) / np.mean(noise**2)) * 10 ** (-decibels / 20)
+    result = select_anchors(signal + noise, 4, method="vca", rng=0)
+    assert result.facts["snr"] == pytest.approx(decibels, abs=0.3)

@@ -157,6 +157,8 @@ def test_both_rules_of_the_first_iteration(rng):
     residual = 0.02 * rng.standard_normal((200, 7))
     rmse = np.sqrt(np.sum(residual**2) / 200)
     assert first_iteration("paper", residual, np) == round(1 / rmse)
+    # 1 / RMSE = 2.7 is rounded, not cut off.
+    assert first_iteration("paper", residual / rmse / 2.7, np) == 3
     spectral = np.linalg.norm(residual, 2) / np.sqrt(200)
     assert first_iteration("authors", residual, np) == int(1 / spectral)
     # A large residual would give 0, with which the first step forgets the start.
