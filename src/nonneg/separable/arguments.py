@@ -37,7 +37,7 @@ def _is_flag(value: Any) -> bool:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "steps": ("open-loop", "line-search", "away", "pairwise"),
+    "steps": ("open-loop", "line-search", "away", "pairwise", "fully-corrective"),
     "ties": ("farthest", "first"),
     "variant": ("max", "rand"),
     "preconditioner": ("ellipsoid", "whitening", "spa"),

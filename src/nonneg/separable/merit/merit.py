@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from nonneg._arrays import numpy_dtype
 from nonneg._typing import IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
-from nonneg.iteration import Checkpoint, FirstOf, Progress
+from nonneg.iteration import FirstOf, Progress
 from nonneg.iteration.progress import reporter
-from nonneg.kernels.column_residuals import residuals_of
-from nonneg.kernels.self_dictionary import runs_fused
-from nonneg.kernels.sparse_columns import scaled_columns
 from nonneg.separable.merit.certificate import merit_statements
-from nonneg.separable.merit.frank_wolfe import Step, advance, frank_wolfe
-from nonneg.separable.merit.initialization import (
-    LONGEST_EXACT,
-    WarmStart,
-    first_iteration,
-    initial_columns,
-    warm_start,
-)
-from nonneg.separable.merit.line_search import STEP_RULES, take_corrective_steps
+from nonneg.separable.merit.initialization import WarmStart, warm_start
 from nonneg.separable.merit.penalty_weight import balanced_weight, estimated_number
-from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
+from nonneg.separable.merit.problem import SelfDictionary
+from nonneg.separable.merit.run import RunSettings, anchors_of, run_frank_wolfe, run_fully_corrective
 from nonneg.separable.merit.stopping import AnchorsUnchanged, RelativeChange, ResidualBelow
 from nonneg.separable.merit.tie_breaking import break_ties
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.row_maxima import leading_rows
+from nonneg.separable.spa import spa
 
-# Bytes per second that checkpoints may write on average: a large run is saved less often, so that saving
-# takes little of its time.
-SAVED_PER_SECOND = 2e7
 # Largest size in bytes of the dense residuals of sparse points, before and after a step (16 GiB).
 RESIDUAL_LIMIT = float(16 << 30)
-# Corrective steps after each call of the oracle, by step rule, unless the user says otherwise.
-CORRECTIVE_STEPS = {"pairwise": 10}
+# The tolerance by step rule, unless the user says otherwise: a share of the objective with fully corrective
+# steps, in the unit of the objective with the others (the value in the authors' code).
+TOL = {"fully-corrective": 0.01}
 
 
 def merit(
@@ -53,7 +37,7 @@ def merit(
     lam: float | str = "auto",
     mu: float = 1e-5,
     max_iter: int = 100,
-    tol: float = 1e-5,
+    tol: float | None = None,
     init: Any = None,
     t_init: str | int = "paper",
     steps: str = "open-loop",
@@ -165,53 +149,29 @@ def merit(
             f"t_init={t_init!r} is the iteration at which a warm start continues, and there is none. Pass "
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
-    weight, lam_facts = _penalty_weight(data, lam, n_components, warm)
-    problem = SelfDictionary.of(data, weight, float(mu), gap_tol=float(tol), skip=skip_converged)
-    open_loop = steps == "open-loop" and not skip_converged
-    columns = initial_columns(warm, n, exact=open_loop and max_iter <= LONGEST_EXACT)
-    residual = residuals_of(problem.dictionary, columns)
-    t = 0
-    if warm.coefficients is not None:
-        t = first_iteration(t_init, residual, data.xp if data.container == "array" else np)
-        columns = scaled_columns(columns, t * (t + 1) / 2) if open_loop else columns
-    # On a GPU the lists of C stay there; the other step rules read them on the host.
-    on_device = open_loop and runs_fused(residual)
-    initial = [problem.initial_iterate(columns, t, residual, on_device=on_device)]
-    del residual
-    rule = STEP_RULES[steps]
-    n_corrective = CORRECTIVE_STEPS.get(steps, 0) if corrective_steps is None else corrective_steps
-    saved = None
-    if checkpoint is not None:
-        params = [weight, mu, tol, t, steps, n_corrective, skip_converged, n_components, anchor_window]
-        saved = _checkpoint(checkpoint, data, initial[0], params)
-
-    def oracle(state: FrankWolfeIterate) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
-        new, measures = problem.call_oracle(state)
-        return (
-            _with_anchors(new, measures, n_components, most) if anchor_window is not None else (new, measures)
-        )
-
-    def take_step(state: FrankWolfeIterate, step: Step) -> FrankWolfeIterate:
-        return take_corrective_steps(problem, advance(problem, state, step), rule, n_corrective)
-
-    run = frank_wolfe(
-        initial.pop(),
-        oracle=oracle,
-        step_rule=lambda state: rule(problem, state),
-        take_step=take_step,
-        has_vertices=lambda state: state.has_vertices,
-        # At zero, which is infeasible, a large penalty makes the gap negative: it bounds nothing there.
-        converged=(lambda state: state.gap <= tol and (state.t > 0 or state.gap >= 0)) if tol > 0 else None,
-        converged_sentence="the duality gap is at most `tol`",
+    weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, steps)
+    tol = TOL.get(steps, 1e-5) if tol is None else float(tol)
+    problem = SelfDictionary.of(data, weight, float(mu), gap_tol=tol, skip=skip_converged)
+    settings = RunSettings(
+        tol=tol,
         max_iter=max_iter,
+        n_components=n_components,
+        most=most,
+        anchor_window=anchor_window,
         stop=_stopping_rules(residual_tol, change_tol, anchor_window),
         callback=callback,
         progress=reporter("merit", verbose),
-        checkpoint=saved,
+        folder=checkpoint,
     )
-    state = problem.complete(run.state).as_numpy
+    if steps == "fully-corrective":
+        outcome = run_fully_corrective(data, problem, warm, first, settings)
+    else:
+        outcome = run_frank_wolfe(
+            data, problem, warm, settings, steps=steps, t_init=t_init, corrective_steps=corrective_steps
+        )
+    run, state = outcome.run, outcome.state
     maxima = state.row_maxima
-    candidates = _anchors(state, None if n_components is None else n, most)
+    candidates = anchors_of(maxima, None if n_components is None else n, most)
     wanted = len(candidates) if n_components is None else n_components
     anchors, n_tied = break_ties(data, candidates, maxima[candidates], wanted, ties)
     if not len(anchors):
@@ -220,14 +180,14 @@ def merit(
             f"{state.gap:.3g}. Lower tol, or scale the samples up."
         )
     facts = lam_facts | {
-        "t_init": t,
+        "t_init": outcome.initial[1],
         "steps": steps,
         "entries": state.columns.nnz,
         "largest_residual": state.largest_residual,
         "tied": n_tied,
     }
     statements = merit_statements(
-        data, problem, state, anchors, initial=(columns, t), n_iter=run.n_iter, recovery=recovery
+        data, problem, state, anchors, initial=outcome.initial, n_iter=run.n_iter, recovery=recovery
     )
     return SelectionResult(
         anchors=anchors,
@@ -249,32 +209,18 @@ def merit(
 
 
 def _penalty_weight(
-    data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart
-) -> tuple[float, dict[str, Any]]:
+    data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart, steps: str
+) -> tuple[float, dict[str, Any], IntArray | None]:
+    # The weight, what it was computed from, and anchors to begin with.
+    converges = steps == "fully-corrective"
     if not isinstance(lam, str):
-        return float(lam), {}
+        anchors = warm.anchors
+        if anchors is None and converges:
+            anchors = spa(data, min(n_components or estimated_number(data), *data.shape)).anchors
+        return float(lam), {}, anchors
     found = balanced_weight(data, n_components, anchors=warm.anchors)
-    return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}
-
-
-def _anchors(state: FrankWolfeIterate, n_components: int | None, most: int) -> IntArray:
-    curve = leading_rows(state.row_maxima, len(state.row_max))[1]
-    if n_components is None:
-        # Far down the curve single rows drop to zero; the anchors are among the first.
-        drops = curve[:most] - np.append(curve, 0.0)[1 : most + 1]
-        n_components = int(np.argmax(drops)) + 1
-    found = leading_rows(state.row_maxima, n_components)[0]
-    # A row of zeros is no anchor, even if more were requested.
-    return found[curve[: len(found)] > 0]
-
-
-def _with_anchors(
-    state: FrankWolfeIterate, measures: Mapping[str, Any], n_components: int | None, most: int
-) -> tuple[FrankWolfeIterate, Mapping[str, Any]]:
-    anchors = np.sort(_anchors(state, n_components, most))
-    before = state.anchors
-    new = len(anchors) if before is None else len(np.setxor1d(anchors, before))
-    return replace(state, anchors=anchors), {**measures, "new_anchors": new}
+    weight = 0.5 * found.residual_norm**2 / len(found.anchors) if converges else found.lam
+    return weight, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}, found.anchors
 
 
 def _stopping_rules(
@@ -288,22 +234,6 @@ def _stopping_rules(
     if window is not None:
         rules.append(AnchorsUnchanged(window))
     return FirstOf(tuple(rules)) if rules else None
-
-
-def _checkpoint(
-    folder: Any, data: DataMatrix, initial: FrankWolfeIterate, params: list[Any]
-) -> Checkpoint | None:
-    def from_numpy(name: str, array: Any) -> Any:
-        moves = name == "residual" or (initial.on_device and name != "anchors")
-        if not moves or data.container != "array":
-            return array
-        return data.xp.asarray(array, device=initial.residual.device)
-
-    facts = ("merit", params, data.container, fingerprint(data), initial.weights, initial.counts)
-    # Residuals and lists, in bytes.
-    size = 24.0 * math.prod(initial.residual.shape)
-    interval = max(5.0, size / SAVED_PER_SECOND)
-    return Checkpoint.of(folder, *facts, interval=interval, from_numpy=from_numpy)
 
 
 def _check_together(steps: str, corrective_steps: int | None, skip_converged: bool, tol: float) -> None:
