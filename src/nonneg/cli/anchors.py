@@ -55,7 +55,7 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--steps",
         metavar="NAME",
-        help="merit: open-loop as published (default), or line-search, away or pairwise for a smaller gap",
+        help="merit: open-loop as published (default), or line-search, away, pairwise or fully-corrective",
     )
     group.add_argument("--init", metavar="NAME", help="method that finds the initial anchors, such as spa")
     group.add_argument(

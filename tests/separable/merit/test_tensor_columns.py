@@ -30,7 +30,7 @@ def as_on_a_gpu(torch, monkeypatch):
         return Dictionary(points, *center_and_radius(points))
 
     monkeypatch.setattr("nonneg.separable.merit.problem.dictionary_of", made)
-    monkeypatch.setattr("nonneg.separable.merit.merit.runs_fused", torch.is_tensor)
+    monkeypatch.setattr("nonneg.separable.merit.run.runs_fused", torch.is_tensor)
     return torch.tensor
 
 

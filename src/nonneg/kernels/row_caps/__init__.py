@@ -6,9 +6,12 @@ what is cut off above equals tau, or 0 where the positive entries sum to less.
 
 from __future__ import annotations
 
+import numpy as np
+
 from nonneg._threads import parallel_for
 from nonneg._typing import Array
 from nonneg.kernels.row_caps import array_api
+from nonneg.kernels.row_caps.array_api import ROUNDINGS
 
 
 def cap_rows(
@@ -51,9 +54,10 @@ def cap_rows(
     if not numba.is_supported(product):
         return array_api.cap_rows(offset, product, split, dual, caps, relax=relax, tau=tau)
     arrays, kind = (offset, product, split, dual, caps), product.dtype.type
+    unit = ROUNDINGS * np.finfo(product.dtype).eps
 
     def work(start: int, stop: int) -> tuple[float, float, float, float]:
-        return numba.cap_rows(*arrays, kind(relax), kind(tau), start, stop)
+        return numba.cap_rows(*arrays, kind(relax), kind(tau), kind(unit), start, stop)
 
     # Sums over fixed blocks, so that they do not depend on the number of threads.
     def blocks(start: int, stop: int) -> list[tuple[float, float, float, float]]:

@@ -8,6 +8,8 @@ from nonneg._typing import Array
 
 # As in the compiled loop.
 MOST_STEPS = 60
+# A cap has arrived where a step changes it by so many rounding errors.
+ROUNDINGS = 4
 
 
 def cap_rows(
@@ -30,12 +32,13 @@ def cap_rows(
 def _caps(rows: Array, caps: Array, tau: float) -> Array:
     # As in the compiled loop, all rows at once; a row that has arrived stays.
     xp = array_namespace(rows)
+    unit = ROUNDINGS * float(xp.finfo(rows.dtype).eps)
     for step in range(MOST_STEPS):
         above = xp.clip(rows - caps[:, None], 0.0, None)
         total, count = xp.sum(above, axis=1), xp.sum(xp.astype(above > 0, rows.dtype), axis=1)
         new = xp.clip(caps + (total - tau) / xp.clip(count, 1.0, None), 0.0, None)
         new = xp.where(count > 0, new, xp.zeros_like(caps))
-        arrived = (new == caps) | ((new >= caps) & (new - caps <= 1e-6 * caps))
+        arrived = (new == caps) | ((new >= caps) & (new - caps <= unit * caps))
         caps = new
         # Asking the device takes as long as a step.
         if step % 2 and bool(xp.all(arrived)):

@@ -30,7 +30,7 @@ def _beyond(row, level):
 
 
 @jit(error_model="numpy")
-def _cap(row, cap, tau):
+def _cap(row, cap, tau, unit):
     total, count = _beyond(row, cap)
     if count == 0 and cap > 0:
         cap = 0 * cap
@@ -43,7 +43,7 @@ def _cap(row, cap, tau):
         new = cap + step
         if new <= 0:
             new = 0 * cap
-        if new == cap or (step >= 0 and step <= 1e-6 * cap):
+        if new == cap or (step >= 0 and step <= unit * cap):
             return new
         cap = new
         total, count = _beyond(row, cap)
@@ -77,12 +77,12 @@ def _clip(product, split, dual, cap, relax):
 
 
 @jit(error_model="numpy")
-def cap_rows(offset, product, split, dual, caps, relax, tau, start, stop):
+def cap_rows(offset, product, split, dual, caps, relax, tau, unit, start, stop):
     """Update the rows of a range; see `kernels.row_caps.cap_rows`."""
     primal, change, size, dual_size = 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         _relaxed(offset[i], product[i], split[i], dual[i], relax)
-        caps[i] = _cap(product[i], caps[i], tau)
+        caps[i] = _cap(product[i], caps[i], tau, unit)
         sums = _clip(product[i], split[i], dual[i], caps[i], relax)
         primal += sums[0]
         change += sums[1]

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
-from nonneg._arrays import to_device, to_float64, to_numpy
+from nonneg._arrays import is_cuda_tensor, numpy_dtype, to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.iteration import History
 from nonneg.iteration.loop import Stalled
@@ -46,8 +46,8 @@ KEPT = 0.9
 ROUNDING = 1e-6
 # The lower bound corrects the levels for violated constraints one after another, up to this number of them.
 CORRECTED = 2048
-# Largest size in bytes of the five arrays of ADMM (16 GiB), and entries that the initial rows may have.
-MEMORY = float(16 << 30)
+# Largest size in bytes of the six arrays of ADMM: in host memory, and on a GPU.
+HOST_LIMIT, GPU_LIMIT = float(16 << 30), float(64 << 30)
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ class FullyCorrective:
         coarse = tol * self.lam > ROUNDING * self.square
         xp = self.points.xp
         self.dtype = xp.float32 if coarse else xp.float64
+        self.limit = GPU_LIMIT if is_cuda_tensor(problem.dictionary.points) else HOST_LIMIT
 
     def initial_iterate(self, rows: IntArray, coefficients: Any = None) -> WorkingSetIterate:
         """Begin with a working set, whose rows share the weight, or with coefficients."""
@@ -167,10 +168,12 @@ class FullyCorrective:
 
     def as_frank_wolfe(self, state: WorkingSetIterate) -> FrankWolfeIterate:
         """Return the coefficients as lists, with duality gap and objective."""
-        weights = to_numpy(state.weights).astype(np.float64)
-        weights /= weights.sum(axis=0)
-        kept = sp.csc_array(weights)
-        n = self.points.n
+        weights, n = state.weights, self.points.n
+        parts = []
+        for some in self.points.blocks(len(state.rows)):
+            part = to_float64(weights[:, some])
+            parts.append(sp.csc_array(part / part.sum(axis=0)))
+        kept = sp.hstack(parts, format="csc")
         columns = columns_of(sp.csc_array((kept.data, state.rows[kept.indices], kept.indptr), shape=(n, n)))
         counts = np.bincount(state.rows[kept.indices], minlength=n)
         return FrankWolfeIterate(
@@ -200,7 +203,7 @@ class FullyCorrective:
         # As many again as there are: the size of the working set doubles at most.
         new = order[: max(32, int(np.sum(maxima > 0)))]
         rows = np.concatenate([state.rows[kept], new])
-        if 5.0 * 8.0 * len(rows) * len(sums) > MEMORY:
+        if 6.0 * np.dtype(numpy_dtype(self.dtype)).itemsize * len(rows) * len(sums) > self.limit:
             raise Stalled
         return rows, splitting.rows(kept, len(new))
 

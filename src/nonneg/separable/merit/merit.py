@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from nonneg._arrays import numpy_dtype
 from nonneg._typing import IntArray
 from nonneg.certificates.certificate import Certificate
@@ -25,8 +27,8 @@ from nonneg.separable.spa import spa
 
 # Largest size in bytes of the dense residuals of sparse points, before and after a step (16 GiB).
 RESIDUAL_LIMIT = float(16 << 30)
-# The tolerance by step rule, unless the user says otherwise: a share of the objective with fully corrective
-# steps, in the unit of the objective with the others (the value in the authors' code).
+# The tolerance by step rule, unless the user says otherwise: a fraction of the objective with fully
+# corrective steps. With the others it is 1e-5, as in the authors' code, for samples with norms near one.
 TOL = {"fully-corrective": 0.01}
 
 
@@ -76,20 +78,26 @@ def merit(
         Smoothing of the row sparsity, positive.
     max_iter : int
         Maximum number of iterations.
-    tol : float
-        Stop at an iterate whose duality gap is at most this, in the unit of the objective.
+    tol : float, optional
+        Stop at an iterate whose duality gap is at most this: a fraction of the objective with
+        "fully-corrective" steps (0.01 by default), otherwise a number in the unit of the objective (1e-5
+        times the mean squared norm of a sample by default).
     init : None, array of int or matrix
         A cold start from zero, or a warm start from anchors or coefficients.
     t_init : {"paper", "authors"} or int
         The iteration at which a warm start continues; see
         `nonneg.separable.merit.initialization.first_iteration`.
-    steps : {"open-loop", "line-search", "away", "pairwise"}
-        "open-loop" is the published 2 / (t + 2). The others depart from the published iterates: every column
-        has a step size of its own, and one exact line search along the joint direction makes the objective
-        decrease. "away" adds away steps, "pairwise" moves weight from the worst vertex to the best.
+    steps : {"open-loop", "line-search", "away", "pairwise", "fully-corrective"}
+        "open-loop" is the published 2 / (t + 2). The others depart from the published iterates. With
+        "line-search", "away" and "pairwise" every column has a step size of its own, and one exact line
+        search along the joint direction makes the objective decrease. "away" adds away steps, "pairwise"
+        moves weight from the worst vertex to the best. "fully-corrective" solves the problem over a working
+        set of rows and scans all points for those that have to enter it; this converges, to the problem
+        without smoothing (the sum of the row maxima, `mu` near 0).
     corrective_steps : int, optional
         The number of steps over the vertices in use after each call of the oracle, so that a small duality
-        gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop".
+        gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop" and
+        "fully-corrective".
     skip_converged : bool
         Whether columns whose part of the duality gap is within their share of `tol` are skipped, until a scan
         of all columns. This departs from the published iterates too, and needs a positive `tol`.
@@ -125,12 +133,19 @@ def merit(
     steps the weights are integers. Sparse points become dense one block at a time; their residuals are dense,
     N x M: reduce the points first (`reduce=`) where M is large.
 
+    With fully corrective steps, an iteration is one such scan and, for a working set of s rows, 2 s^2 N
+    operations for each of the inner iterations (ADMM); the memory is that of six s x N matrices. The duality
+    gap is that of the problem without smoothing: any residuals R and levels t with
+    ``sum_l max(0, t_l - x_n'r_l) <= lam`` for all n bound its minimum from below by
+    ``sum_l (t_l - r_l'x_l - 0.5 r_l'r_l)``. The smoothed objective is not above the other one, by less than
+    ``lam mu log(N)`` for every nonzero row.
+
     References
     ----------
     .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
-    _check_together(steps, corrective_steps, skip_converged, tol)
+    _check_together(steps, corrective_steps, skip_converged, tol, lam)
     if not isinstance(data, LocalMatrix):
         raise UnsupportedInputError(
             "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
@@ -150,7 +165,10 @@ def merit(
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
     weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, steps)
-    tol = TOL.get(steps, 1e-5) if tol is None else float(tol)
+    if tol is None:
+        unit = 1.0 if steps == "fully-corrective" else data.squared_norm() / n
+        tol = TOL.get(steps, 1e-5) * unit
+    tol = float(tol)
     problem = SelfDictionary.of(data, weight, float(mu), gap_tol=tol, skip=skip_converged)
     settings = RunSettings(
         tol=tol,
@@ -210,13 +228,14 @@ def merit(
 
 def _penalty_weight(
     data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart, steps: str
-) -> tuple[float, dict[str, Any], IntArray | None]:
-    # The weight, what it was computed from, and anchors to begin with.
+) -> tuple[float, dict[str, Any], IntArray]:
+    # The weight, what it was computed from, and anchors for the first working set.
     converges = steps == "fully-corrective"
     if not isinstance(lam, str):
         anchors = warm.anchors
-        if anchors is None and converges:
-            anchors = spa(data, min(n_components or estimated_number(data), *data.shape)).anchors
+        if anchors is None:
+            k = (n_components or estimated_number(data)) if converges else 0
+            anchors = spa(data, min(k, *data.shape)).anchors if k else np.empty(0, dtype=np.intp)
         return float(lam), {}, anchors
     found = balanced_weight(data, n_components, anchors=warm.anchors)
     weight = 0.5 * found.residual_norm**2 / len(found.anchors) if converges else found.lam
@@ -236,12 +255,18 @@ def _stopping_rules(
     return FirstOf(tuple(rules)) if rules else None
 
 
-def _check_together(steps: str, corrective_steps: int | None, skip_converged: bool, tol: float) -> None:
-    if corrective_steps and steps == "open-loop":
+def _check_together(
+    steps: str, corrective_steps: int | None, skip_converged: bool, tol: float | None, lam: float | str
+) -> None:
+    if corrective_steps and steps in ("open-loop", "fully-corrective"):
         raise InvalidParameterError(
             "corrective_steps need a line search: choose steps='line-search', 'away' or 'pairwise'."
         )
-    if skip_converged and not tol > 0:
+    if steps == "fully-corrective" and not isinstance(lam, str) and lam == 0:
+        raise InvalidParameterError(
+            "steps='fully-corrective' needs lam above 0: without the penalty every sample represents itself."
+        )
+    if skip_converged and not (tol is None or tol > 0):
         raise InvalidParameterError(
             "skip_converged=True skips columns within their share of tol: tol must be above 0."
         )
