@@ -29,6 +29,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "joint_diagonalize": lambda **given: nonneg.joint_diagonalize(COVARIANCES, max_iter=2, **given),
     "select_anchors": lambda **given: nonneg.select_anchors(X, 2, max_iter=2, **given),
     "NMF": lambda **given: nonneg.NMF(2, max_iter=2, **given).fit(X),
+    "MinVolNMF": lambda **given: nonneg.MinVolNMF(2, max_iter=2, **given).fit(X),
     "SeparableNMF": lambda **given: nonneg.SeparableNMF(2, max_iter=2, **given).fit(X),
     "PurificationNMF": lambda **given: nonneg.PurificationNMF(2, max_iter=2, **given).fit(X),
     "PurificationNMF.partial_fit": lambda **given: nonneg.PurificationNMF(2, **given).partial_fit(X),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nonneg.estimators import (
         NMF,
         ConeNMF,
+        MinVolNMF,
         PurificationNMF,
         SeparableNMF,
         TransformNMF,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # one in `__all__` and one in the block above, and a test compares the three.
 _HOME = {
     "ConeNMF": "nonneg.estimators",
+    "MinVolNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
     "PurificationNMF": "nonneg.estimators",
     "SeparableNMF": "nonneg.estimators",
@@ -56,6 +58,7 @@ _HOME = {
 __all__ = [
     "NMF",
     "ConeNMF",
+    "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",
     "TransformNMF",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF, select_anchors
+from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF, SeparableNMF, TransformNMF, select_anchors
 from nonneg.applications.communities import METHODS as COMMUNITY_METHODS
 from nonneg.applications.communities import MixedMembership
 from nonneg.applications.hyperspectral import Unmixing
@@ -92,7 +92,9 @@ def test_purification_of_centered_samples(n, perturbed_lapack):
     np.testing.assert_allclose(model.fit(centered_points()).components_, before, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [ConeNMF(4), SeparableNMF(4, max_iter=30)])
+@pytest.mark.parametrize(
+    "model", [ConeNMF(4), MinVolNMF(4, init="mv-dual", max_iter=20, tol=0), SeparableNMF(4, max_iter=30)]
+)
 def test_estimators(model, perturbed_lapack):
     before = model.fit(points()).components_
     perturbed_lapack()

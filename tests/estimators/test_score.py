@@ -8,13 +8,14 @@ import scipy.sparse as sp
 from sklearn.metrics import mean_gamma_deviance, mean_poisson_deviance, mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF, TransformNMF
+from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF, SeparableNMF, TransformNMF
 from nonneg.datasets import circular_cones, gaussian_composite, purification_data
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
 
 X = circular_cones(90, 20, 3, size_angle=0.2, rng=0).X
 MODELS = {
     "NMF": NMF(3, random_state=0, max_iter=50, tol=1e-3),
+    "MinVolNMF": MinVolNMF(3),
     "SeparableNMF": SeparableNMF(3, method="spa"),
     "ConeNMF": ConeNMF(3),
     "PurificationNMF": PurificationNMF(3, init="cone", max_iter=10),

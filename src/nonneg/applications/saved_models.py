@@ -10,7 +10,7 @@ from typing import Any
 from nonneg import applications, estimators
 from nonneg.estimators.saving import read_model
 
-ESTIMATORS = ("ConeNMF", "NMF", "PurificationNMF", "SeparableNMF", "TransformNMF")
+ESTIMATORS = ("ConeNMF", "MinVolNMF", "NMF", "PurificationNMF", "SeparableNMF", "TransformNMF")
 APPLICATIONS = ("MixedMembership", "SourceSeparation", "TopicModel", "Unmixing")
 
 

@@ -9,6 +9,7 @@ from nonneg._lazy import lazy_names
 if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.functional import non_negative_factorization
+    from nonneg.estimators.min_vol_nmf import MinVolNMF
     from nonneg.estimators.nmf import NMF
     from nonneg.estimators.purification_nmf import PurificationNMF
     from nonneg.estimators.separable_nmf import SeparableNMF
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NMF",
     "ConeNMF",
+    "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",
     "TransformNMF",
@@ -27,6 +29,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "ConeNMF": "nonneg.estimators.cone_nmf",
+        "MinVolNMF": "nonneg.estimators.min_vol_nmf",
         "NMF": "nonneg.estimators.nmf",
         "PurificationNMF": "nonneg.estimators.purification_nmf",
         "SeparableNMF": "nonneg.estimators.separable_nmf",

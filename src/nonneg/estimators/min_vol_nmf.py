@@ -1,0 +1,284 @@
+"""MinVolNMF: components that no sample has to equal, with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import SampleArray
+from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators.preparation import rank_of
+from nonneg.estimators.stored_fields import Fields, StoredArray, Value
+from nonneg.iteration import Progress, StopReason
+from nonneg.minvol.factorize import minimum_volume
+from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+POSITIVE = [Interval(Real, 0, None, closed="neither"), None]
+
+
+class MinVolNMF(FactorizingEstimator):
+    r"""Minimum-volume NMF, X ~ W H with the rows of W on the simplex: endmembers without pure pixels.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        The number of components, the vertices of the simplex. "auto" estimates it with `estimate_rank`.
+    nonnegative : bool
+        Whether the components are nonnegative. If not, X may have negative entries.
+    constraint : {"sum-to-one", "at-most-one"}
+        The sums of the rows of W. With "at-most-one" the origin is one more vertex: shade.
+    lam : float or None
+        Weight of the volume, in the unit of X squared. None derives it from the noise level.
+    noise : float or None
+        Standard deviation of the noise in an entry of X; None estimates it from the singular values.
+    init : {"auto", "mv-dual", "snpa", "vca"} or array of shape (n_components, n_features)
+        Initial components. "auto" keeps the best of MV-Dual and of descents from extreme samples.
+    n_init : int
+        Number of restarts, of which the one with the smallest objective is kept; more than one needs
+        ``init="vca"``, which draws random numbers.
+    max_iter : int
+        Maximum number of iterations; 0 returns the initialization.
+    tol : float
+        Stop when the projected gradient is at most `tol` times that of the volume term.
+    random_state : int, RandomState, Generator or None
+        Random numbers, for ``init="vca"``.
+    n_jobs : int or None
+        Number of threads; None uses all cores.
+    verbose : int
+        1 shows a line with objective, rate and time left.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; True stops.
+    checkpoint : str or path, optional
+        A folder in which the iterations are saved and from which they are resumed.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        H, the vertices of the simplex.
+    n_components_ : int
+        The number of components.
+    lam_ : float
+        The weight of the volume.
+    noise_level_ : float
+        The standard deviation of the noise from which it was derived.
+    purity_ : array of shape (n_components,)
+        The largest weight of each component in a sample: 1 if there is a pure one.
+    reconstruction_err_ : float
+        The Frobenius norm of X - W H.
+    n_iter_ : int
+        Number of iterations.
+    history_ : History
+        The objective (``loss``) and the relative gradient (``kkt_residual``) after each iteration.
+    certificate_ : Certificate
+        What is known about the result: stationarity, fit relative to the noise, and necessary conditions for
+        components that are unique.
+    rank_estimate_ : RankResult
+        How the number of components was found, if it was "auto".
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of str
+        Their names, where X had any.
+
+    See Also
+    --------
+    SeparableNMF : For data with a pure sample of every component.
+    nonneg.applications.Unmixing : Hyperspectral images, with ``method="min-volume"``.
+
+    Notes
+    -----
+    The objective is ``0.5 ||X - W H||^2 + lam/2 logdet(V V' + delta I)``, with the edges of the simplex as
+    rows of V (with "at-most-one": its vertices) and the variance of the noise as delta. W is solved for
+    exactly, and `transform` does the same, so that `fit_transform(X)` equals `fit(X).transform(X)`. The
+    objective never increases. The default weight is a quarter of n_samples times the variance of the noise:
+    multiplying X by a number changes the components by that number and nothing else.
+
+    There is no `sample_weight`: facets are placed by the samples near them, and noise by all.
+
+    References
+    ----------
+    .. [1] Fu, Huang, Yang, Ma & Sidiropoulos (2016), IEEE Trans. Signal Processing 64(23).
+    .. [2] Leplat, Ang & Gillis (2019), ICASSP.
+    .. [3] Abdolali, Barbarino & Gillis (2024), SIAM J. Imaging Sciences 17(4) (MV-Dual).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import MinVolNMF
+    >>> rng = np.random.default_rng(0)
+    >>> H = rng.random((3, 20))
+    >>> W = rng.dirichlet(np.ones(3), size=2000)
+    >>> W = W[W.max(axis=1) < 0.8]  # no sample is purer than 80 %
+    >>> model = MinVolNMF(3).fit(W @ H)
+    >>> bool(model.purity_.max() < 0.85)
+    True
+    """
+
+    missing = "error"
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
+        "purity_": StoredArray("n_components_", nonnegative=True),
+        "lam_": Value(float),
+        "noise_level_": Value(float),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [*COUNT, StrOptions({"auto"})],
+        "nonnegative": ["boolean"],
+        "constraint": [StrOptions(set(CONSTRAINTS))],
+        "lam": POSITIVE,
+        "noise": POSITIVE,
+        # Names are looked up in the registry, which knows the near ones.
+        "init": [str, "array-like"],
+        "n_init": COUNT,
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        nonnegative: bool = True,
+        constraint: str = "sum-to-one",
+        lam: float | None = None,
+        noise: float | None = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.nonnegative = nonnegative
+        self.constraint = constraint
+        self.lam = lam
+        self.noise = noise
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = bool(self.nonnegative)
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> MinVolNMF:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never modified.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        MinVolNMF
+            Itself.
+        """
+        self._fit(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Find the components and return the weights of the same data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never modified.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, with the array type of X.
+        """
+        return self._fit(X)
+
+    def _fit(self, X: Any) -> SampleArray:
+        data = input_data(self, X, reset=True, signed=not self.nonnegative)
+        result = minimum_volume(
+            data,
+            rank_of(self, data, None, None),
+            nonnegative=bool(self.nonnegative),
+            constraint=self.constraint,
+            lam=self.lam,
+            noise=self.noise,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            callback=self.callback,
+            checkpoint=self.checkpoint,
+            caller=type(self).__name__,
+        )
+        if self.tol > 0 and self.max_iter > 0 and result.stop_reason is StopReason.MAX_ITER:
+            warnings.warn(
+                f"Maximum number of iterations {self.max_iter} reached before the gradient met tol. Raise "
+                f"max_iter (now {self.max_iter}) or tol (now {self.tol:g}).",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
+        self.n_components_ = int(self.components_.shape[0])
+        self.lam_ = result.lam
+        self.noise_level_ = result.noise.sigma
+        self.purity_ = result.purity
+        self.reconstruction_err_ = result.error
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.certificate_ = result.certificate
+        return result.W
+
+    def transform(self, X: Any) -> Any:
+        """Return the weights of data: the best W on the simplex for the components, row by row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+            The data; never modified.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, with the array type of X.
+        """
+        check_is_fitted(self)
+        data = input_data(self, X, reset=False, signed=not self.nonnegative)
+        with threads(self.n_jobs):
+            return simplex_weights(data, self.components_, self.constraint)

@@ -1,0 +1,168 @@
+"""From validated data to factors: noise, weight, initialization, iterations, certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arrays import to_float64, to_numpy
+from nonneg._random import Seed, generator, spawn
+from nonneg._threads import threads
+from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.svd_lower_bound import squared_residual
+from nonneg.data import DataMatrix
+from nonneg.data.fingerprint import fingerprint
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.iteration import Checkpoint, Progress, Run
+from nonneg.iteration.history import History
+from nonneg.iteration.progress import reporter
+from nonneg.iteration.stopping import StopReason
+from nonneg.minvol.certificate import noise_fit, scatter, scattering, stationarity
+from nonneg.minvol.descent import State, minimize_volume
+from nonneg.minvol.initialization import INITS, initial_components
+from nonneg.minvol.noise import NoiseLevel, noise_level
+from nonneg.minvol.problem import Problem, simplex_weights
+
+
+@dataclass(frozen=True)
+class MinVolResult:
+    """The factors, and how they were found."""
+
+    W: SampleArray
+    H: Array
+    error: float  # the Frobenius norm of X - W H
+    lam: float
+    noise: NoiseLevel
+    purity: FloatArray
+    n_iter: int
+    stop_reason: StopReason
+    history: History
+    certificate: Certificate
+
+
+def minimum_volume(
+    data: DataMatrix,
+    k: int,
+    *,
+    nonnegative: bool = True,
+    constraint: str = "sum-to-one",
+    lam: float | None = None,
+    noise: float | None = None,
+    init: Any = "auto",
+    n_init: int = 1,
+    max_iter: int = 200,
+    tol: float = 1e-3,
+    rng: Seed = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
+    checkpoint: Any = None,
+    caller: str = "MinVolNMF",
+) -> MinVolResult:
+    """Factorize validated data; messages name the caller."""
+    if k > data.shape[0]:
+        raise InvalidParameterError(
+            f"n_components={k} is larger than the number of samples, {data.shape[0]}: a simplex of fewer "
+            "vertices holds them all."
+        )
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    given = _given_components(init, (k, data.shape[1]), nonnegative)
+    if given is None:
+        _check_init(init, checked_count("n_init", n_init))
+    best: Run[State] | None = None
+    with threads(n_jobs):
+        level = noise_level(data, k, noise)
+        weight = level.weight(data.shape[0]) if lam is None else float(lam)
+        problem = Problem(
+            data, lam=weight, delta=level.sigma**2, nonnegative=nonnegative, constraint=constraint
+        )
+        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
+            H = given
+            if H is None:
+                H = initial_components(init, data, k, level, constraint, random)
+            saved = None
+            if folder is not None:
+                saved = Checkpoint.of(
+                    folder if n_init == 1 else folder / f"restart-{number}",
+                    [caller, weight, level.sigma, nonnegative, constraint, tol],
+                    data.container,
+                    fingerprint(data),
+                    H,
+                    from_numpy=lambda name, array: data.to_sample_array(array) if name == "W" else array,
+                )
+            run = minimize_volume(
+                problem,
+                H.T,
+                max_iter=max_iter,
+                tol=tol,
+                callback=callback,
+                progress=reporter(caller, verbose),
+                checkpoint=saved,
+            )
+            if best is None or run.state.loss < best.state.loss:
+                best = run
+            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
+                break
+        assert best is not None
+        if math.isnan(best.state.loss):
+            raise InvalidDataError(
+                f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {caller} "
+                "needs another unit or precision; divide X by its mean, or use float64."
+            )
+        return _result(problem, best, level)
+
+
+def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResult:
+    data, state = problem.data, run.state
+    Ht = data.to_device(state.Ht)
+    # The weights as `transform` computes them, of the components in the precision of the data.
+    W = simplex_weights(data, Ht.T, problem.constraint)
+    error = math.sqrt(squared_residual(data, W, Ht))
+    k = state.Ht.shape[1]
+    found = scatter(data, W)
+    residual = problem.imbalance(state.Ht, state.fit)
+    statements = (stationarity(residual), noise_fit(data, error, k, level), scattering(found, k))
+    return MinVolResult(
+        W=W,
+        H=Ht.T,
+        error=error,
+        lam=problem.lam,
+        noise=level,
+        purity=found.purity,
+        n_iter=run.n_iter,
+        stop_reason=run.stop_reason,
+        history=run.history,
+        certificate=Certificate(statements),
+    )
+
+
+def _given_components(init: Any, shape: tuple[int, int], nonnegative: bool) -> FloatArray | None:
+    if isinstance(init, str):
+        return None
+    H = to_float64(to_numpy(init))
+    if H.shape != shape:
+        raise ShapeError(
+            f"init must be the name of an initialization or an array of shape {shape}, one row per "
+            f"component; got shape {H.shape}."
+        )
+    if not np.isfinite(H).all():
+        raise InvalidDataError("init contains NaN or infinite entries.")
+    if nonnegative and H.min() < 0:
+        raise InvalidDataError(
+            "init has negative entries, and nonnegative=True. Set nonnegative=False, or clip."
+        )
+    return H
+
+
+def _check_init(init: str, n_init: int) -> None:
+    if not INITS.find(init).seeded and n_init > 1:
+        raise InvalidParameterError(
+            f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
+            "does not draw random numbers. Use init='vca', or n_init=1."
+        )

@@ -1,0 +1,106 @@
+"""The objective of minimum-volume NMF: value, majorizer, gradient, volume."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.references.mixtures import mixtures
+
+from nonneg.data import as_data_matrix
+from nonneg.minvol.descent import minimize_volume
+from nonneg.minvol.problem import CONSTRAINTS, Problem, contrasts, simplex_weights
+
+
+@pytest.fixture
+def planted():
+    return mixtures(200, 20, 4, purity=0.75, snr=30.0, rng=0)
+
+
+def problem_of(X, *, lam=0.1, delta=1e-4, nonnegative=True, constraint="sum-to-one"):
+    return Problem(as_data_matrix(X), lam=lam, delta=delta, nonnegative=nonnegative, constraint=constraint)
+
+
+def objective(X, W, H, lam, delta, constraint):
+    edges = H if constraint == "at-most-one" else (H - H.mean(axis=0))
+    values = np.linalg.eigvalsh(edges @ edges.T)
+    values = values if constraint == "at-most-one" else values[1:]
+    return 0.5 * np.sum((X - W @ H) ** 2) + 0.5 * lam * np.sum(np.log(values + delta))
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_objective_is_the_one_that_is_documented(planted, constraint, dtype):
+    problem = problem_of(planted.X.astype(dtype), constraint=constraint)
+    fit = problem.fit(planted.H.T)
+    expected = objective(planted.X, fit.W, planted.H, 0.1, 1e-4, constraint)
+    assert fit.loss == pytest.approx(expected, rel=1e-9 if dtype == np.float64 else 1e-4)
+    sums = fit.W.sum(axis=1)
+    assert fit.W.min() >= 0
+    assert np.all(sums <= 1 + 1e-6)
+    if constraint == "sum-to-one":
+        np.testing.assert_allclose(sums, 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_the_weights_cannot_be_improved(planted, constraint):
+    W = simplex_weights(as_data_matrix(planted.X), planted.H, constraint)
+    best = np.sum((planted.X - W @ planted.H) ** 2)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        other = rng.dirichlet(np.ones(4), len(W)) * (1.0 if constraint == "sum-to-one" else 0.9)
+        mixed = 0.99 * W + 0.01 * other
+        assert np.sum((planted.X - mixed @ planted.H) ** 2) >= best
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_the_gradient_is_that_of_the_objective(planted, constraint):
+    problem = problem_of(planted.X, constraint=constraint, nonnegative=False)
+    Ht = planted.H.T + 0.05
+    fit = problem.fit(Ht)
+    gradient = problem.gradient(Ht, fit)
+    pull = problem.lam * (Ht @ problem.curvature(Ht))
+    direction = np.random.default_rng(2).standard_normal(Ht.shape)
+    step = 1e-6
+    slope = (problem.fit(Ht + step * direction).loss - problem.fit(Ht - step * direction).loss) / (2 * step)
+    assert slope == pytest.approx(np.sum(gradient * direction), rel=1e-5)
+    assert problem.imbalance(Ht, fit) == pytest.approx(np.linalg.norm(gradient) / np.linalg.norm(pull))
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_the_plain_update_minimizes_a_majorizer(planted, constraint, nonnegative):
+    problem = problem_of(planted.X, constraint=constraint, nonnegative=nonnegative)
+    Ht = np.abs(planted.H.T + 0.1 * np.random.default_rng(3).standard_normal(planted.H.T.shape))
+    fit = problem.fit(Ht)
+    new = problem.minimize_majorizer(Ht, fit)
+    assert problem.fit(new).loss < fit.loss
+    system, cross = problem.system(Ht, fit), planted.X.T @ fit.W
+
+    def majorizer(Ht):
+        return float(np.sum(Ht * (0.5 * Ht @ system - cross)))
+
+    for seed in range(10):
+        other = new + 0.01 * np.random.default_rng(seed).standard_normal(new.shape)
+        other = np.maximum(other, 0.0) if nonnegative else other
+        assert majorizer(other) >= majorizer(new)
+        # It lies above the objective, and touches it at the present factors.
+        bound = fit.loss + majorizer(other) - majorizer(Ht)
+        assert problem.fit(other).loss <= bound + 1e-9 * abs(bound)
+
+
+def test_contrasts_are_orthonormal_and_orthogonal_to_ones():
+    D = contrasts(5, "sum-to-one")
+    np.testing.assert_allclose(D @ D.T, np.eye(4), atol=1e-14)
+    np.testing.assert_allclose(D.sum(axis=1), 0.0, atol=1e-14)
+    assert contrasts(1, "sum-to-one").shape == (0, 1)
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_the_objective_never_increases_and_the_gradient_vanishes(planted, nonnegative):
+    problem = problem_of(planted.X, nonnegative=nonnegative)
+    rng = np.random.default_rng(4)
+    run = minimize_volume(problem, planted.X[rng.choice(200, 4, replace=False)].T, max_iter=300, tol=1e-3)
+    losses = np.array(run.history.loss)
+    assert np.all(np.diff(losses) < 0)
+    assert run.history["kkt_residual"][-1] <= 1e-3
+    assert run.state.Ht.min() >= 0 or not nonnegative
