@@ -40,6 +40,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "steps": ("open-loop", "line-search", "away", "pairwise", "fully-corrective"),
     "ties": ("farthest", "first"),
     "variant": ("max", "rand"),
+    "aggregate": ("mean", "median"),
     "preconditioner": ("ellipsoid", "whitening", "spa"),
 }
 _CHECKS: dict[str, tuple[str, Any]] = {
@@ -75,6 +76,16 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         "a share from 0 to 1, for example 1e-6",
         lambda value: is_number(value) and 0 <= value <= 1,
     ),
+    "n_members": (
+        "'auto' or an integer of at least 1",
+        lambda value: value == "auto" if isinstance(value, str) else is_count(value),
+    ),
+    "min_neighbors": (
+        "'auto' or an integer of at least 0",
+        lambda value: value == "auto" if isinstance(value, str) else is_count(value, 0),
+    ),
+    "radius": ("'auto' or a finite number not below 0", _is_weight),
+    "lift": ("True or False", _is_flag),
     "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),
     "memory_limit": (
         "a number of bytes above 0, for example 8e9",

@@ -30,7 +30,7 @@ class Prepared:
         if len(rows) == self.data.shape[0]:
             return Prepared(self.data, self.kept, self.facts | facts)
         kept = rows if self.kept is None else self.kept[rows]
-        return Prepared(_rows_of(self.data, rows), kept, self.facts | facts)
+        return Prepared(rows_of(self.data, rows), kept, self.facts | facts)
 
 
 def prepared(
@@ -118,7 +118,8 @@ def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
     return (), ([to_float64(squared_row_norms(block))],)
 
 
-def _rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
+def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
+    """Return the given samples in the container of the data."""
     if isinstance(data, LocalMatrix):
         return (
             as_data_matrix(data.take_rows(rows))

@@ -1,0 +1,205 @@
+"""Smoothed methods: every vertex is an average of the samples that are extreme along one direction.
+
+Nadisic, Gillis & Kervazo, "Smoothed separable nonnegative matrix factorization", arXiv:2110.05528: SSPA and
+SVCA. The idea of averaging is that of ALLS, Bhattacharyya & Kannan (2020), SODA.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._ties import first_largest, rounded
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix
+from nonneg.iteration import History, StopReason
+from nonneg.separable.reduced_points import (
+    ReducedPoints,
+    lifted,
+    neighbor_counts,
+    reduced_points,
+    residual_steps,
+    spread,
+)
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.spa import spa
+from nonneg.separable.translated_spa import best_lift
+from nonneg.separable.vertices import aggregated
+
+# ``direction(points, basis)`` returns the unit vector of the next vertex, orthogonal to those before.
+Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray | None]
+
+
+def smoothed_spa(
+    data: DataMatrix,
+    n_components: int,
+    *,
+    n_members: int | str = "auto",
+    aggregate: str = "median",
+    lift: bool = True,
+) -> SelectionResult:
+    """Average the samples with the largest products with the largest residual, vertex after vertex (SSPA)."""
+    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate=aggregate)
+    return _smoothed(data, n_components, search, n_members, lift)
+
+
+def smoothed_vca(
+    data: DataMatrix,
+    n_components: int,
+    *,
+    n_members: int | str = "auto",
+    aggregate: str = "median",
+    lift: bool = True,
+    rng: Seed = None,
+) -> SelectionResult:
+    """Average the samples with the largest products with a random direction, vertex after vertex (SVCA)."""
+    draws = generator(rng)
+
+    def direction(points: FloatArray, basis: FloatArray) -> FloatArray | None:
+        drawn = draws.standard_normal(points.shape[1])
+        for _ in range(2):
+            drawn = drawn - basis @ (basis.T @ drawn)
+        return drawn / np.linalg.norm(drawn)
+
+    search = _Search("smoothed-vca", direction, both_ends=True, aggregate=aggregate)
+    return _smoothed(data, n_components, search, n_members, lift)
+
+
+def _largest_residual(points: FloatArray, basis: FloatArray) -> FloatArray | None:
+    left = points - (points @ basis) @ basis.T
+    squares = np.einsum("ij,ij->i", left, left)
+    best = first_largest(squares)
+    # What is left of points in the span of the vertices is rounding.
+    if not squares[best] > 1e-20 * np.einsum("ij,ij->i", points, points).max():
+        return None
+    return left[best] / math.sqrt(squares[best])
+
+
+@dataclass(frozen=True)
+class _Search:
+    method: str
+    direction: Direction
+    both_ends: bool  # whether the samples at the other end of a direction count as well
+    aggregate: str
+
+
+def _smoothed(
+    data: DataMatrix, n_components: int, search: _Search, n_members: int | str, lift: bool
+) -> SelectionResult:
+    if n_components == 1:
+        return replace(spa(data, 1), method=search.method)
+    reduced = reduced_points(data, n_components, affine=lift)
+    points = reduced.points
+    # Fewer dimensions than asked for: as many vertices as these can have.
+    k = min(n_components, points.shape[1] + lift)
+    p = automatic_members(reduced, k, lift) if n_members == "auto" else min(int(n_members), len(points))
+    started, history = time.perf_counter(), History()
+    if lift:
+        first = _vertices(lifted(points, 0.0, spread(points)), k, p, search)
+        averages = _averages(points, first, search.aggregate)
+        if len(averages) > 1:
+            first = _vertices(lifted(points, *best_lift(averages)), k, p, search)
+    else:
+        first = _vertices(points, k, p, search)
+    members = [rows for rows, _ in first]
+    scores = [score for _, score in first]
+    for at, score in enumerate(scores):
+        history.record(at + 1, time.perf_counter() - started, {"score": score})
+    averages = _averages(points, first, search.aggregate)
+    facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
+    return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)
+
+
+def _averages(points: FloatArray, found: list[tuple[IntArray, float]], aggregate: str) -> FloatArray:
+    return np.stack([aggregated(points[rows], aggregate) for rows, _ in found])
+
+
+def automatic_members(reduced: ReducedPoints, k: int, lift: bool) -> int:
+    """Return how many samples noise cannot tell from a vertex: the median over the vertices of SPA."""
+    points = reduced.points
+    steps = lifted(points, 0.0, spread(points)) if lift else points
+    picks = np.array([first_largest(squares) for squares in residual_steps(steps, k)])
+    counts = neighbor_counts(points, points[picks], reduced.noise_radius)
+    # At least half of the samples are no vertices.
+    return int(np.clip(np.median(counts), 1, max(1, len(points) // (2 * k))))
+
+
+def _vertices(points: FloatArray, k: int, p: int, search: _Search) -> list[tuple[IntArray, float]]:
+    """Return the samples of each vertex and how far they lie along its direction."""
+    basis = np.zeros((points.shape[1], 0))
+    found: list[tuple[IntArray, float]] = []
+    for _ in range(k):
+        unit = search.direction(points, basis)
+        if unit is None:
+            break
+        along = points @ unit
+        rows = extreme_rows(along, p)
+        if search.both_ends:
+            others = extreme_rows(-along, p)
+            # The vertices so far lie at zero.
+            if abs(np.median(along[rows])) < abs(np.median(along[others])):
+                rows = others
+        new = vertex = aggregated(points[rows], search.aggregate)
+        for _ in range(2):
+            new = new - basis @ (basis.T @ new)
+        length = float(np.linalg.norm(new))
+        if not length > 1e-12 * float(np.linalg.norm(vertex)):
+            break
+        basis = np.column_stack([basis, new / length])
+        found.append((rows, float(np.abs(np.median(along[rows])))))
+    return found
+
+
+def extreme_rows(along: FloatArray, p: int) -> IntArray:
+    """Return the places of the p largest numbers, of tied ones the first."""
+    values = rounded(along)
+    if p < len(values):
+        level = np.partition(values, len(values) - p)[len(values) - p]
+        some = np.flatnonzero(values >= level)
+    else:
+        some = np.arange(len(values))
+    return some[np.lexsort((some, -values[some]))][:p]
+
+
+def averaged_result(
+    reduced: ReducedPoints,
+    vertices: FloatArray,
+    members: list[IntArray],
+    method: str,
+    scores: list[float],
+    history: History,
+    n_wanted: int,
+    facts: dict[str, Any],
+) -> SelectionResult:
+    """Return the result of a method that averages, with the samples nearest to the vertices as anchors."""
+    nearest = _nearest_members(reduced.points, vertices, members)
+    complete = len(vertices) == n_wanted
+    return SelectionResult(
+        anchors=reduced.rows[nearest],
+        method=method,
+        history=history,
+        scores=np.asarray(scores),
+        n_iter=len(vertices),
+        stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
+        components=reduced.in_features(vertices),
+        members=tuple(reduced.rows[rows] for rows in members),
+        n_passes=len(vertices),
+        facts=facts | {"isolated": reduced.isolated},
+    )
+
+
+def _nearest_members(points: FloatArray, vertices: FloatArray, members: list[IntArray]) -> IntArray:
+    # No sample stands for two vertices.
+    taken: list[int] = []
+    for vertex, rows in zip(vertices, members, strict=True):
+        gaps = np.linalg.norm(points[rows] - vertex, axis=1)
+        order = rows[np.lexsort((rows, rounded(gaps)))]
+        free = [int(row) for row in order if int(row) not in taken]
+        taken.append(free[0] if free else int(order[0]))
+    return np.asarray(taken, dtype=np.intp)
