@@ -84,6 +84,7 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         "'auto' or an integer of at least 0",
         lambda value: value == "auto" if isinstance(value, str) else is_count(value, 0),
     ),
+    "depth": ("a share from 0 to 1, for example 0.15", lambda value: is_number(value) and 0 <= value <= 1),
     "radius": ("'auto' or a finite number not below 0", _is_weight),
     "lift": ("True or False", _is_flag),
     "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),

@@ -11,6 +11,7 @@ from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix
+from nonneg.separable.recovery_bounds import bound_statement
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.vertices import vertices_of
 
@@ -22,8 +23,12 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
         more.append(margin_statement(found.row_maxima, found.anchors))
     elif found.best_left is not None and found.scores is not None and len(found.scores):
         more.append(residual_statement(float(found.scores[0]), float(found.scores[-1]), found.best_left))
+    vertices = to_float64(vertices_of(points, found))
     if "conditioning" not in found.certificate:
-        more.append(span_statement(to_float64(vertices_of(points, found))))
+        more.append(span_statement(vertices))
+    bound = bound_statement(found, vertices, points.shape[0])
+    if bound is not None:
+        more.append(bound)
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import to_float64
 from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
@@ -29,7 +30,7 @@ NOISE_RADIUS = 2.0
 MIN_NEIGHBORS = 2
 # The number of extreme samples that are looked at in each direction, and of rounds of projecting again.
 N_EXTREME, MAX_ROUNDS = 32, 20
-_PAIR_ENTRIES = 1 << 22  # of the distances that exist at a time (32 MB)
+_PAIR_ENTRIES = 1 << 18  # of the distances that exist at a time (2 MB)
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,35 @@ def reduced_points(
     found = _projection(data, n_vertices, affine)
     if not found.points.shape[1] or not min_neighbors:
         return found
+    rows = found.rows
     for _ in range(MAX_ROUNDS):
-        far = _isolated(found.points, _extremes(found.points, affine), found.noise_radius, min_neighbors)
-        if not len(far) or len(found.rows) - len(far) <= n_vertices:
+        radius = isolation_radius(found)
+        extreme = _extremes(found.points, affine)
+        far = extreme[neighbor_counts(found.points, found.points[extreme], radius) <= min_neighbors]
+        if not len(far) or len(rows) - len(far) <= n_vertices:
             break
         # Samples far from all others turn the directions: these are computed again without them.
-        rows = np.delete(found.rows, far)
-        isolated = np.sort(np.concatenate([found.isolated, found.rows[far]]))
-        kept = _projection(rows_of(data, rows), n_vertices, affine)
-        found = replace(kept, rows=rows, isolated=isolated)
-    return found
+        rows = np.delete(rows, far)
+        found = replace(_projection(rows_of(data, rows), n_vertices, affine), rows=rows)
+    isolated = np.setdiff1d(np.arange(data.shape[0]), rows)
+    if not len(isolated):
+        return found
+    # In the first directions, samples may have looked isolated that are not.
+    back = isolated[_belong(data, isolated, found, min_neighbors)]
+    if len(back):
+        rows = np.union1d(rows, back)
+        found = replace(_projection(rows_of(data, rows), n_vertices, affine), rows=rows)
+    return replace(found, isolated=np.setdiff1d(isolated, back))
+
+
+def _belong(data: DataMatrix, rows: IntArray, found: ReducedPoints, min_neighbors: int) -> Any:
+    """Tell which samples lie near others, in the span and outside of it."""
+    samples = to_float64(data.take_rows(rows)) - found.origin
+    inside = samples @ found.basis
+    outside = np.linalg.norm(samples - inside @ found.basis.T, axis=1)
+    near = neighbor_counts(found.points, inside, isolation_radius(found)) >= min_neighbors
+    # Noise of all dimensions has this norm, and more than 5 deviations above it hardly ever.
+    return near & (outside <= found.noise * (math.sqrt(data.shape[1]) + 5.0))
 
 
 def _projection(data: DataMatrix, n_vertices: int, affine: bool) -> ReducedPoints:
@@ -122,16 +142,15 @@ def _extremes(points: FloatArray, affine: bool) -> IntArray:
     return np.unique(np.concatenate(found))
 
 
-def _isolated(points: FloatArray, candidates: IntArray, noise_radius: float, min_neighbors: int) -> IntArray:
+def isolation_radius(found: ReducedPoints) -> float:
+    """Return the distance within which a sample that is not isolated has others."""
     # In a simplex that n samples fill evenly, log n of them lie within (log n / n)^(1 / d) of the way from a
     # vertex to the others. The radius is half as long again, and never inside the noise; the length of the
     # simplex is taken from the median distance, which few samples do not change.
-    n, d = points.shape
-    center = np.median(points, axis=0)
-    size = 3.0 * float(np.median(np.linalg.norm(points - center, axis=1)))
-    radius = max(noise_radius, 1.5 * size * min(1.0, math.log(n) / n) ** (1.0 / d))
-    counts = neighbor_counts(points, points[candidates], radius)
-    return candidates[counts - 1 < min(min_neighbors, n - 1)]
+    n, d = found.points.shape
+    gaps = found.points - np.median(found.points, axis=0)
+    size = 3.0 * float(np.median(np.linalg.norm(gaps, axis=1)))
+    return max(found.noise_radius, 1.5 * size * min(1.0, math.log(n) / n) ** (1.0 / d))
 
 
 def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> IntArray:

@@ -39,6 +39,8 @@ class Method(Entry):
         Whether it is made for samples whose weights sum to one; the others look for a cone.
     affine : bool
         Whether it sees the samples without an origin: a sample of zeros is a vertex like others.
+    averages : bool
+        Whether its vertices are averages of samples (`SelectionResult.components`).
     centered : bool
         Whether the samples may be centered: a method that depends on the origin does not find the vertices of
         centered samples.
@@ -56,6 +58,7 @@ class Method(Entry):
     needs_n_components: bool = True
     simplex: bool = True
     affine: bool = False
+    averages: bool = False
     centered: bool = False
     seeded: bool = False
     in_process: bool = False
@@ -149,23 +152,26 @@ METHODS: Registry[Method] = Registry(
             "nonneg.separable.smoothed:smoothed_spa",
             "successive projections onto averages of the samples that are extreme in the same direction",
             affine=True,
+            averages=True,
             centered=True,
-            options=frozenset({"n_members", "aggregate", "lift"}),
+            options=frozenset({"n_members", "depth", "aggregate", "lift"}),
             aliases=("sspa",),
         ),
         "smoothed-vca": Method(
             "nonneg.separable.smoothed:smoothed_vca",
             "averages of the samples that are extreme in random directions",
             affine=True,
+            averages=True,
             centered=True,
             seeded=True,
-            options=frozenset({"n_members", "aggregate", "lift"}),
+            options=frozenset({"n_members", "depth", "aggregate", "lift"}),
             aliases=("svca",),
         ),
         "pp-spa": Method(
             "nonneg.separable.pp_spa:pp_spa",
             "successive projections of pseudo-points, the means of neighborhoods",
             affine=True,
+            averages=True,
             centered=True,
             options=frozenset({"radius", "min_neighbors"}),
             aliases=("ppspa", "pseudo-point-spa"),

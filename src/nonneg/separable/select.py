@@ -24,9 +24,10 @@ from nonneg.separable.arguments import check_arguments
 from nonneg.separable.certificate import with_statements
 from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
+from nonneg.separable.recovery_bounds import isolated_statement
 from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.vertices import averaged_rows, in_range
+from nonneg.separable.vertices import averaged_norms, averaged_rows, in_range
 
 DEFAULTS: dict[str, Any] = {
     "init": None,
@@ -268,12 +269,21 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
 def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
     facts = {**points.facts, **found.facts}
     kept, n_samples = points.kept, data.shape[0]
+    if "isolated" in facts:
+        if kept is not None:
+            facts["isolated"] = kept[facts["isolated"]]
+        statement = isolated_statement(facts["isolated"])
+        found = replace(found, certificate=found.certificate.with_statements([statement]))
     if found.members is not None:
         members = tuple(rows if kept is None else kept[rows] for rows in found.members)
         components = found.components
-        if components is None or not {"normalize", "reduce"}.isdisjoint(points.facts):
+        aggregate = str(found.facts.get("aggregate", "mean"))
+        if components is None or "reduce" in points.facts:
             # The method saw other features than X has: the same average of the samples themselves.
-            components = averaged_rows(data, members, str(found.facts.get("aggregate", "mean")))
+            components = averaged_rows(data, members, aggregate)
+        elif "normalize" in points.facts:
+            sizes = averaged_norms(data, members, points.facts["normalize"]["norm"], aggregate)
+            components = to_float64(components) * sizes[:, None]
         found = replace(found, members=members, components=in_range(components, data))
     if kept is None:
         return replace(found, facts=facts)

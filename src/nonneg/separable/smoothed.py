@@ -41,12 +41,13 @@ def smoothed_spa(
     n_components: int,
     *,
     n_members: int | str = "auto",
+    depth: float = 0.0,
     aggregate: str = "median",
     lift: bool = True,
 ) -> SelectionResult:
     """Average the samples with the largest products with the largest residual, vertex after vertex (SSPA)."""
     search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate=aggregate)
-    return _smoothed(data, n_components, search, n_members, lift)
+    return _smoothed(data, n_components, search, n_members, depth, lift)
 
 
 def smoothed_vca(
@@ -54,6 +55,7 @@ def smoothed_vca(
     n_components: int,
     *,
     n_members: int | str = "auto",
+    depth: float = 0.0,
     aggregate: str = "median",
     lift: bool = True,
     rng: Seed = None,
@@ -68,7 +70,7 @@ def smoothed_vca(
         return drawn / np.linalg.norm(drawn)
 
     search = _Search("smoothed-vca", direction, both_ends=True, aggregate=aggregate)
-    return _smoothed(data, n_components, search, n_members, lift)
+    return _smoothed(data, n_components, search, n_members, depth, lift)
 
 
 def _largest_residual(points: FloatArray, basis: FloatArray) -> FloatArray | None:
@@ -90,7 +92,12 @@ class _Search:
 
 
 def _smoothed(
-    data: DataMatrix, n_components: int, search: _Search, n_members: int | str, lift: bool
+    data: DataMatrix,
+    n_components: int,
+    search: _Search,
+    n_members: int | str,
+    depth: float,
+    lift: bool,
 ) -> SelectionResult:
     if n_components == 1:
         return replace(spa(data, 1), method=search.method)
@@ -98,7 +105,8 @@ def _smoothed(
     points = reduced.points
     # Fewer dimensions than asked for: as many vertices as these can have.
     k = min(n_components, points.shape[1] + lift)
-    p = automatic_members(reduced, k, lift) if n_members == "auto" else min(int(n_members), len(points))
+    automatic = n_members == "auto"
+    p = automatic_members(reduced, k, depth, lift) if automatic else min(int(n_members), len(points))
     started, history = time.perf_counter(), History()
     if lift:
         first = _vertices(lifted(points, 0.0, spread(points)), k, p, search)
@@ -120,14 +128,25 @@ def _averages(points: FloatArray, found: list[tuple[IntArray, float]], aggregate
     return np.stack([aggregated(points[rows], aggregate) for rows, _ in found])
 
 
-def automatic_members(reduced: ReducedPoints, k: int, lift: bool) -> int:
+def automatic_members(reduced: ReducedPoints, k: int, depth: float, lift: bool) -> int:
     """Return how many samples noise cannot tell from a vertex: the median over the vertices of SPA."""
     points = reduced.points
+    n = len(points)
+    if reduced.noise == 0.0:
+        return 1
     steps = lifted(points, 0.0, spread(points)) if lift else points
     picks = np.array([first_largest(squares) for squares in residual_steps(steps, k)])
-    counts = neighbor_counts(points, points[picks], reduced.noise_radius)
-    # At least half of the samples are no vertices.
-    return int(np.clip(np.median(counts), 1, max(1, len(points) // (2 * k))))
+    near = float(np.median(neighbor_counts(points, points[picks], reduced.noise_radius)))
+    # At most a quarter of an even share of the samples.
+    return int(np.clip(max(near, even_members(n, k, depth)), 1, max(1, n // (4 * k))))
+
+
+def even_members(n_samples: int, k: int, depth: float) -> float:
+    """Return how many samples lie within a depth from a vertex, as a share of the way to the others."""
+    # Of samples that fill a simplex evenly. With a depth, and a hundred samples for each, no vertex rests on
+    # fewer than log n of them.
+    few = min(math.log(n_samples), n_samples / 100.0)
+    return max(n_samples * depth ** (k - 1), few) if depth > 0 else 0.0
 
 
 def _vertices(points: FloatArray, k: int, p: int, search: _Search) -> list[tuple[IntArray, float]]:

@@ -30,6 +30,13 @@ def averaged_rows(data: DataMatrix, members: Sequence[IntArray], aggregate: str)
     return np.stack([aggregated(to_float64(data.take_rows(rows)), aggregate) for rows in members])
 
 
+def averaged_norms(data: DataMatrix, members: Sequence[IntArray], norm: str, aggregate: str) -> FloatArray:
+    """Return the average norm of each group of samples."""
+    order = int(norm[1:])
+    sizes = [np.linalg.norm(to_float64(data.take_rows(rows)), ord=order, axis=1) for rows in members]
+    return np.stack([aggregated(size, aggregate) for size in sizes])
+
+
 def in_range(components: Any, data: DataMatrix) -> Array:
     """Return averages in the array type of the data; those of nonnegative samples are not negative."""
     host = to_float64(components)

@@ -46,7 +46,7 @@ def paired(model, planted, maps=None):
     return (model.abundances_ if maps is None else maps)[:, :, order]
 
 
-@pytest.mark.parametrize("method", ["snpa", "spa", "merit", "vca", "fast-anchor", "xray"])
+@pytest.mark.parametrize("method", ["smoothed-spa", "snpa", "spa", "merit", "vca", "fast-anchor", "xray"])
 def test_any_method_finds_the_pure_pixels(cube, planted, method):
     options = {} if method == "merit" else {"random_state": 0}
     model = Unmixing(K, method=method, **options).fit(cube)
@@ -166,12 +166,12 @@ def test_small_negative_entries_are_clipped_and_counted(cube, planted):
     row, column = divmod(free, COLUMNS)
     below[row, column, :3] = -0.001 * cube.max()
     with pytest.warns(DataChangedWarning, match=r"^3 entries below zero in 1 of 180 pixels \(down to -0.00"):
-        model = Unmixing(K).fit(below)
+        model = Unmixing(K, method="snpa").fit(below)
     assert model.n_clipped_ == 3
-    clipped = Unmixing(K).fit(np.maximum(below, 0))
+    clipped = Unmixing(K, method="snpa").fit(np.maximum(below, 0))
     np.testing.assert_array_equal(model.abundances_, clipped.abundances_)
     with pytest.warns(DataChangedWarning, match="3 entries"):
-        streamed = Unmixing(K, reduce=K).fit(below)
+        streamed = Unmixing(K, method="snpa", reduce=K).fit(below)
     np.testing.assert_allclose(streamed.abundances_, clipped.abundances_, atol=1e-9)
     assert (below < 0).sum() == 3
 
@@ -277,7 +277,7 @@ def test_parameters_that_are_wrong_are_named(cube, parameters, message):
 
 
 def test_parameters_of_iterations_and_norms(cube):
-    with pytest.raises(UnsupportedError, match="method='snpa' does not accept max_iter"):
+    with pytest.raises(UnsupportedError, match="method='smoothed-spa' does not accept max_iter"):
         Unmixing(K, max_iter=3).fit(cube)
     stopped = Unmixing(K, method="merit", max_iter=3, tol=0.0).fit(cube)
     assert stopped.result_.n_iter == 3
