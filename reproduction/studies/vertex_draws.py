@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.datasets import scene_like
 
 POINTS: dict[str, dict[str, Any]] = {
@@ -116,11 +116,20 @@ def vertex_error(found: FloatArray, planted: Planted) -> float:
     return float(gaps[linear_sum_assignment(gaps)].mean() / size)
 
 
+def matched(found: FloatArray, true: FloatArray) -> IntArray:
+    """Return the place of the spectrum that belongs to each true one."""
+    return linear_sum_assignment(-_cosines(found, true))[1]
+
+
 def spectral_angles(found: FloatArray, true: FloatArray) -> list[float]:
     """Return the angles in degrees of the true spectra to the matched ones."""
-    cosines = _unit(true) @ _unit(found).T
+    cosines = _cosines(found, true)
     rows, columns = linear_sum_assignment(-cosines)
     return [float(angle) for angle in np.degrees(np.arccos(np.clip(cosines[rows, columns], -1, 1)))]
+
+
+def _cosines(found: FloatArray, true: FloatArray) -> FloatArray:
+    return _unit(true) @ _unit(found).T
 
 
 def _unit(spectra: FloatArray) -> FloatArray:

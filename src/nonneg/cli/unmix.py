@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="snpa (default), spa, vca, fast-anchor, preconditioned-spa, xray, merit or fast-gradient",
+        help="smoothed-spa (default), smoothed-vca, pp-spa, snpa, spa, translated-spa, lifted-spa, vca, "
+        "fast-anchor, preconditioned-spa, xray, merit or fast-gradient",
     )  # fmt: skip
     group.add_argument(
         "--constraint", metavar="NAME",
@@ -51,7 +52,9 @@ def _add_search_arguments(group: Any) -> None:
         "squares), at-most-one or nonnegative",
     )  # fmt: skip
     group.add_argument(
-        "--normalize", choices=["l1", "l2"], help="divide every spectrum by its norm before the search"
+        "--normalize",
+        choices=["l1", "l2"],
+        help="divide every spectrum by its norm before the search (default: l1 for methods that average)",
     )
     group.add_argument(
         "--reduce", type=arguments.count, metavar="M",

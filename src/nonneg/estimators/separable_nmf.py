@@ -38,7 +38,8 @@ class SeparableNMF(FactorizingEstimator):
     method : str
         A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
         (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
-        "preconditioned-spa", "vca".
+        "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or, with averages of samples as
+        components, "smoothed-spa", "smoothed-vca", "pp-spa".
     method_params : dict or None
         Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
         `mu`, its smoothing.

@@ -71,10 +71,12 @@ def select_anchors(
         maxima.
     method : str
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
-        "preconditioned-spa" or "vca".
+        "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:
+        "smoothed-spa", "smoothed-vca" or "pp-spa".
     method_params : dict, optional
         Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
-        weight of the row sparsity, and `mu`, its smoothing.
+        weight of the row sparsity, and `mu`, its smoothing; for "smoothed-spa" `n_members`, the number of
+        samples that a vertex averages.
     init : array of int, str, matrix, SelectionResult or None
         Convex methods: initial anchors as row indices of X, or the name of a greedy method that finds them;
         "merit" also takes coefficients. "fast-gradient" takes its automatic weight from these anchors.

@@ -64,10 +64,10 @@ def smoothed_vca(
     draws = generator(rng)
 
     def direction(points: FloatArray, basis: FloatArray) -> FloatArray | None:
-        drawn = draws.standard_normal(points.shape[1])
+        drawn = draws.standard_normal((points.shape[1],))
         for _ in range(2):
             drawn = drawn - basis @ (basis.T @ drawn)
-        return drawn / np.linalg.norm(drawn)
+        return drawn / float(np.linalg.norm(drawn))
 
     search = _Search("smoothed-vca", direction, both_ends=True, aggregate=aggregate)
     return _smoothed(data, n_components, search, n_members, depth, lift)
@@ -89,6 +89,10 @@ class _Search:
     direction: Direction
     both_ends: bool  # whether the samples at the other end of a direction count as well
     aggregate: str
+    p: int = 1  # the number of samples that are averaged
+    # Of these, those that lie below this share of the extreme ones are left out, but for a few.
+    lowest: float = -math.inf
+    few: int = 1
 
 
 def _smoothed(
@@ -105,16 +109,24 @@ def _smoothed(
     points = reduced.points
     # Fewer dimensions than asked for: as many vertices as these can have.
     k = min(n_components, points.shape[1] + lift)
-    automatic = n_members == "auto"
-    p = automatic_members(reduced, k, depth, lift) if automatic else min(int(n_members), len(points))
+    if n_members == "auto":
+        p = automatic_members(reduced, k, depth, lift)
+        if depth > 0:
+            # Where samples are sparse around a vertex, as around a dark one among normalized samples, so many
+            # would reach twice as deep.
+            few = min(p, math.ceil(math.log(len(points))))
+            search = replace(search, lowest=1.0 - 2.0 * depth, few=few)
+    else:
+        p = min(int(n_members), len(points))
+    search = replace(search, p=p)
     started, history = time.perf_counter(), History()
     if lift:
-        first = _vertices(lifted(points, 0.0, spread(points)), k, p, search)
+        first = _vertices(lifted(points, 0.0, spread(points)), k, search)
         averages = _averages(points, first, search.aggregate)
         if len(averages) > 1:
-            first = _vertices(lifted(points, *best_lift(averages)), k, p, search)
+            first = _vertices(lifted(points, *best_lift(averages)), k, search)
     else:
-        first = _vertices(points, k, p, search)
+        first = _vertices(points, k, search)
     members = [rows for rows, _ in first]
     scores = [score for _, score in first]
     for at, score in enumerate(scores):
@@ -149,7 +161,7 @@ def even_members(n_samples: int, k: int, depth: float) -> float:
     return max(n_samples * depth ** (k - 1), few) if depth > 0 else 0.0
 
 
-def _vertices(points: FloatArray, k: int, p: int, search: _Search) -> list[tuple[IntArray, float]]:
+def _vertices(points: FloatArray, k: int, search: _Search) -> list[tuple[IntArray, float]]:
     """Return the samples of each vertex and how far they lie along its direction."""
     basis = np.zeros((points.shape[1], 0))
     found: list[tuple[IntArray, float]] = []
@@ -158,12 +170,15 @@ def _vertices(points: FloatArray, k: int, p: int, search: _Search) -> list[tuple
         if unit is None:
             break
         along = points @ unit
-        rows = extreme_rows(along, p)
+        rows = extreme_rows(along, search.p)
         if search.both_ends:
-            others = extreme_rows(-along, p)
+            others = extreme_rows(-along, search.p)
             # The vertices so far lie at zero.
             if abs(np.median(along[rows])) < abs(np.median(along[others])):
                 rows = others
+        lengths = np.abs(along[rows])
+        near = int(np.sum(lengths >= search.lowest * lengths[search.few // 2]))
+        rows = rows[: max(search.few, near)]
         new = vertex = aggregated(points[rows], search.aggregate)
         for _ in range(2):
             new = new - basis @ (basis.T @ new)

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._ties import fixed_vectors
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
+from nonneg.applications.hyperspectral.endmembers import spectra_of, reduced_pixels
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
 from nonneg.applications.hyperspectral.statements import image_statements
@@ -31,7 +31,6 @@ from nonneg.iteration.progress import StepCounter
 from nonneg.separable.registry import METHODS
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from nonneg.separable.vertices import aggregated
 
 # Pixels within this share of the way from a vertex to the others are averaged, more of them in larger images:
 # the variety within a material exceeds the noise. Chosen on generated scenes (draws 1000 to 1009 of the study
@@ -215,12 +214,12 @@ class Unmixing(SavableEstimator):
             )
         with threads(self.n_jobs):
             matrix = pixels.gathered() if self.reduce is None else None
-            points = self._reduced(pixels) if matrix is None else matrix
+            points = reduced_pixels(pixels, self.reduce, self._norm()) if matrix is None else matrix
             pixels.tell()
             found = self._search(points, normalize=None if matrix is None else self._norm())
             places = np.flatnonzero(pixels.mask)[found.anchors]
             rows, columns = np.divmod(places, scene.shape[1])
-            endmembers = self._spectra(pixels, found, places, reduced=matrix is None)
+            endmembers = spectra_of(pixels, found, places, reduced=matrix is None)
             mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
@@ -379,46 +378,6 @@ class Unmixing(SavableEstimator):
             n_jobs=self.n_jobs,
             **{name: value for name, value in given.items() if value is not None},
         )
-
-    def _spectra(
-        self, pixels: ImagePixels, found: SelectionResult, places: IntArray, *, reduced: bool
-    ) -> FloatArray:
-        """Return the spectra of pure pixels, or the averages that the method found."""
-        if found.components is not None and not reduced:
-            return np.asarray(found.components)
-        width = pixels.cube.shape[1]
-        if found.members is None:
-            return np.array([pixels.spectrum(*divmod(int(place), width)) for place in places])
-        used = np.flatnonzero(pixels.mask)
-        groups = [[pixels.spectrum(*divmod(int(at), width)) for at in used[rows]] for rows in found.members]
-        aggregate = str(found.facts.get("aggregate", "mean"))
-        return np.stack([aggregated(np.asarray(group), aggregate) for group in groups])
-
-    def _reduced(self, pixels: ImagePixels) -> FloatArray:
-        """Project the pixels onto the leading directions in two passes over the blocks."""
-        bands = pixels.n_bands
-        gram = np.zeros((bands, bands))
-        for block in pixels.blocks():
-            spectra = self._scaled(block.spectra)
-            gram += spectra.T @ spectra
-        k = min(int(self.reduce or bands), bands)
-        values, vectors = np.linalg.eigh(gram)
-        # Fixed, so that the points do not depend on the library of linear algebra.
-        directions = fixed_vectors(values[::-1][:k], vectors[:, ::-1][:, :k])
-        points = np.empty((int(pixels.mask.sum()), directions.shape[1]), dtype=pixels.dtype)
-        filled = 0
-        for block in pixels.blocks():
-            points[filled : filled + len(block.pixels)] = self._scaled(block.spectra) @ directions
-            filled += len(block.pixels)
-        return points
-
-    def _scaled(self, spectra: FloatArray) -> FloatArray:
-        values = np.asarray(spectra, dtype=np.float64)
-        norm = self._norm()
-        if norm is None:
-            return values
-        sizes = np.linalg.norm(values, ord=int(norm[1:]), axis=1, keepdims=True)
-        return values / np.where(sizes > 0, sizes, 1.0)
 
     def _unmixed(
         self, pixels: ImagePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
