@@ -17,7 +17,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
-from nonneg.applications.hyperspectral.endmembers import spectra_of, reduced_pixels
+from nonneg.applications.hyperspectral.endmembers import reduced_pixels, spectra_of
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
 from nonneg.applications.hyperspectral.statements import image_statements
