@@ -119,23 +119,23 @@ def test_its_first_weight_balances_error_and_trace():
 
 
 def test_its_weight_steers_the_trace_to_half_the_anchors_and_one():
-    step = fast_gradient_module._Step(np, np.eye(3), np.ones(3), np.ones(3), 3.0)
+    step = fast_gradient_module._TraceStep(np.eye(3), np.ones(3), np.ones(3), 3.0)
     state = step.initial_state(1.0)
-    low, high = step._adapted(state, 2.9), step._adapted(state, 3.1)
+    low, high = step.reweighted(state, 2.9), step.reweighted(state, 3.1)
     # A trace below the target lowers the weight of the trace, one above it raises the weight.
     assert low.lam < 1.0 < high.lam
-    turned = step._adapted(low, 3.1)
+    turned = step.reweighted(low, 3.1)
     assert turned.change == low.change / 2.0
     data = separable_dirichlet(60, 20, 6, snr=40, rng=0)
     targets = []
 
-    class Recorded(fast_gradient_module._Step):
-        def __init__(self, xp, points, weights, prices, target):
+    class Recorded(fast_gradient_module._TraceStep):
+        def __init__(self, points, weights, prices, target):
             targets.append(target)
-            super().__init__(xp, points, weights, prices, target)
+            super().__init__(points, weights, prices, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast_gradient_module, "_Step", Recorded)
+        patch.setattr(fast_gradient_module, "_TraceStep", Recorded)
         for k in (1, 2, 6):
             run(data.X, k, max_iter=2)
     assert targets == [1.0, 2.0, 4.0]

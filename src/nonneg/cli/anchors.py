@@ -206,7 +206,7 @@ def _record(model: Any, W: Any, table: Any, seconds: float) -> dict[str, Any]:
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; all else is left to the defaults of `SeparableNMF`."""
     method = options.method or "merit"
-    convex = method in ("merit", "fast-gradient")
+    convex = method in ("merit", "fast-gradient", "css-nmf")
     params = {name: getattr(options, name) for name in ("lam", "mu", "steps")}
     params = {name: value for name, value in params.items() if value is not None}
     said = {

@@ -87,6 +87,7 @@ _CHECKS: dict[str, tuple[str, Any]] = {
     "depth": ("a share from 0 to 1, for example 0.15", lambda value: is_number(value) and 0 <= value <= 1),
     "radius": ("'auto' or a finite number not below 0", _is_weight),
     "lift": ("True or False", _is_flag),
+    "threshold": ("a number above 0, for example 0.95", lambda value: is_number(value) and value > 0),
     "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),
     "memory_limit": (
         "a number of bytes above 0, for example 8e9",

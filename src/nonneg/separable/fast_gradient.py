@@ -48,6 +48,7 @@ class GradientState:
     direction: int = 0  # whether it last decreased (1) or increased (-1)
     objective: float = math.inf  # at C
     restarted: bool = False  # whether the extrapolation was restarted in the last step
+    age: int = 0  # number of iterations so far
 
 
 def fast_gradient(
@@ -116,13 +117,13 @@ def fast_gradient(
     ----------
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
-    _check_memory(data, memory_limit)
+    check_memory(data, memory_limit, "fast-gradient")
     if n_components is None and lam == "auto":
         raise InvalidParameterError(
             "fast-gradient needs n_components or a number as lam: its automatic weight depends on the number "
             "of anchors. Pass one of them, or use method='merit'."
         )
-    points, weights = _compressed(data)
+    points, weights = compressed(data)
     xp = array_namespace(points)
     n = points.shape[0]
     spread = 1.0 + SPREAD * (generator(rng).random(n) - 0.5)
@@ -130,7 +131,7 @@ def fast_gradient(
     weight = _balanced(data, n_components, init, spread) if adaptive else float(lam)
     prices = xp.asarray(spread, dtype=points.dtype, device=points.device)
     target = math.inf if n_components is None else min(n_components / 2.0 + 1.0, float(n_components))
-    step = _Step(xp, points, weights, prices, target if adaptive else None)
+    step = _TraceStep(points, weights, prices, target if adaptive else None)
 
     def stop(history: History) -> bool:
         return len(history) > 1 and history["diagonal_change"][-1] <= tol
@@ -163,20 +164,21 @@ def fast_gradient(
     )
 
 
-def _check_memory(data: DataMatrix, limit: float) -> None:
+def check_memory(data: DataMatrix, limit: float, method: str) -> None:
+    """Refuse samples whose matrices of coefficients do not fit."""
     n = data.shape[0]
     size = 4 if is_float32(data.dtype) else 8
     needed = float(SQUARE_ARRAYS) * n * n * size
     if needed > limit:
         raise UnsupportedInputError(
-            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
+            f"{method} would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
             f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
             "linear in the samples, merge near-duplicates first, or raise memory_limit."
         )
 
 
-def _compressed(data: DataMatrix) -> tuple[Array, Array]:
-    # Points with the same inner products in as few dimensions as there are points, and their l1 norms.
+def compressed(data: DataMatrix) -> tuple[Array, Array]:
+    """Return points with the same inner products in as few dimensions as there are points, and l1 norms."""
     assert isinstance(data, LocalMatrix)
     xp = data.xp
     parts, norms = [], []
@@ -214,14 +216,15 @@ def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any
     return (error + 1e-3 * whole) / float(spread[anchors].sum())
 
 
-class _Step:
-    # One iteration: accelerated gradient with adaptive restart.
-    def __init__(self, xp: Any, points: Array, weights: Array, prices: Array, target: float | None) -> None:
-        self.xp, self.points, self.weights, self.prices, self.target = xp, points, weights, prices, target
-        largest = float(xp.linalg.matrix_norm(points, ord=2)) ** 2
-        self.length = 1.0 / largest if largest > 0 else 1.0
+class AcceleratedStep:
+    """One iteration of an accelerated gradient with restarts; subclasses say what the diagonal costs."""
+
+    def __init__(self, points: Array, weights: Array) -> None:
+        self.xp, self.points, self.weights = array_namespace(points), points, weights
+        self.largest = float(self.xp.linalg.matrix_norm(points, ord=2)) ** 2
 
     def initial_state(self, lam: float) -> GradientState:
+        """Return C = 0."""
         xp, points = self.xp, self.points
         n, m = points.shape
         zero = xp.zeros((n, n), dtype=points.dtype, device=points.device)
@@ -229,20 +232,42 @@ class _Step:
         error = 0.5 * float(as_data_matrix(points).squared_norm())
         return GradientState(zero, zero, nothing, nothing, FIRST_MOMENTUM, lam, objective=error)
 
+    def step_size(self, lam: float) -> float:
+        """Return the inverse of the gradient's Lipschitz constant."""
+        return 1.0 / self.largest if self.largest > 0 else 1.0
+
+    def slopes(self, diagonal: Array, lam: float) -> Array:
+        """Return the gradient of the penalty of weight `lam`."""
+        raise NotImplementedError
+
+    def penalty(self, diagonal: Array, lam: float) -> float:
+        """Return what the diagonal costs."""
+        raise NotImplementedError
+
+    def reweighted(self, state: GradientState, trace: float) -> GradientState:
+        """Return the state with the weight for the next iterations."""
+        return state
+
+    def restarts(self, state: GradientState, objective: float) -> bool:
+        """Decide whether the extrapolation restarts: the objective increased, but not twice in a row."""
+        return not state.restarted and objective > state.objective
+
     def __call__(self, state: GradientState) -> tuple[GradientState, Mapping[str, Any]]:
+        """Take a projected gradient step at the extrapolated point."""
         xp, points = self.xp, self.points
         first = state.momentum
         second = 0.5 * (math.sqrt(first**4 + 4.0 * first**2) - first**2)
         pull = first * (1.0 - first) / (first**2 + second)
+        length = self.step_size(state.lam)
         new = points @ (state.fitted_ahead - points.T)
-        new = state.ahead - self.length * new
-        new = self._less_price(new, self.length * state.lam)
+        new = state.ahead - length * new
+        slopes = self.slopes(xp.linalg.diagonal(state.ahead), length * state.lam)
+        new = _less_on_diagonal(xp, new, slopes)
         new = onto_dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
         fitted = points.T @ new
         diagonal = xp.linalg.diagonal(new)
         residual = xp.astype(fitted - points.T, xp.float64)
-        priced = float(xp.sum(xp.astype(self.prices * diagonal, xp.float64)))
-        objective = 0.5 * float(xp.sum(residual * residual)) + state.lam * priced
+        objective = 0.5 * float(xp.sum(residual * residual)) + self.penalty(diagonal, state.lam)
         moved = xp.sum(xp.abs(diagonal - xp.linalg.diagonal(state.coefficients)))
         trace = float(xp.sum(diagonal))
         measures = {
@@ -251,29 +276,43 @@ class _Step:
             "trace": trace,
             "lam": state.lam,
         }
-        # A step that increases the objective restarts the extrapolation, but not twice in a row.
-        if not state.restarted and objective > state.objective:
+        age = state.age + 1
+        if self.restarts(state, objective):
             fresh = GradientState(
                 new, new, fitted, fitted, FIRST_MOMENTUM, state.lam, state.change, state.direction, objective,
-                restarted=True,
+                restarted=True, age=age,
             )  # fmt: skip
-            return self._adapted(fresh, trace), measures
+            return self.reweighted(fresh, trace), measures
         ahead = new + pull * (new - state.coefficients)
         fitted_ahead = fitted + pull * (fitted - state.fitted)
         after = GradientState(
-            new, ahead, fitted, fitted_ahead, second, state.lam, state.change, state.direction, objective
-        )
+            new, ahead, fitted, fitted_ahead, second, state.lam, state.change, state.direction, objective,
+            age=age,
+        )  # fmt: skip
         return after, measures
 
-    def _less_price(self, matrix: Array, amount: float) -> Array:
-        if isinstance(matrix, np.ndarray):
-            np.einsum("ii->i", matrix)[...] -= amount * self.prices
-            return matrix
-        xp = self.xp
-        eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
-        return matrix - amount * (eye * self.prices[:, None])
 
-    def _adapted(self, state: GradientState, trace: float) -> GradientState:
+def _less_on_diagonal(xp: Any, matrix: Array, amounts: Array) -> Array:
+    if isinstance(matrix, np.ndarray):
+        np.einsum("ii->i", matrix)[...] -= amounts
+        return matrix
+    eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+    return matrix - eye * amounts[:, None]
+
+
+class _TraceStep(AcceleratedStep):
+    # The trace as the penalty, each entry with its own price.
+    def __init__(self, points: Array, weights: Array, prices: Array, target: float | None) -> None:
+        super().__init__(points, weights)
+        self.prices, self.target = prices, target
+
+    def slopes(self, diagonal: Array, lam: float) -> Array:
+        return lam * self.prices
+
+    def penalty(self, diagonal: Array, lam: float) -> float:
+        return lam * float(self.xp.sum(self.xp.astype(self.prices * diagonal, self.xp.float64)))
+
+    def reweighted(self, state: GradientState, trace: float) -> GradientState:
         if self.target is None:
             return state
         direction = 1 if trace < self.target else -1

@@ -98,6 +98,15 @@ METHODS: Registry[Method] = Registry(
             options=frozenset({"lam", "memory_limit"}),
             aliases=("fastgradient", "fgnsr"),
         ),
+        "css-nmf": Method(
+            "nonneg.separable.css_nmf:css_nmf",
+            "convex smooth separable NMF: a vertex is the average of near-duplicates that share its weight",
+            kind="convex",
+            in_process=True,
+            shared=CONVEX - {"init"},
+            options=frozenset({"lam", "threshold", "aggregate", "memory_limit"}),
+            aliases=("cssnmf", "smooth-separable-nmf"),
+        ),
         "spa": Method(
             "nonneg.separable.spa:spa",
             "successive projections: the largest residual, whose direction is then projected out",

@@ -59,3 +59,21 @@ def test_what_cannot_be_drawn_is_refused():
         mixed_membership_graph(50, 2, connectivity=[[1.0]])
     with pytest.raises(InvalidParameterError, match="symmetric"):
         mixed_membership_graph(50, 2, connectivity=[[1.0, 0.5], [0.0, 1.0]])
+
+
+def test_communities_of_different_sizes_and_degrees_of_their_own():
+    planted = mixed_membership_graph(3000, 2, mean_degree=20, alpha=[0.2, 0.8], n_pure=5, rng=0)
+    assert planted.memberships.mean(axis=0) == pytest.approx([0.2, 0.8], abs=0.03)
+    theta = np.repeat([1.0, 3.0], 1500)
+    planted = mixed_membership_graph(3000, 2, mean_degree=20, degree_parameters=theta, rng=0)
+    degrees = planted.adjacency.sum(axis=1)
+    assert degrees[1500:].mean() / degrees[:1500].mean() == pytest.approx(3.0, rel=0.1)
+    assert degrees.mean() == pytest.approx(20, rel=0.05)
+    scaled = mixed_membership_graph(3000, 2, mean_degree=20, degree_parameters=1e3 * theta, rng=0)
+    assert scaled.adjacency.sum() == pytest.approx(planted.adjacency.sum(), rel=0.02)
+    with pytest.raises(ShapeError, match="alpha"):
+        mixed_membership_graph(30, 3, alpha=[0.1, 0.2])
+    with pytest.raises(ShapeError, match="degree_parameters"):
+        mixed_membership_graph(30, 3, degree_parameters=np.ones(20))
+    with pytest.raises(InvalidParameterError, match="positive"):
+        mixed_membership_graph(30, 3, degree_parameters=np.zeros(30))

@@ -70,7 +70,8 @@ class CommunityMethod(ApplicationMethod):
     spectrum: str = "magnitude"  # which eigenvalues it takes by default
     # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
-    convex: bool = False  # whether `choice` and `n_candidates` matter
+    convex: bool = False  # whether `n_candidates` matters
+    row_maxima: bool = False  # whether `choice` matters
 
 
 def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
@@ -168,6 +169,7 @@ def _anchor_entry(name: str, entry: Method) -> CommunityMethod:
         shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint"},
         aliases=entry.aliases,
         convex=entry.kind == "convex",
+        row_maxima=entry.kind == "convex" and "aggregate" not in entry.options,
     )
 
 

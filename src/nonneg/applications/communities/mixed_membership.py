@@ -341,10 +341,10 @@ class MixedMembership(SavableEstimator):
             callback=self.callback,
             checkpoint=self.checkpoint,
         )
-        convex = [key for key, entry in METHODS.items() if entry.convex]
-        if self.choice != CHOICES[0] and name not in convex:
-            raise not_accepted(name, f"choice={self.choice!r}", convex)
-        if name in convex and self.verbose:
+        if self.choice != CHOICES[0] and not METHODS[name].row_maxima:
+            able = [key for key, entry in METHODS.items() if entry.row_maxima]
+            raise not_accepted(name, f"choice={self.choice!r}", able)
+        if METHODS[name].convex and self.verbose:
             params["verbose"] = self.verbose
         return SearchOptions(
             energy=float(self.energy),

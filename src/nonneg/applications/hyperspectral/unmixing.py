@@ -333,7 +333,7 @@ class Unmixing(SavableEstimator):
             raise InvalidParameterError(
                 f"n_endmembers must be None or a whole number of at least 1, got {wanted!r}."
             )
-        if wanted is None and METHODS.find(self.method).kind != "convex":
+        if wanted is None and METHODS.find(self.method).needs_n_components:
             raise InvalidParameterError(
                 f"method={self.method!r} needs n_endmembers, the number of pure spectra; 'merit' can do "
                 "without."

@@ -41,10 +41,11 @@ def mixed_membership_graph(
     n_communities: int = 3,
     *,
     mean_degree: float = 20.0,
-    alpha: float = 0.2,
+    alpha: Any = 0.2,
     between: float = 0.1,
     connectivity: Any = None,
     n_pure: int = 1,
+    degree_parameters: Any = None,
     rng: Seed = None,
 ) -> CommunityGraph:
     """Return a graph drawn from the mixed membership stochastic blockmodel.
@@ -57,15 +58,18 @@ def mixed_membership_graph(
         Number of communities.
     mean_degree : float, default 20
         Mean degree, before multiple edges are merged.
-    alpha : float, default 0.2
-        Parameter of the symmetric Dirichlet distribution of the memberships; small values make most nodes
-        nearly pure.
+    alpha : float or array of shape (n_communities,), default 0.2
+        Parameter of the Dirichlet distribution of the memberships; small values make most nodes nearly pure,
+        different ones make communities of different sizes.
     between : float, default 0.1
         Ratio of the edge intensity between communities to that within one.
     connectivity : array of shape (n_communities, n_communities), optional
         Symmetric, nonnegative, in place of `between`; only its proportions matter.
     n_pure : int, default 1
         Number of pure nodes per community, which make the graph separable.
+    degree_parameters : array of shape (n_nodes,), optional
+        How many edges a node has compared with others of the same memberships: the degree-corrected model, in
+        which ``t_i`` becomes ``degree_parameters[i] * t_i``. Positive; only their proportions matter.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
 
@@ -90,20 +94,24 @@ def mixed_membership_graph(
             f"Expected at least one community and n_communities * n_pure nodes, got n_nodes={n_nodes}, "
             f"n_communities={n_communities}, n_pure={n_pure}."
         )
-    if not 0 < mean_degree < n_nodes or not alpha > 0 or not between >= 0:
+    alphas = np.asarray(alpha, dtype=np.float64)
+    if alphas.ndim and alphas.shape != (n_communities,):
+        raise ShapeError(f"Expected alpha as one number or of shape ({n_communities},), got {alphas.shape}.")
+    if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not between >= 0:
         raise InvalidParameterError(
             f"mean_degree must be above 0 and below n_nodes, alpha above 0, between not below 0, got "
             f"{mean_degree}, {alpha} and {between}."
         )
     rng = generator(rng)
-    memberships = rng.dirichlet(np.full(n_communities, float(alpha)), size=n_nodes)
+    memberships = rng.dirichlet(np.broadcast_to(alphas, (n_communities,)), size=n_nodes)
     pure = rng.permutation(n_nodes)[: n_communities * n_pure]
     memberships[pure] = np.eye(n_communities)[np.arange(len(pure)) % n_communities]
     blocks = _blocks(connectivity, n_communities, between)
-    sizes = memberships.sum(axis=0)
+    ends = memberships if degree_parameters is None else _scaled(memberships, degree_parameters)
+    sizes = ends.sum(axis=0)
     # Each edge has two ends: mean_degree ends per node.
     blocks *= mean_degree * n_nodes / float(sizes @ blocks @ sizes)
-    adjacency = _edges(memberships, blocks, sizes, rng)
+    adjacency = _edges(ends, blocks, sizes, rng)
     alone = np.flatnonzero(memberships.max(axis=1) == 1.0)
     return CommunityGraph(adjacency, memberships, blocks, alone)
 
@@ -119,6 +127,15 @@ def _blocks(connectivity: Any, k: int, between: float) -> FloatArray:
             "connectivity must be symmetric and nonnegative, with a finite entry above 0."
         )
     return blocks
+
+
+def _scaled(memberships: FloatArray, degree_parameters: Any) -> FloatArray:
+    theta = np.asarray(degree_parameters, dtype=np.float64)
+    if theta.shape != (len(memberships),):
+        raise ShapeError(f"Expected degree_parameters of shape ({len(memberships)},), got {theta.shape}.")
+    if not 0 < theta.min() <= theta.max() < np.inf:
+        raise InvalidParameterError("degree_parameters must be positive and finite.")
+    return memberships * theta[:, None]
 
 
 def _edges(memberships: FloatArray, blocks: FloatArray, sizes: FloatArray, rng: Any) -> SparseMatrix:
