@@ -139,3 +139,9 @@ def test_its_weight_steers_the_trace_to_half_the_anchors_and_one():
         for k in (1, 2, 6):
             run(data.X, k, max_iter=2)
     assert targets == [1.0, 2.0, 4.0]
+
+
+def test_its_own_number_of_iterations_is_the_default(rng):
+    # The authors' 150, not MERIT's 100.
+    found = select_anchors(rng.random((12, 6)), 3, method="fast-gradient", rng=0, tol=0.0)
+    assert found.n_iter == 150

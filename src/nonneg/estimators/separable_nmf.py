@@ -47,8 +47,8 @@ class SeparableNMF(FactorizingEstimator):
         Convex methods: initial anchors, or the name of a method that finds them.
     tol : float or None
         Convex methods: the stopping tolerance; None is the default of the method.
-    max_iter : int
-        Convex methods: maximum number of iterations.
+    max_iter : int or None
+        Convex methods: maximum number of iterations; None is the default of the method.
     sum_to_one : bool or "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         where the features of every sample sum to one.
@@ -145,7 +145,7 @@ class SeparableNMF(FactorizingEstimator):
         "method_params": [dict, None],
         "init": [str, "array-like", None],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "max_iter": COUNT,
+        "max_iter": [*COUNT, None],
         "sum_to_one": ["boolean", StrOptions({"auto"})],
         "energy": [Interval(Real, 0, 1, closed="right"), None],
         "normalize": [StrOptions({"l1", "l2"}), None],
@@ -167,7 +167,7 @@ class SeparableNMF(FactorizingEstimator):
         method_params: Mapping[str, Any] | None = None,
         init: Any = None,
         tol: float | None = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         sum_to_one: bool | str = "auto",
         energy: float | None = None,
         normalize: str | None = None,

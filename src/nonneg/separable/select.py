@@ -32,7 +32,7 @@ from nonneg.separable.vertices import averaged_norms, averaged_rows, in_range
 DEFAULTS: dict[str, Any] = {
     "init": None,
     "tol": None,
-    "max_iter": 100,
+    "max_iter": None,
     "verbose": 0,
     "callback": None,
     "checkpoint": None,
@@ -48,7 +48,7 @@ def select_anchors(
     method_params: Mapping[str, Any] | None = None,
     init: Any = None,
     tol: float | None = None,
-    max_iter: int = 100,
+    max_iter: int | None = None,
     energy: float | None = None,
     normalize: str | None = None,
     reduce: int | None = None,
@@ -82,8 +82,9 @@ def select_anchors(
         "merit" also takes coefficients. "fast-gradient" takes its automatic weight from these anchors.
     tol : float, optional
         Convex methods: the stopping tolerance; None is the default of the method.
-    max_iter : int
-        Convex methods: maximum number of iterations.
+    max_iter : int, optional
+        Convex methods: maximum number of iterations; None is the default of the method, 100 for "merit" and
+        150 for "fast-gradient".
     energy : float, optional
         First preprocessing step: keep the samples with the largest norms that together hold this fraction of
         the squared norm, for example 0.99.
