@@ -118,13 +118,12 @@ class FullyCorrective:
     def initial_iterate(self, rows: IntArray, coefficients: Any = None) -> WorkingSetIterate:
         """Begin with a working set, whose rows share the weight, or with coefficients."""
         points, xp, n = self.points, self.points.xp, self.points.n
-        gram = points.gram(rows)
         if coefficients is None:
             dense = xp.full((len(rows), n), 1.0 / len(rows), dtype=self.dtype, device=points.device)
         else:
             dense = points.to_device(sp.csr_array(coefficients)[rows].toarray().astype(np.float64))
             dense = xp.astype(dense, self.dtype)
-        begin = Splitting.of(dense, first_rho(gram))
+        begin = Splitting.of(dense, first_rho(to_float64(points.rows(rows))))
         return WorkingSetIterate(
             rows, begin.split, begin.dual, begin.caps, begin.rho, np.zeros(n), np.ones(n)
         )
@@ -133,7 +132,7 @@ class FullyCorrective:
         """Extend the working set, solve over it, and bound the minimum."""
         rows, splitting = self._working_set(state)
         cross = self.points.cross(rows, self.dtype)
-        restricted = RestrictedProblem(self.points.gram(rows), cross, self.square, self.lam)
+        restricted = RestrictedProblem(to_float64(self.points.rows(rows)), cross, self.square, self.lam)
         share = state.gap / state.loss if math.isfinite(state.loss) else 1.0
         inner = max(LAST * self.tol, INNER * min(share, 0.5))
 
@@ -312,11 +311,6 @@ class CenteredPoints:
         """Return ranges of the points, of which so many numbers each are needed at a time."""
         step = max(1, ENTRIES // max(1, width))
         return [slice(start, min(start + step, self.n)) for start in range(0, self.n, step)]
-
-    def gram(self, index: IntArray) -> FloatArray:
-        """Return inner products of some points, in NumPy."""
-        rows = to_float64(self.rows(index))
-        return rows @ rows.T
 
     def cross(self, index: IntArray, dtype: Any) -> Array:
         """Return inner products of some points with all."""

@@ -3,8 +3,9 @@
 Minimize 0.5 ||X - X_S C||^2 + lam sum_n max_l c_nl over C >= 0 with columns that sum to one. One variable of
 the splitting has columns that sum to one and minimizes the quadratic part, with one small matrix for all
 columns; the other has nonnegative entries and capped rows (`kernels.row_caps`). An iteration is one product
-of the s x s matrix with an s x N one. Boyd, Parikh, Chu, Peleato & Eckstein, "Distributed optimization and
-statistical learning via the alternating direction method of multipliers" (2011), sections 3.3 and 3.4.
+of the s x s matrix with an s x N one, or two with an s x M matrix where there are few features. Boyd, Parikh,
+Chu, Peleato & Eckstein, "Distributed optimization and statistical learning via the alternating direction
+method of multipliers" (2011), sections 3.3, 3.4 and 4.2.4.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from array_api_compat import array_namespace
 
 from nonneg._arrays import numpy_dtype, to_device
@@ -69,15 +71,30 @@ class RestrictedBounds:
     lower: float
 
 
+@dataclass(frozen=True)
+class Projection:
+    """The matrix of the first variable: dense, or I - QQ'."""
+
+    matrix: Array
+    thin: bool  # whether `matrix` is Q
+
+    def times(self, array: Array) -> Array:
+        """Multiply from the left."""
+        return array - self.matrix @ (self.matrix.T @ array) if self.thin else self.matrix @ array
+
+
 class RestrictedProblem:
     """The problem over the rows of a working set."""
 
-    def __init__(self, gram: FloatArray, cross: Array, square: float, lam: float) -> None:
-        # `gram` is X_S X_S' in float64 on the host, `cross` X_S X' in the dtype of the iterations, `square`
-        # the squared norm of X; all relative to the center.
-        self.gram, self.cross, self.square, self.lam = gram, cross, square, lam
+    def __init__(self, rows: FloatArray, cross: Array, square: float, lam: float) -> None:
+        # `rows` are the points X_S in float64 on the host, `cross` is X_S X' in the dtype of the iterations,
+        # `square` the squared norm of X; all relative to the center.
+        self.rows, self.cross, self.square, self.lam = rows, cross, square, lam
         self.xp: Any = array_namespace(cross)
-        self._gram = to_device(gram.astype(numpy_dtype(cross.dtype)), cross)
+        s, m = rows.shape
+        # Products with two thin matrices take fewer operations than with one that is s x s.
+        self.thin = 2 * (m + 1) < s
+        self._left = self._given(rows if self.thin else rows @ rows.T)
 
     def solve(self, begin: Splitting, enough: Callable[[RestrictedBounds], bool]) -> tuple[Splitting, int]:
         """Iterate until the bounds are good enough; return the splitting and the number of iterations."""
@@ -131,44 +148,55 @@ class RestrictedProblem:
     @property
     def _step(self) -> int:
         # Elsewhere than in host memory large blocks are quick.
-        return COLUMNS if isinstance(self.cross, np.ndarray) else max(1, (1 << 26) // len(self.gram))
+        return COLUMNS if isinstance(self.cross, np.ndarray) else max(1, (1 << 26) // len(self.rows))
 
     def _part(self, split: Array, dual: Array, rho: float, some: slice) -> tuple[Any, ...]:
         xp = self.xp
         weights = normalized(split[:, some])
         cross = self.cross[:, some]
-        image = self._gram @ weights
-        slopes = image - cross
-        slopes = slopes + rho * xp.clip(dual[:, some], 0.0, None)
+        image = self._left @ (self._left.T @ weights) if self.thin else self._left @ weights
+        slopes = image - cross + rho * xp.clip(dual[:, some], 0.0, None)
         levels = xp.sum(xp.min(slopes, axis=0), dtype=xp.float64)
         sums = (xp.sum(weights * array, dtype=xp.float64) for array in (image, cross))
         return (*sums, levels, xp.max(weights, axis=1))
 
-    def _factored(self, rho: float) -> tuple[Array, Array]:
-        # C = argmin 0.5 c'Gc - b'c + 0.5 rho ||c - w||^2 with 1'c = 1 is P (b + rho w) + a, with the inverse
-        # of G + rho I projected along its image a of the ones.
-        s = len(self.gram)
-        inverse = np.linalg.inv(self.gram + rho * np.eye(s))
-        inverse = 0.5 * (inverse + inverse.T)
-        ones = inverse.sum(axis=1)
-        share = ones / ones.sum()
-        projected = inverse - np.outer(ones, share)
-        dtype = numpy_dtype(self.cross.dtype)
+    def _given(self, array: FloatArray) -> Array:
+        return to_device(array.astype(numpy_dtype(self.cross.dtype)), self.cross)
+
+    def _factored(self, rho: float) -> tuple[Projection, Array]:
+        # C = argmin 0.5 c'Gc - b'c + 0.5 rho ||c - w||^2 with 1'c = 1 is P (b + rho w) + share, with P the
+        # inverse of G + rho I, projected along its image a of the ones. Returned are rho P and P b + share.
+        s, m = self.rows.shape
+        if self.thin:
+            # rho (G + rho I)^-1 = I - QQ' with Q = X_S L'^-1 and LL' = X_S'X_S + rho I.
+            factor = np.linalg.cholesky(self.rows.T @ self.rows + rho * np.eye(m))
+            q = scipy.linalg.solve_triangular(factor, self.rows.T, lower=True).T
+            image = (np.ones(s) - q @ q.sum(axis=0)) / rho
+            share = image / image.sum()
+            matrix = np.column_stack([q, np.sqrt(rho * image.sum()) * share])
+        else:
+            inverse = np.linalg.inv(self.rows @ self.rows.T + rho * np.eye(s))
+            inverse = 0.5 * (inverse + inverse.T)
+            image = inverse.sum(axis=1)
+            share = image / image.sum()
+            matrix = rho * (inverse - np.outer(image, share))
+        projected = Projection(self._given(matrix), self.thin)
         offset = self.xp.empty_like(self.cross)
-        self._times(to_device(projected.astype(dtype), self.cross), self.cross, offset)
-        offset += to_device(share.astype(dtype), self.cross)[:, None]
-        return to_device((rho * projected).astype(dtype), self.cross), offset
+        self._times(projected, self.cross, offset)
+        offset /= rho
+        offset += self._given(share)[:, None]
+        return projected, offset
 
-    def _times(self, matrix: Array, array: Array, out: Array) -> None:
-        if not isinstance(out, np.ndarray):
-            self.xp.matmul(matrix, array, out=out)
-            return
-
+    def _times(self, matrix: Projection, array: Array, out: Array) -> None:
         def work(start: int, stop: int) -> None:
-            for some in _columns(start, stop, COLUMNS):
-                np.matmul(matrix, array[:, some], out=out[:, some])
+            for some in _columns(start, stop, self._step):
+                out[:, some] = matrix.times(array[:, some])
 
-        parallel_for(work, out.shape[1], chunk_size=COLUMNS, operations=2.0 * len(matrix) * float(out.size))
+        if isinstance(out, np.ndarray):
+            operations = 2.0 * matrix.matrix.shape[1] * float(out.size)
+            parallel_for(work, out.shape[1], chunk_size=COLUMNS, operations=operations)
+        else:
+            work(0, out.shape[1])
 
 
 def normalized(split: Array) -> Array:
@@ -180,10 +208,11 @@ def normalized(split: Array) -> Array:
     return xp.where(empty[None, :], xp.full_like(weights, 1.0 / split.shape[0]), weights)
 
 
-def first_rho(gram: FloatArray) -> float:
-    """Return a first parameter of ADMM in the unit of the quadratic part."""
-    # The mean diagonal: on planted data at 10 to 60 dB, balancing changes it by a factor of 30 at most.
-    return max(float(np.trace(gram)) / len(gram), 1e-300)
+def first_rho(rows: FloatArray) -> float:
+    """Return a first parameter of ADMM in the unit of the quadratic part, given the points."""
+    # The mean diagonal of the Gram matrix: on planted data at 10 to 60 dB, balancing changes it by a factor
+    # of 30 at most.
+    return max(float(np.sum(rows * rows)) / len(rows), 1e-300)
 
 
 def _columns(start: int, stop: int, step: int) -> Iterator[slice]:
