@@ -20,6 +20,8 @@ from nonneg.kernels.self_dictionary.types import near_tie
 # Points and columns of a block: its scores (1 MB) stay in a core's second-level cache. On other devices a
 # block is as large as 64 million scores.
 ROWS, COLUMNS, ENTRIES = 256, 1024, 1 << 26
+# Scores that are added in float32 on other devices.
+SHORT = 128
 
 
 def constraint_sums(
@@ -72,8 +74,8 @@ def constraint_sums(
         parallel_for(work, n_points, chunk_size=rows, operations=2.0 * n_points * n_columns * m)
     else:
         work(0, n_points)
-    # Blocks in host memory are summed in float32, which loses this share at most.
-    return found * (1.0 + (columns * 2.0**-24 if host else 1e-12))
+    # Sums in float32 lose this share at most.
+    return found * (1.0 + (columns if host else SHORT) * 2.0**-24)
 
 
 def _sums(xp: Any, points: Array, right: Array, columns: int) -> FloatArray:
@@ -88,7 +90,12 @@ def _sums(xp: Any, points: Array, right: Array, columns: int) -> FloatArray:
         return total
     whole = xp.zeros(points.shape[0], dtype=xp.float64, device=points.device)
     for first in range(0, n_columns, columns):
-        scores = xp.clip(points @ right[:, first : first + columns], 0.0, None)
-        whole = whole + xp.sum(scores, axis=1, dtype=xp.float64)
+        scores = points @ right[:, first : first + columns]
+        scores = scores.clamp_(min=0.0) if hasattr(scores, "clamp_") else xp.clip(scores, 0.0, None)
+        # Short sums in float32 first: a conversion of all scores would take as long as the product.
+        n_short = scores.shape[1] // SHORT
+        short = xp.reshape(scores[:, : n_short * SHORT], (scores.shape[0], n_short, SHORT))
+        whole = whole + xp.sum(xp.sum(short, axis=2), axis=1, dtype=xp.float64)
+        whole = whole + xp.sum(scores[:, n_short * SHORT :], axis=1, dtype=xp.float64)
     found: FloatArray = to_numpy(whole)
     return found
