@@ -53,11 +53,12 @@ def cap_rows(
 
     if not numba.is_supported(product):
         return array_api.cap_rows(offset, product, split, dual, caps, relax=relax, tau=tau)
-    arrays, kind = (offset, product, split, dual, caps), product.dtype.type
-    unit = ROUNDINGS * np.finfo(product.dtype).eps
+    arrays = (offset, product, split, dual, caps)
+    numbers = numba.constants(product.dtype, relax, tau, ROUNDINGS * np.finfo(product.dtype).eps)
 
     def work(start: int, stop: int) -> tuple[float, float, float, float]:
-        return numba.cap_rows(*arrays, kind(relax), kind(tau), kind(unit), start, stop)
+        found: tuple[float, float, float, float] = numba.cap_rows(*arrays, numbers, start, stop)
+        return found
 
     # Sums over fixed blocks, so that they do not depend on the number of threads.
     def blocks(start: int, stop: int) -> list[tuple[float, float, float, float]]:
