@@ -75,7 +75,7 @@ def test_anchors_along_random_directions(snr, perturbed_lapack):
     np.testing.assert_array_equal(after, before)
 
 
-@pytest.mark.parametrize("init", ["anchors", "cone", "nmf"])
+@pytest.mark.parametrize("init", ["auto", "anchors", "cone", "nmf"])
 def test_purification(init, perturbed_lapack):
     X = purification_data(400, 30, 5, sparsity=1.5, rng=0).X
     model = PurificationNMF(5, init=init, random_state=0, max_iter=10, tol=0)

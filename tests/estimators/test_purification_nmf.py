@@ -16,7 +16,10 @@ from nonneg.purification import perturbed_features
 
 
 @parametrize_with_checks(
-    [PurificationNMF(1), PurificationNMF(2, init="nmf", random_state=0, update="covariance")]
+    [
+        PurificationNMF(1, init="anchors"),
+        PurificationNMF(2, init="nmf", random_state=0, update="covariance"),
+    ]
 )
 def test_follows_the_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -13,7 +13,15 @@ from nonneg.purification import perturbed_features
 from nonneg.purification.certificate import weight_constants
 from nonneg.purification.iteration import balancing_scales
 
-NAMES = ("warm-start", "decode-consistency", "mixing-on-halves", "conditioning", "weight-moments")
+NAMES = (
+    "warm-start",
+    "decode-consistency",
+    "mixing-on-halves",
+    "conditioning",
+    "weight-moments",
+    "weight-correlation",
+    "noise-level",
+)
 
 
 def test_statements_of_a_clean_run(planted):

@@ -25,6 +25,7 @@ from nonneg.purification import purify
 from nonneg.purification.decode import decode
 from nonneg.purification.online import OnlineState
 from nonneg.purification.options import DECODES, UPDATES
+from nonneg.purification.plausibility import with_fallback
 from nonneg.purification.pseudo_inverse import METHODS
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -43,10 +44,15 @@ class PurificationNMF(OnlinePurification):
     n_components : int or "auto"
         The number of features. "auto" takes the number of features in `init` where it is an array, otherwise
         an estimate by `nonneg.estimate_rank`.
-    init : {"anchors", "cone", "nmf"} or array of shape (n_components, n_features)
+    init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features)
         The warm start: samples that show one feature alone (successive projections), the directions of cones
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
-        count as zeros.
+        count as zeros. "auto" takes NMF where the mean sample is nonnegative up to its standard error, and
+        anchors otherwise.
+    fallback : {"auto", "nmf"} or None
+        "nmf" takes the features of NMF, with a warning, where purification is not plausible for the data; see
+        Notes. "auto" does so for ``init="auto"`` and trusts an `init` that you chose. None always keeps the
+        features of purification.
     update : {"regression", "covariance"}
         The regression on decoded weights, or the published update.
     decode : {"auto", "unshifted", "shifted", "linear"}
@@ -111,7 +117,17 @@ class PurificationNMF(OnlinePurification):
     Notes
     -----
     `transform` decodes each sample on its own: A^+ y where it exceeds the noise. `fit_transform(X)` equals
-    `fit(X).transform(X)`. An initialization by name that the data show not to be a warm start is reported in
+    `fit(X).transform(X)`.
+
+    Is purification plausible for the data? Noise bends the features of NMF out of the space that the leading
+    singular vectors of the samples span; purification averages it away, but takes correlations of the weights
+    for mixing. `fit` therefore runs NMF too. Where more is lost by correlations than gained outside of the
+    space, or where the features explain less than nine tenths of what those of NMF explain, it warns and
+    takes those of NMF; `result_.fallback` and the statement ``plausible-beside-nmf`` of `certificate_` say
+    so. Where the mean sample has negative entries, NMF has no answer, and only features that explain nothing
+    are replaced, by the initial ones. A given `init` and `partial_fit` are not compared.
+
+    An initialization by name that the data show not to be a warm start is reported in
     `certificate_`; a given one is refused. There is no `n_init`: no loss is minimized by which restarts could
     be compared.
 
@@ -139,6 +155,7 @@ class PurificationNMF(OnlinePurification):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, AUTO],
         "init": [str, "array-like"],
+        "fallback": [StrOptions({"auto", "nmf"}), None],
         "update": [StrOptions(set(UPDATES))],
         "decode": [StrOptions(set(DECODES))],
         "threshold": [Interval(Real, None, None, closed="neither"), "array-like", AUTO],
@@ -163,7 +180,8 @@ class PurificationNMF(OnlinePurification):
         self,
         n_components: int | str = "auto",
         *,
-        init: Any = "anchors",
+        init: Any = "auto",
+        fallback: str | None = "auto",
         update: str = "regression",
         decode: str = "auto",
         threshold: Any = "auto",
@@ -185,6 +203,7 @@ class PurificationNMF(OnlinePurification):
     ) -> None:
         self.n_components = n_components
         self.init = init
+        self.fallback = fallback
         self.update = update
         self.decode = decode
         self.threshold = threshold
@@ -252,29 +271,36 @@ class PurificationNMF(OnlinePurification):
 
     def _fit(self, X: Any, sample_weight: Any) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
+        options = {
+            "update": self.update,
+            "decode": self.decode,
+            "threshold": self.threshold,
+            "threshold_decay": self.threshold_decay,
+            "step_size": self.step_size,
+            "scale": self.scale,
+            "pseudo_inverse": self.pseudo_inverse,
+            "balance": self.balance,
+            "normalize": self.normalize,
+            "batch_size": self.batch_size,
+            "max_iter": self.max_iter,
+            "n_jobs": self.n_jobs,
+        }
         with threads(self.n_jobs):
             init = purification_init(data, self.n_components, self.init, self.random_state)
         result = purify(
             data,
             init,
-            update=self.update,
-            decode=self.decode,
-            threshold=self.threshold,
-            threshold_decay=self.threshold_decay,
-            step_size=self.step_size,
-            scale=self.scale,
-            pseudo_inverse=self.pseudo_inverse,
-            balance=self.balance,
-            normalize=self.normalize,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
+            **options,
             tol=self.tol,
             check_init="report" if isinstance(self.init, str) else "error",
-            n_jobs=self.n_jobs,
             callback=self.callback,
             verbose=self.verbose,
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
+        chosen = not isinstance(self.init, str) or (self.fallback == "auto" and self.init != "auto")
+        if self.fallback is not None and not chosen:
+            with threads(self.n_jobs):
+                result = with_fallback(data, init, result, options)
         with threads(self.n_jobs):
             error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())

@@ -40,6 +40,11 @@ LOWEST_HEIGHT = 0.2
 CENTERED = 1e-5
 # Singular values below this share of the largest are rounding.
 NEGLIGIBLE = 1e-10
+# The mean sample counts as nonnegative where its negative entries hold less than this share of its squared
+# norm, beyond what its standard error explains.
+NEGATIVE_SHARE = 0.05
+# Centered samples have a mean that is nothing but error: it must be two standard errors long.
+SIGNIFICANT = 4.0
 # Returns which n of some points are anchors; the methods are another family's.
 Select: TypeAlias = Callable[[FloatArray, int], IntArray]
 
@@ -188,7 +193,13 @@ def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Sel
             f"n_features={data.shape[1]} can be. Use fewer."
         )
     H = INITS[init].run(data, n, rng, select)
-    return _to_unit_weights(spread_rows(data), np.array(H, dtype=np.float64), init)
+    H = np.array(H, dtype=np.float64)
+    if not np.abs(H).sum(axis=1).all() or dependent_feature(H) is not None:
+        raise InvalidParameterError(
+            f"init={init!r} gave features that are zero or dependent: the data have fewer than "
+            f"n_components={len(H)} features. Use fewer, or pass features as init."
+        )
+    return in_unit_weights(spread_rows(data), H)
 
 
 def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
@@ -218,16 +229,34 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 
 
 def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    return to_float64(cone_rank_one(_positive_part(data), n).H)
+    return to_float64(cone_rank_one(positive_part(data), n).H)
 
 
 def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    return to_float64(factorize(_positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+    return to_float64(factorize(positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+
+
+def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
+    # On planted nonnegative features NMF was as good a warm start as anchors or better, most of all under
+    # noise (docs/reproduced/studies/purification-plausibility). It cannot find features of both signs.
+    if has_nonnegative_mean(spread_rows(data)):
+        H = _nmf(data, n, rng, select)
+        if np.abs(H).sum(axis=1).all() and dependent_feature(H) is None:
+            return H
+    return _anchors(data, n, rng, select)
+
+
+def has_nonnegative_mean(samples: FloatArray) -> bool:
+    """Tell whether the mean sample is positive beyond its standard error, and nowhere negative beyond it."""
+    mean, error = samples.mean(axis=0), float((samples.var(axis=0) / len(samples)).sum())
+    size, below = float((mean**2).sum()), float((np.minimum(mean, 0.0) ** 2).sum())
+    return size > SIGNIFICANT * error and below <= NEGATIVE_SHARE * size + error
 
 
 INITS: Registry[Entry] = Registry(
     "init",
     {
+        "auto": Entry(_auto, "NMF where the mean sample is nonnegative, otherwise anchors"),
         "anchors": Entry(_anchors, "samples that show one feature alone, by successive projections"),
         "cone": Entry(_cones, "directions of circular cones", aliases=("cr1",)),
         "nmf": Entry(_nmf, "the components of an NMF"),
@@ -235,7 +264,7 @@ INITS: Registry[Entry] = Registry(
 )
 
 
-def _positive_part(data: DataMatrix) -> DataMatrix:
+def positive_part(data: DataMatrix) -> DataMatrix:
     """Return the data with zeros for negative entries; the same object where there are none."""
     if data.extremes()[0] >= 0:
         return data
@@ -253,12 +282,7 @@ def _clipped(entries: Any) -> Any:
     return array_namespace(entries).clip(entries, min=0)
 
 
-def _to_unit_weights(samples: FloatArray, H: FloatArray, init: str) -> FloatArray:
-    empty = np.abs(H).sum(axis=1) == 0
-    if empty.any() or dependent_feature(H) is not None:
-        raise InvalidParameterError(
-            f"init={init!r} gave features that are zero or dependent: the data have fewer than "
-            f"n_components={len(H)} features. Use fewer, or pass features as init."
-        )
+def in_unit_weights(samples: FloatArray, H: FloatArray) -> FloatArray:
+    """Scale features so that a typical large weight is one."""
     scales = weight_scales(samples @ pseudo_inverse(H).inverse.T)
     return H * np.where(scales > 0, scales, 1.0)[:, None]

@@ -29,6 +29,7 @@ from nonneg.purification.iteration import (
     balancing_scales,
     final_decoder,
     initial_state,
+    noise_level,
 )
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
@@ -253,8 +254,9 @@ def _result(
         state = state.rescaled(1.0 / balancing)
     H = state.H
     decoder = final_decoder(state, options, step.method)
+    noise = float(np.max(noise_level(state) / np.where(state.weight_scale > 0, state.weight_scale, np.inf)))
     certificate = purification_certificate(
-        H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing
+        H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing, noise
     )
     parameters = {
         "update": options.update,

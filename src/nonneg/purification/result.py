@@ -44,6 +44,9 @@ class PurificationResult:
         What the data say about `init`.
     balancing : array of shape (n_components,) or None
         The diagonal D of the balancing; H and W are given without it.
+    fallback : {"nmf", "init"} or None
+        Whose features these are where `nonneg.PurificationNMF` found them more plausible than those of
+        purification: NMF's, or the initial ones; None for purification.
     """
 
     H: Array
@@ -57,6 +60,7 @@ class PurificationResult:
     state: PurificationState
     init_quality: InitQuality
     balancing: FloatArray | None = None
+    fallback: str | None = None
 
     def __repr__(self) -> str:
         n, m = self.H.shape
