@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.references.mixtures import mixtures
 
 from nonneg import load
 from nonneg.applications.hyperspectral import read_cube, read_library
@@ -357,3 +358,18 @@ def test_a_choice_of_an_array_where_there_is_one(cube_file, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "--variable" in said
     assert len(said.strip().splitlines()) == 1
+
+
+def test_minimum_volume_and_its_report(tmp_path, capsys):
+    scene = mixtures(240, BANDS, K, purity=0.8, snr=35.0, rng=0)
+    np.save(tmp_path / "mixed.npy", scene.X.reshape(15, 16, BANDS))
+    out = tmp_path / "out"
+    command = ["unmix", str(tmp_path / "mixed.npy"), "-k", "3", "--method", "min-volume", "-o", str(out)]
+    assert main(command) == 0
+    assert capsys.readouterr().out.startswith("3 endmembers explain")
+    record = json.loads((out / "result.json").read_text())
+    assert record["result"]["method"] == "min-volume"
+    assert "sufficiently-scattered" in {entry["name"] for entry in record["certificate"]}
+    report = (out / "report.html").read_text()
+    assert "Endmembers by min-volume" in report
+    assert "Rings mark the purest pixels" in report

@@ -44,7 +44,8 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
         help="smoothed-spa (default), smoothed-vca, pp-spa, snpa, spa, translated-spa, lifted-spa, vca, "
-        "fast-anchor, preconditioned-spa, xray, merit or fast-gradient",
+        "fast-anchor, preconditioned-spa, xray, merit, fast-gradient, or min-volume for images without pure "
+        "pixels",
     )  # fmt: skip
     group.add_argument(
         "--constraint", metavar="NAME",

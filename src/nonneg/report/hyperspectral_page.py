@@ -138,9 +138,10 @@ def _row(entry: Mapping[str, Any], color: str) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     rows, columns, bands = data["shape"]
+    found = "Endmembers" if result["method"] == "min-volume" else "Pure pixels"
     text = (
         f"{wording.number(rows)} x {wording.number(columns)} pixels with {wording.number(bands)} bands from "
-        f"{data['source']}. Pure pixels by {result['method']}, abundances with the constraint "
+        f"{data['source']}. {found} by {result['method']}, abundances with the constraint "
         f"{result['constraint']}, in {wording.seconds(result['seconds'])}."
     )
     if data["bands_left_out"]:
@@ -153,13 +154,18 @@ def _outcome(record: Mapping[str, Any]) -> str:
     return text
 
 
+def _marked(record: Mapping[str, Any]) -> str:
+    # The simplex of minimum volume has vertices that no pixel has to equal.
+    return "the purest pixels" if record["result"]["method"] == "min-volume" else "the pure pixels"
+
+
 def _scene_text(record: Mapping[str, Any]) -> str:
     bands, places = record["data"]["preview_bands"], record["data"]["preview_wavelengths"]
     if places is not None:
         shown = ", ".join(f"{place:.0f} nm" for place in places)
-        return f"Red, green and blue are {shown}. Rings mark the pure pixels."
+        return f"Red, green and blue are {shown}. Rings mark {_marked(record)}."
     shown = ", ".join(str(band) for band in bands)
-    return f"Red, green and blue are the bands {shown}. Rings mark the pure pixels."
+    return f"Red, green and blue are the bands {shown}. Rings mark {_marked(record)}."
 
 
 def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:

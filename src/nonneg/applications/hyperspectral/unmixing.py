@@ -19,6 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
 from nonneg.applications.hyperspectral.endmembers import reduced_pixels, spectra_of
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
+from nonneg.applications.hyperspectral.min_volume import METHODS, MIN_VOLUME, min_volume_endmembers
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
 from nonneg.applications.hyperspectral.statements import image_statements
 from nonneg.certificates.certificate import Certificate
@@ -28,7 +29,6 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.cube import as_cube
 from nonneg.iteration import Progress
 from nonneg.iteration.progress import StepCounter
-from nonneg.separable.registry import METHODS
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 
@@ -50,7 +50,8 @@ class Unmixing(SavableEstimator):
     method : str
         How pure pixels are found: a name in `nonneg.separable.METHODS`. "smoothed-spa" averages nearly pure
         pixels and sets corrupt ones aside; "snpa" returns pixels as they are; "merit" is convex and compares
-        all pairs of pixels, so that it suits images of a few thousand.
+        all pairs of pixels, so that it suits images of a few thousand. Or "min-volume" (`nonneg.MinVolNMF`),
+        for images without pure pixels.
     constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
         The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS),
         for images of even brightness. "at-most-one": the same with shade as one more endmember.
@@ -58,7 +59,8 @@ class Unmixing(SavableEstimator):
         pixel may be brighter or darker than the pure ones.
     normalize : {"auto", "l1", "l2"} or None
         Search for pure pixels among spectra divided by this norm, whatever their brightness. "auto": "l1" for
-        methods that average pixels. The others would return the noise of dark pixels, which it magnifies.
+        methods that average pixels; the others would return the noise of dark pixels, which it magnifies. For
+        "min-volume", "l1" if the constraint leaves the brightness free; abundances are then shares of light.
     reduce : int or None
         Search for pure pixels in this number of leading directions. The cube is then read block by block and
         never held in memory, which takes `reduce` numbers per pixel beside the abundance maps.
@@ -366,18 +368,15 @@ class Unmixing(SavableEstimator):
     def _search(self, points: FloatArray, *, normalize: str | None) -> SelectionResult:
         given: dict[str, Any] = {"callback": self.callback, "checkpoint": self.checkpoint}
         given |= {"tol": self.tol, "max_iter": self.max_iter}
-        if METHODS.find(self.method).kind == "convex":
+        if METHODS.find(self.method).kind != "greedy":
             given["verbose"] = self.verbose
-        return select_anchors(
-            points,
-            self.n_endmembers,
-            method=self.method,
-            method_params=self._params(),
-            normalize=normalize,
-            rng=self.random_state,
-            n_jobs=self.n_jobs,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options |= {"method_params": self._params(), "rng": self.random_state, "n_jobs": self.n_jobs}
+        if self.method == MIN_VOLUME:
+            k = int(self.n_endmembers or 1)
+            given = {"constraint": self.constraint, "normalize": self.normalize}
+            return min_volume_endmembers(points, k, **given, **options)
+        return select_anchors(points, self.n_endmembers, method=self.method, normalize=normalize, **options)
 
     def _unmixed(
         self, pixels: ImagePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
