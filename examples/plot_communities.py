@@ -30,7 +30,7 @@ print(model.certificate_["spectral-gap"])
 # Spearman's rank correlation with the truth, against the mean degree.
 
 degrees = (20, 40, 80)
-methods = ("merit", "spa", "spoc", "geonmf")
+methods = ("smoothed-spa", "merit", "spa", "spoc", "geonmf")
 scores: dict[str, list[float]] = {name: [] for name in methods}
 for degree in degrees:
     planted = mixed_membership_graph(400, 3, mean_degree=degree, n_pure=10, rng=degree)
@@ -42,7 +42,7 @@ for degree in degrees:
         )
         scores[name].append(averaged_rank_correlation(planted.memberships, found, nan="omit"))
 for name, values in scores.items():
-    print(f"{name:8} " + " ".join(f"{value:.3f}" for value in values))
+    print(f"{name:12} " + " ".join(f"{value:.3f}" for value in values))
 
 # %%
 # Figures

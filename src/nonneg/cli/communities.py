@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="merit (default), merit-0, spa, snpa, fast-anchor, preconditioned-spa, vca, fast-gradient, "
-        "spoc or geonmf",
+        help="smoothed-spa (default), spa, snpa, fast-anchor, preconditioned-spa, pp-spa, vca, merit, "
+        "merit-0, css-nmf, fast-gradient, spoc, geonmf, ...",
     )  # fmt: skip
     group.add_argument(
         "--recovery",
@@ -65,8 +65,8 @@ def _add_search_arguments(group: Any) -> None:
         help="convex methods: how pure nodes are chosen; spread avoids near duplicates",
     )
     group.add_argument(
-        "--spectrum", choices=["magnitude", "algebraic"], help="which eigenvalues lead; algebraic finds "
-        "groups that span both sides of a bipartite graph",
+        "--spectrum", choices=["auto", "magnitude", "algebraic"], help="which eigenvalues lead; algebraic "
+        "finds groups that span both sides of a bipartite graph",
     )  # fmt: skip
     group.add_argument(
         "--unreached", choices=["auto", "mean", "uniform", "zero", "nan"],

@@ -40,7 +40,10 @@ def test_without_noise_every_method_finds_pure_nodes_and_memberships():
     # css-nmf averages nearly pure nodes also where there is no noise.
     quick = [name for name in METHODS if name not in ("fast-gradient", "geonmf", "css-nmf")]
     for name in quick:
-        model = MixedMembership(3, method=name, self_loops="keep", energy=1.0, random_state=0).fit(A)
+        params = {"n_members": 1} if "n_members" in METHODS[name].options else None
+        model = MixedMembership(
+            3, method=name, self_loops="keep", energy=1.0, method_params=params, random_state=0
+        ).fit(A)
         assert sorted(model.pure_nodes_) == [0, 1, 2], name
         order = np.argsort(model.pure_nodes_)
         np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-9, err_msg=name)
@@ -78,6 +81,69 @@ def test_noisy_graphs_are_recovered_better_than_by_chance():
     }
     assert min(scores.values()) > 0.6
     assert (before != planted.adjacency).nnz == 0
+
+
+OTHERS = (
+    {"method": "spa"},
+    {"method": "spoc"},
+    {"method": "geonmf"},
+    {"method": "merit", "choice": "spread"},
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_default_is_near_the_best_where_merit_as_published_was_not(seed):
+    # Rank correlations of MERIT: .754, .516, .538, .738.
+    planted = mixed_membership_graph(1000, 4, mean_degree=30, rng=seed)
+    found = MixedMembership(4).fit_transform(planted.adjacency)
+    assert averaged_rank_correlation(planted.memberships, found) > 0.73
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"alpha": 0.2},
+        {"alpha": [0.1, 0.2, 0.4], "n_pure": 5},
+        {"alpha": 0.8, "n_pure": 5},
+        {"alpha": 0.2, "degree_parameters": np.exp(0.7 * np.random.default_rng(5).standard_normal(400))},
+        {"alpha": 0.2, "between": 4.0},
+    ],
+    ids=["balanced", "unbalanced", "few pure nodes", "uneven degrees", "disassortative"],
+)
+def test_the_default_is_never_far_from_the_best(kind):
+    scores = {}
+    for options in ({}, *OTHERS):
+        found = []
+        for seed in range(3):
+            planted = mixed_membership_graph(400, 3, mean_degree=80, rng=seed, **kind)
+            try:
+                memberships = MixedMembership(3, random_state=0, **options).fit_transform(planted.adjacency)
+            except InvalidParameterError:  # GeoNMF where an eigenvalue is below zero
+                continue
+            found.append(averaged_rank_correlation(planted.memberships, memberships))
+        if len(found) == 3:
+            scores[str(options)] = np.mean(found)
+    assert scores["{}"] > max(scores.values()) - 0.03
+
+
+def test_eigenvalues_below_zero_lead_where_they_are_no_noise():
+    # Noise: a sparse graph, whose last community is hardly larger than the noise of either sign.
+    noisy = mixed_membership_graph(700, 3, mean_degree=8, rng=0)
+    assert (MixedMembership(3).fit(noisy.adjacency).eigenvalues_ > 0).all()
+    # Groups that avoid themselves.
+    planted = mixed_membership_graph(700, 3, mean_degree=80, between=4.0, rng=0)
+    model = MixedMembership(3).fit(planted.adjacency)
+    assert (model.eigenvalues_ > 0).tolist() == [True, False, False]
+    assert averaged_rank_correlation(planted.memberships, model.memberships_) > 0.6
+    algebraic = MixedMembership(3, spectrum="algebraic").fit_transform(planted.adjacency)
+    assert averaged_rank_correlation(planted.memberships, algebraic) < 0.2
+    # A hub: its star has an eigenvalue below zero of the size of the one above.
+    star = sp.lil_array((60, 60))
+    star[:20, :20] = star[20:40, 20:40] = 1.0
+    star[59, :] = 1.0
+    star[:, 59] = 1.0
+    star.setdiag(0.0)
+    assert (MixedMembership(2).fit(star.tocsr()).eigenvalues_ > 0).all()
 
 
 @pytest.mark.skipif(not is_available("dblp4"), reason="the data set is not on this machine")
@@ -171,7 +237,7 @@ def test_the_node_table_and_the_top_nodes_carry_names():
 
 def test_few_candidates_stand_for_many_nodes():
     planted = mixed_membership_graph(1500, 3, mean_degree=60, n_pure=30, rng=0)
-    model = MixedMembership(3, n_candidates=300).fit(planted.adjacency)
+    model = MixedMembership(3, method="merit", n_candidates=300).fit(planted.adjacency)
     assert model.facts_["n_seen"] == 300
     assert model.certificate_["candidates"].quantities["kept"] == len(model.kept_nodes_)
     assert averaged_rank_correlation(planted.memberships, model.memberships_) > 0.6
@@ -186,7 +252,7 @@ def test_spread_pure_nodes_are_not_two_of_one_community():
     planted = mixed_membership_graph(600, 3, mean_degree=20, n_pure=10, rng=3)
     scores = {}
     for choice in ("row-maxima", "spread"):
-        model = MixedMembership(3, choice=choice).fit(planted.adjacency)
+        model = MixedMembership(3, method="merit", choice=choice).fit(planted.adjacency)
         scores[choice] = averaged_rank_correlation(planted.memberships, model.memberships_)
         assert ("anchor-margin" in model.certificate_) == (choice == "row-maxima")
         assert "duality-gap" in model.certificate_

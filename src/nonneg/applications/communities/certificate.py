@@ -38,10 +38,18 @@ def _eigenvectors(pairs: Eigenpairs) -> Statement:
 def _gap(pairs: Eigenpairs, following: float) -> Statement:
     last = abs(float(pairs.values[-1]))
     gap = (last - abs(following)) / last
+    sentence = (
+        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is {gap:.1%} larger in magnitude than "
+        f"the next ({following:.4g}); with a gap of 0, the eigenvectors would not be determined."
+    )
+    if gap < 0:
+        sentence = (
+            f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than one "
+            f"below zero that was not ({following:.4g}): it may be noise. spectrum= says which lead."
+        )
     return Statement(
         "spectral-gap",
-        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is {gap:.1%} larger in magnitude than "
-        f"the next ({following:.4g}); with a gap of 0, the eigenvectors would not be determined.",
+        sentence,
         gap,
         1e-3,
         Verdict.HOLDS if gap > 1e-3 else Verdict.FAILS,

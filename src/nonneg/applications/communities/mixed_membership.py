@@ -45,9 +45,9 @@ class MixedMembership(SavableEstimator):
     n_communities : int
         The number of communities.
     method : str
-        How pure nodes are found: "merit" (convex, the default), "merit-0" (the same without row sparsity),
-        "spa", "snpa", "fast-anchor", "preconditioned-spa", "vca", "fast-gradient", or a complete method:
-        "geonmf", "spoc".
+        How pure nodes are found. "smoothed-spa" (the default), "pp-spa" and "css-nmf" average nearly pure
+        nodes; "spa", "snpa", "fast-anchor", "preconditioned-spa" and "vca" are greedy; "merit", "merit-0"
+        (the same without row sparsity) and "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
     recovery : {"least-squares", "simplex"}
         How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
         divided by their sum, as the authors' script does, or by fully constrained least squares. "geonmf"
@@ -63,9 +63,10 @@ class MixedMembership(SavableEstimator):
         Convex methods: how pure nodes are chosen from the coefficients: those with the largest row maxima, as
         the authors do, or by successive projections on the rows times their row maxima, which avoid near
         duplicates.
-    spectrum : {"magnitude", "algebraic"} or None
-        Which eigenvalues lead. "magnitude" also finds communities whose nodes are connected to others rather
-        than among themselves, such as the two sides of a bipartite graph. None: as the method's authors do.
+    spectrum : {"auto", "magnitude", "algebraic"} or None
+        Which eigenvalues lead: those of largest magnitude, the largest ones, or ("auto") the largest ones and
+        those below zero that are more than noise: of communities whose nodes are connected to others rather
+        than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do, otherwise "auto".
     unreached : {"auto", "mean", "uniform", "zero", "nan"}
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
         of the others, uniform, zeros or NaN. "auto" does as the method's authors do: the mean; for "spoc" and
@@ -186,7 +187,7 @@ class MixedMembership(SavableEstimator):
         self,
         n_communities: int,
         *,
-        method: str = "merit",
+        method: str = "smoothed-spa",
         recovery: str = "least-squares",
         energy: float = 0.99,
         n_candidates: int | None = None,
