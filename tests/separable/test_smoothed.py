@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.studies.vertex_draws import planted_points, vertex_error
+from tests.references.containers import TORCH, as_container
 
 from nonneg import SeparableNMF, select_anchors
+from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.recovery_bounds import first_vertex_bound, lifted_bound, spa_bound, translated_bound
@@ -71,8 +73,21 @@ def test_isolated_samples_are_set_aside_and_named():
     assert set(bad) <= set(kept.anchors)
 
 
+@pytest.mark.parametrize("form", ["csr", TORCH, "dask"])
 @pytest.mark.parametrize("method", AVERAGING)
-def test_vertices_do_not_depend_on_the_container_or_the_unit(method):
+def test_vertices_do_not_depend_on_the_container(method, form):
+    planted = planted_points({"copies": 6, "n": 300}, np.random.default_rng(0))
+    X = np.abs(planted.X)
+    X[[70, 200]] = 20.0 * np.eye(2, 50)
+    expected = select_anchors(X, 5, method=method, rng=0)
+    found = select_anchors(as_container(X, form), 5, method=method, rng=0)
+    assert found.facts["isolated"].tolist() == [70, 200]
+    np.testing.assert_array_equal(found.anchors, expected.anchors)
+    np.testing.assert_allclose(to_float64(found.components), expected.components, rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", AVERAGING)
+def test_vertices_do_not_depend_on_the_unit(method):
     planted = planted_points({"copies": 6, "n": 300}, np.random.default_rng(0))
     X = np.abs(planted.X)
     expected = SeparableNMF(5, method=method, random_state=0).fit(X)

@@ -15,7 +15,7 @@ from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import History
-from nonneg.separable.reduced_points import MIN_NEIGHBORS, lifted, reduced_points, spread, within
+from nonneg.separable.reduced_points import MIN_NEIGHBORS, lifted, neighborhoods, reduced_points, spread
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.smoothed import averaged_result
 from nonneg.separable.spa import spa
@@ -23,7 +23,7 @@ from nonneg.separable.translated_spa import best_lift
 
 # Pseudo-points are formed for so many of the most extreme samples per vertex. A pseudo-point is within the
 # radius of its sample, so that the others hardly ever have the largest residual.
-N_CANDIDATES = 64
+N_CANDIDATES = 32
 
 
 def pp_spa(
@@ -68,7 +68,7 @@ def _pseudo_vertices(
             extreme = np.array([first_largest(squares)])
         else:
             extreme = np.sort(np.argpartition(-squares, n_candidates - 1)[:n_candidates])
-        groups = [within(points, points[row], radius) for row in extreme]
+        groups = neighborhoods(points, points[extreme], radius)
         # The residual of a mean is the mean of the residuals.
         means = np.stack([left[rows].mean(axis=0) for rows in groups])
         sizes = np.einsum("ij,ij->i", means, means)

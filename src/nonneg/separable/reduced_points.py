@@ -28,6 +28,8 @@ from nonneg.separable.reduction import principal_directions, projected
 NOISE_RADIUS = 2.0
 # A sample is isolated if fewer than this number of others are near: a material of one or two pixels.
 MIN_NEIGHBORS = 2
+# With fewer dimensions outside the span, neighbors alone tell which samples are outliers.
+MIN_DIMENSIONS = 5
 # The number of extreme samples that are looked at in each direction, and of rounds of projecting again.
 N_EXTREME, MAX_ROUNDS = 32, 20
 _PAIR_ENTRIES = 1 << 18  # of the distances that exist at a time (2 MB)
@@ -71,10 +73,12 @@ def reduced_points(
         # Samples far from all others turn the directions: these are computed again without them.
         rows = np.delete(rows, far)
         found = replace(_projection(rows_of(data, rows), n_vertices, affine), rows=rows)
-    isolated = np.setdiff1d(np.arange(data.shape[0]), rows)
+    kept = np.zeros(data.shape[0], dtype=bool)
+    kept[rows] = True
+    isolated = np.flatnonzero(~kept)
     if not len(isolated):
         return found
-    # In the first directions, samples may have looked isolated that are not.
+    # A sample at a vertex that is far from all others lies in the span of the others, a corrupt one does not.
     back = isolated[_belong(data, isolated, found, min_neighbors)]
     if len(back):
         rows = np.union1d(rows, back)
@@ -83,13 +87,16 @@ def reduced_points(
 
 
 def _belong(data: DataMatrix, rows: IntArray, found: ReducedPoints, min_neighbors: int) -> Any:
-    """Tell which samples lie near others, in the span and outside of it."""
+    """Tell which samples are no outliers in the directions found without them."""
     samples = to_float64(data.take_rows(rows)) - found.origin
     inside = samples @ found.basis
+    n_left = samples.shape[1] - inside.shape[1]
+    if n_left < MIN_DIMENSIONS:
+        return neighbor_counts(found.points, inside, isolation_radius(found)) >= min_neighbors
     outside = np.linalg.norm(samples - inside @ found.basis.T, axis=1)
-    near = neighbor_counts(found.points, inside, isolation_radius(found)) >= min_neighbors
-    # Noise of all dimensions has this norm, and more than 5 deviations above it hardly ever.
-    return near & (outside <= found.noise * (math.sqrt(data.shape[1]) + 5.0))
+    # Normal noise of n dimensions exceeds sqrt(n) + 5 deviations once in millions of samples.
+    rounding = 1e-6 * np.linalg.norm(samples, axis=1)
+    return outside <= found.noise * (math.sqrt(n_left) + 5.0) + rounding
 
 
 def _projection(data: DataMatrix, n_vertices: int, affine: bool) -> ReducedPoints:
@@ -144,31 +151,42 @@ def _extremes(points: FloatArray, affine: bool) -> IntArray:
 
 def isolation_radius(found: ReducedPoints) -> float:
     """Return the distance within which a sample that is not isolated has others."""
-    # In a simplex that n samples fill evenly, log n of them lie within (log n / n)^(1 / d) of the way from a
-    # vertex to the others. The radius is half as long again, and never inside the noise; the length of the
-    # simplex is taken from the median distance, which few samples do not change.
+    # In a regular simplex of d + 1 vertices that n samples fill evenly, log n of them lie within
+    # (log n / n)^(1 / d) of an edge from a vertex, and an edge is sqrt(2 (d + 1) (d + 2) / d) times the root
+    # mean square distance from the center. The median stands for that, which few samples do not change. The
+    # radius is a quarter longer, and never inside the noise.
     n, d = found.points.shape
     gaps = found.points - np.median(found.points, axis=0)
-    size = 3.0 * float(np.median(np.linalg.norm(gaps, axis=1)))
-    return max(found.noise_radius, 1.5 * size * min(1.0, math.log(n) / n) ** (1.0 / d))
+    edge = math.sqrt(2.0 * (d + 1) * (d + 2) / d) * float(np.median(np.linalg.norm(gaps, axis=1)))
+    return max(found.noise_radius, 1.25 * edge * min(1.0, math.log(n) / n) ** (1.0 / d))
 
 
 def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> IntArray:
     """Return the number of points within a radius of each center."""
-    squares = np.einsum("ij,ij->i", points, points)
     counts = np.zeros(len(centers), dtype=np.int64)
-    step = max(1, _PAIR_ENTRIES // max(1, len(centers)))
-    own = np.einsum("ij,ij->i", centers, centers)
-    # Differences of squares are as accurate as the largest of them.
-    limit = radius**2 + 1e-13 * float(squares.max(initial=0.0))
-    for start in range(0, len(points), step):
-        some = slice(start, start + step)
-        distances = squares[some, None] + own[None, :] - 2.0 * points[some] @ centers.T
-        counts += (distances <= limit).sum(axis=0)
+    for _, near in _near_blocks(points, centers, radius):
+        counts += near.sum(axis=0)
     return counts
 
 
-def within(points: FloatArray, center: FloatArray, radius: float) -> IntArray:
-    """Return the points within a radius of a center."""
-    gaps = points - center
-    return np.flatnonzero(np.einsum("ij,ij->i", gaps, gaps) <= radius**2)
+def neighborhoods(points: FloatArray, centers: FloatArray, radius: float) -> list[IntArray]:
+    """Return the points within a radius of each center."""
+    groups: list[list[IntArray]] = [[] for _ in centers]
+    for start, near in _near_blocks(points, centers, radius):
+        # Column after column, each in the order of the points.
+        columns, rows = np.nonzero(near.T)
+        ends = np.searchsorted(columns, np.arange(1, len(centers)))
+        for group, found in zip(groups, np.split(start + rows, ends), strict=True):
+            group.append(found)
+    return [np.concatenate(group) for group in groups]
+
+
+def _near_blocks(points: FloatArray, centers: FloatArray, radius: float) -> Iterator[tuple[int, Any]]:
+    squares = np.einsum("ij,ij->i", points, points)
+    own = np.einsum("ij,ij->i", centers, centers)
+    # Differences of squares are as accurate as the largest of them.
+    limit = radius**2 + 1e-13 * float(squares.max(initial=0.0))
+    step = max(1, _PAIR_ENTRIES // max(1, len(centers)))
+    for start in range(0, len(points), step):
+        some = slice(start, start + step)
+        yield start, squares[some, None] + own[None, :] - 2.0 * points[some] @ centers.T <= limit
