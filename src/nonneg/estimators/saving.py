@@ -87,11 +87,11 @@ class SavableEstimator(BaseEstimator, ABC):
 
 
 class Model(Field):
-    """Another estimator that can be saved."""
+    """Another estimator that can be saved, of one of several classes."""
 
-    def __init__(self, kind: type[SavableEstimator]) -> None:
+    def __init__(self, *kinds: type[SavableEstimator]) -> None:
         super().__init__()
-        self.kind = kind
+        self.kinds = kinds
 
     def write(self, name: str, value: Any, content: Content) -> None:
         pack_model(value, content.inner(name))
@@ -99,7 +99,7 @@ class Model(Field):
     def read(self, name: str, content: Content) -> Any:
         inner = content.inner(name)
         inner.sizes = {}
-        return unpack_model(inner, {self.kind.__name__: lambda: self.kind})
+        return unpack_model(inner, {kind.__name__: lambda kind=kind: kind for kind in self.kinds})
 
 
 def pack_model(model: Any, content: Content) -> None:

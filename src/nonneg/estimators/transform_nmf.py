@@ -20,7 +20,7 @@ from nonneg._typing import Array
 from nonneg.data.checks import checked_data
 from nonneg.estimators._base import FactorizingEstimator
 from nonneg.estimators.frame_input import input_frames, number_of_axes
-from nonneg.estimators.stored_fields import Fields, StoredArray, Value
+from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.iteration import Progress
 from nonneg.transforms import frame_covariances, learn_transform
@@ -32,7 +32,9 @@ from nonneg.transforms.encoding import (
     encode,
     mean_objectives,
 )
+from nonneg.transforms.initialization import FIXED
 from nonneg.transforms.options import METHODS
+from nonneg.transforms.selection import TransformChoice, learn_chosen
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -49,17 +51,22 @@ class TransformNMF(FactorizingEstimator):
     ----------
     n_components : int
         The number of templates.
-    method : {"tl", "jd", "dct"}
-        Learn all together, the transform first, or keep the discrete cosine transform (Itakura-Saito NMF of
-        a usual spectrogram, for comparison).
+    method : {"auto", "tl", "jd", "dct"}
+        "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
+        (Itakura-Saito NMF of a usual spectrogram). "auto" learns as "tl" does, and keeps what it learned only
+        where that pays: among the cosine transform, the learned one and three blends on the geodesic between
+        them it takes the one that explains frames best that were held out (see `choice_`).
+    reference : {"dct", "dct-iv"}
+        The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
     eps0 : float or "auto"
         Added to variances and model: what is below it does not count. "auto" takes a tenth of the mean
         square of the frames.
     n_init : int
         The number of restarts; the best is kept.
-    init : tuple, {"random", "dct", "jd"} or None
-        An initialization (transform, components, activations); random ones; the discrete cosine transform, or
-        a joint diagonalizer of the frames' covariances, with random factors. None is "random".
+    init : tuple, array, {"random", "dct", "dct-iv", "jd"} or None
+        An initialization (transform, components, activations), or a transform; random ones; the discrete
+        cosine transform, or a joint diagonalizer of the frames' covariances, with random factors. None is
+        `reference` for "auto", and otherwise "random".
     max_iter : int
         Maximum number of iterations; for "jd" of each stage.
     tol : float
@@ -105,6 +112,9 @@ class TransformNMF(FactorizingEstimator):
         What is known about the solution.
     result_ : TransformResult
         The result of `learn_transform`.
+    choice_ : TransformChoice
+        Which transform ``method="auto"`` chose, and C per coefficient of the held-out frames for each
+        candidate; only if it did.
     n_features_in_ : int
         The frame length.
     feature_names_in_ : array of str
@@ -135,6 +145,8 @@ class TransformNMF(FactorizingEstimator):
     >>> model = TransformNMF(5, max_iter=20, random_state=0).fit(data.Y)
     >>> model.transform_.shape, model.activations_.shape
     ((10, 10), (50, 5))
+    >>> model.choice_.name  # the data were generated in the cosine transform
+    'dct'
     """
 
     missing = "error"
@@ -144,13 +156,15 @@ class TransformNMF(FactorizingEstimator):
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
         "activations_": StoredArray("n_frames", "n_components_", nonnegative=True),
         "eps0_": Value(float),
+        "choice_": Record(TransformChoice.from_dict, optional=True),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": COUNT,
-        "method": [StrOptions(set(METHODS))],
+        "method": [StrOptions({"auto", *METHODS})],
+        "reference": [StrOptions(set(FIXED))],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_init": COUNT,
-        "init": [StrOptions({"random", "dct", "jd"}), tuple, list, None],
+        "init": [StrOptions({"random", "jd", *FIXED}), "array-like", tuple, None],
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "average_frames": COUNT,
@@ -167,7 +181,8 @@ class TransformNMF(FactorizingEstimator):
         self,
         n_components: int = 2,
         *,
-        method: str = "tl",
+        method: str = "auto",
+        reference: str = "dct",
         eps0: float | str = "auto",
         n_init: int = 1,
         init: Any = None,
@@ -184,6 +199,7 @@ class TransformNMF(FactorizingEstimator):
     ) -> None:
         self.n_components = n_components
         self.method = method
+        self.reference = reference
         self.eps0 = eps0
         self.n_init = n_init
         self.init = init
@@ -244,24 +260,37 @@ class TransformNMF(FactorizingEstimator):
 
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
-        data = frame_covariances(averaged_frames(Y, self.average_frames, self.averaging))
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
+        options: dict[str, Any] = {
+            "eps0": eps0,
+            "n_init": self.n_init,
+            "init": tuple(self.init) if isinstance(self.init, list) else self.init,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "rng": self.random_state,
+            "callback": self.callback,
+            "verbose": self.verbose,
+            "checkpoint": None if self.checkpoint is None else str(self.checkpoint),
+            "method_params": self.method_params,
+        }
+        if self.init is None and self.method == "auto":
+            options["init"] = self.reference
         with threads(self.n_jobs):
-            result = learn_transform(
-                data,
-                self.n_components,
-                method=self.method,
-                eps0=eps0,
-                n_init=self.n_init,
-                init=tuple(self.init) if isinstance(self.init, list) else self.init,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=self.random_state,
-                callback=self.callback,
-                verbose=self.verbose,
-                checkpoint=None if self.checkpoint is None else str(self.checkpoint),
-                method_params=self.method_params,
-            )
+            if self.method == "auto":
+                result, self.choice_ = learn_chosen(
+                    Y,
+                    self.n_components,
+                    reference=self.reference,
+                    average_frames=self.average_frames,
+                    averaging=self.averaging,
+                    **options,
+                )
+            else:
+                data = frame_covariances(averaged_frames(Y, self.average_frames, self.averaging))
+                if self.method == "dct" and not isinstance(options["init"], tuple):
+                    options["init"] = self.reference
+                result = learn_transform(data, self.n_components, method=self.method, **options)
+                self.__dict__.pop("choice_", None)
         self.transform_, self.components_ = result.transform, result.H
         self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
         self.n_components_, self.eps0_ = self.n_components, eps0

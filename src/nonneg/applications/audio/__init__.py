@@ -5,11 +5,17 @@ from __future__ import annotations
 from nonneg.applications.audio.files import Sound, read_sound, write_sound
 from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.grouping import group_components
+from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.masks import masked_frames, wiener_masks
+from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.separation import SourceSeparation
+from nonneg.applications.audio.stft import STFT
 
 __all__ = [
+    "METHODS",
+    "STFT",
     "Framing",
+    "LappedFraming",
     "Sound",
     "SourceSeparation",
     "group_components",

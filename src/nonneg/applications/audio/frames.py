@@ -24,7 +24,7 @@ class Framing:
     frame_length : int
         Samples a frame, at least 2.
     hop : int or None
-        From one frame to the next, at most `frame_length`; None recordings half a frame.
+        From one frame to the next, at most `frame_length`; None takes half a frame.
     window : str, tuple or array of shape (frame_length,)
         What frames are multiplied by: "sine", "rectangular", a name or tuple that `scipy.signal.get_window`
         knows, such as "hann" or ("tukey", 0.1), or the weights themselves. Windows by name are periodic.
@@ -76,7 +76,7 @@ class Framing:
     @property
     def weights(self) -> FloatArray:
         """The window."""
-        return _window(self.window, self.frame_length)
+        return window_weights(self.window, self.frame_length)
 
     @property
     def padding(self) -> int:
@@ -150,12 +150,13 @@ class Framing:
                 f"samples, got {frames.shape}. Pass frames as split returns them, and the signal's length."
             )
         weights = self.weights.astype(frames.dtype)
-        signals = self._overlapped(frames * weights)
-        total = self._overlapped(np.broadcast_to(weights * weights, expected))
+        signals = self.overlapped(frames * weights)
+        total = self.overlapped(np.broadcast_to(weights * weights, expected))
         inside = slice(self.padding, self.padding + n_samples)
         return signals[..., inside] / total[inside]
 
-    def _overlapped(self, frames: FloatArray) -> FloatArray:
+    def overlapped(self, frames: FloatArray) -> FloatArray:
+        """Add frames up, each a hop after the one before."""
         # Each frame is cut into parts of one hop; part i of frame n is added at hop n + i.
         *leading, n_frames, length = frames.shape
         n_parts = -(-length // self.step)
@@ -197,7 +198,8 @@ def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
         raise InvalidParameterError(f"{name} must be a whole number {bounds}, got {value!r}.")
 
 
-def _window(window: Any, length: int) -> FloatArray:
+def window_weights(window: Any, length: int) -> FloatArray:
+    """Return a window by its name, or check one that is given."""
     if isinstance(window, str) and window == "sine":
         # scipy's "cosine" is the same, but only since it can be periodic.
         return np.sin(np.pi * (np.arange(length) + 0.5) / length)

@@ -11,7 +11,9 @@ from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
-def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0) -> FloatArray:
+def wiener_masks(
+    activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0, exponent: float = 1.0
+) -> FloatArray:
     """Return the share of each source in the variance of every coefficient.
 
     Parameters
@@ -25,17 +27,20 @@ def wiener_masks(activations: Any, components: Any, groups: Any = None, *, floor
     floor : float
         A variance that is in every coefficient beside the components, as the eps0 of the loss: each source
         has an equal share of it.
+    exponent : float
+        The power of the sources whose ratios are the masks: 1 where the factors model variances, 2 where they
+        model magnitudes.
 
     Returns
     -------
     array of shape (n_sources, n_frames, frame_length)
         In [0, 1]; over the sources they sum to one. Equal shares where nothing is known.
     """
-    return np.stack(list(mask_of_each(activations, components, groups, floor=floor)))
+    return np.stack(list(mask_of_each(activations, components, groups, floor=floor, exponent=exponent)))
 
 
 def mask_of_each(
-    activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0
+    activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0, exponent: float = 1.0
 ) -> Iterator[FloatArray]:
     """Make the masks of `wiener_masks` one after the other, for recordings whose masks are large together."""
     W, H = np.asarray(activations), np.asarray(components)
@@ -46,12 +51,18 @@ def mask_of_each(
         )
     labels = np.arange(H.shape[0]) if groups is None else checked_groups(groups, H.shape[0])
     n_sources = int(labels.max()) + 1
-    total = W @ H + floor
+
+    def part(source: int) -> FloatArray:
+        mine = labels == source
+        modeled = W[:, mine] @ H[mine] + floor / n_sources
+        return modeled if exponent == 1 else modeled**exponent
+
+    # With powers the total is no product: the parts are made twice, rather than kept.
+    total = W @ H + floor if exponent == 1 else sum(part(source) for source in range(n_sources))
     unknown = total <= 0
     total[unknown] = 1.0
     for source in range(n_sources):
-        mine = labels == source
-        mask = (W[:, mine] @ H[mine] + floor / n_sources) / total
+        mask = part(source) / total
         mask[unknown] = 1.0 / n_sources
         yield mask
 

@@ -1,8 +1,9 @@
-"""SourceSeparation: from recordings to their sources, in a transform learned from the recordings."""
+"""SourceSeparation: from recordings to their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from math import inf
 from numbers import Real
 from os import PathLike
@@ -12,61 +13,71 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
-from nonneg._typing import FloatArray
-from nonneg.applications.audio.frames import Framing, as_recordings
+from nonneg._typing import Array, FloatArray
+from nonneg.applications.audio import methods
+from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.grouping import WAYS, group_components
+from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
-from nonneg.certificates.certificate import Certificate
-from nonneg.estimators import TransformNMF
+from nonneg.applications.audio.methods import METHODS
+from nonneg.applications.audio.recordings import KINDS, Recordings, check_lengths, checked_recordings
+from nonneg.applications.audio.stft import STFT
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Model, SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
-from nonneg.exceptions import (
-    FileFormatError,
-    InvalidDataError,
-    InvalidParameterError,
-    NonFiniteDataError,
-    ShapeError,
-    UnknownNameError,
-)
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnknownNameError
 from nonneg.iteration import Progress
 
-RECORDINGS = ("aligned", "consecutive")
+# A source with more of the energy leaves nothing to the others, and is worth a warning.
+MOST_ENERGY = 0.95
 
 
 class SourceSeparation(SavableEstimator):
-    """Separate a recording into sources by NMF with a learned transform.
+    """Separate a recording into sources by NMF of its spectrogram.
 
     Parameters
     ----------
     n_sources : int
         The number of sources.
-    method : {"tl", "jd", "dct"}
-        Learn the transform together with the components (TL-NMF), before them (JD+NMF), or keep the discrete
-        cosine transform.
+    method : {"stft", "transform", "tl", "jd", "dct"}
+        "stft": NMF of the magnitude spectrogram of a short-time Fourier transform. The others use orthogonal
+        transforms of frames: one that is learned together with the components (TL-NMF, "tl") or before them
+        (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform, cosine
+        transform and blends of the two that explains held-out frames best ("transform").
     n_components : int or None
-        The total number of components; None takes one per source.
-    grouping : {"activations", "templates", "both"} or array-like of int of shape (n_components,)
+        The total number of components. None: with "stft" four per source, or one where that is enough; with
+        the other methods one.
+    grouping : {"features", "activations", "templates", "both"} or array-like of int of shape (n_components,)
         Which components belong to the same source: found by `group_components`, or the source of each,
         numbered from 0.
-    frame_length, hop, window : int, int or None, str, tuple or array
-        How signals are cut into frames; see `Framing`.
+    frame_length, hop, window : int or None, int or None, str, tuple, array or None
+        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms,
+        twice or four times as long where this makes the spectrogram more concentrated, a quarter of a frame
+        apart, with a Hann window; with the other methods 512 samples, half a frame apart, with tapered ends.
+    lapped : bool
+        For the methods other than "stft": frames are folded as in the MDCT (`LappedFraming`), and the learned
+        transform is a lapped one.
     recordings : {"aligned", "consecutive"}
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
         same sounds at the same time; they share activations, which improves the estimate of variances.
         "consecutive": pieces of any length, as if one followed the other; they share templates only.
     eps0, average_frames : float or "auto", int
-        The floor of the variances, and the number of neighboring frames that are averaged: see
-        `TransformNMF`.
-    init : {"dct", "jd", "random"} or array
-        The initial transform.
-    n_init : int
-        Number of initializations, of which the best counts.
-    max_iter : int
-        Maximum number of iterations.
-    tol : float
-        Stop when ten iterations lower the objective by less than this per entry.
+        For the methods other than "stft": the floor of the variances, and the number of neighboring frames
+        that are averaged; see `TransformNMF`.
+    init : str, array or None
+        The initialization: of `NMF` ("random" by default), or the initial transform ("dct" by default, "jd",
+        "random" or a matrix).
+    n_init : int or None
+        Number of initializations, of which the best counts; None is 1 with "stft" and 3 with the others.
+    max_iter : int or None
+        Maximum number of iterations; None is 100.
+    tol : float or None
+        When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method, as in `TransformNMF`.
+        Further parameters of the method. With "stft": ``beta_loss`` (default "kullback-leibler"), the
+        ``solver``, the ``exponent`` of the magnitudes that are factorized (1) and the ``mask_exponent`` of
+        the parts of the model whose ratios are the masks (2). With the others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int
@@ -80,14 +91,23 @@ class SourceSeparation(SavableEstimator):
 
     Attributes
     ----------
-    model_ : TransformNMF
+    model_ : NMF or TransformNMF
         The factorization, with its history and certificate.
-    framing_ : Framing
+    framing_ : STFT, Framing or LappedFraming
         How signals were cut.
+    activations_ : array of shape (n_frames, n_components)
+        How much of each component is in each frame.
     groups_ : array of int of shape (n_components,)
         The source of each component.
+    energy_shares_ : array of shape (n_sources,)
+        The share of each source in the energy of the recording.
     rate_ : int or None
         Sampling rate in hertz, if `fit` was given it.
+
+    Warns
+    -----
+    NonnegWarning
+        If one source holds more than 95 % of the energy.
 
     Examples
     --------
@@ -95,8 +115,8 @@ class SourceSeparation(SavableEstimator):
     >>> from nonneg.applications import SourceSeparation
     >>> t = np.arange(4000) / 4000
     >>> low, high = np.sin(2 * np.pi * 200 * t) * (t < 0.6), np.sin(2 * np.pi * 700 * t) * (t > 0.3)
-    >>> separation = SourceSeparation(2, frame_length=64, max_iter=20, random_state=0)
-    >>> sources = separation.fit_separate(low + high)
+    >>> separation = SourceSeparation(2, random_state=0)
+    >>> sources = separation.fit_separate(low + high, 4000)
     >>> sources.shape
     (2, 4000)
     >>> bool(np.allclose(sources.sum(axis=0), low + high))
@@ -104,17 +124,26 @@ class SourceSeparation(SavableEstimator):
     """
 
     _stored: ClassVar[Fields] = {
-        "model_": Model(TransformNMF),
+        "model_": Model(NMF, TransformNMF),
         "framing_": Part(
             {
-                Framing: {
+                kind: {
                     "frame_length": Value(int),
                     "hop": Value(int, source="step"),
                     "window": StoredArray("frame_length", source="weights"),
                 }
+                for kind in (Framing, STFT)
+            }
+            | {
+                LappedFraming: {
+                    "frame_length": Value(int),
+                    "window": StoredArray("length of the window", source="weights"),
+                }
             }
         ),
         "groups_": StoredArray("number of components", kind="i"),
+        "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
+        "energy_shares_": StoredArray("number of sources", nonnegative=True),
         "rate_": Value(int, optional=True),
     }
 
@@ -122,19 +151,20 @@ class SourceSeparation(SavableEstimator):
         self,
         n_sources: int = 2,
         *,
-        method: str = "tl",
+        method: str = "stft",
         n_components: int | None = None,
-        grouping: Any = "activations",
-        frame_length: int = 512,
+        grouping: Any = "features",
+        frame_length: int | None = None,
         hop: int | None = None,
-        window: Any = ("tukey", 0.1),
+        window: Any = None,
+        lapped: bool = False,
         recordings: str = "aligned",
         eps0: float | str = "auto",
         average_frames: int = 1,
-        init: Any = "dct",
-        n_init: int = 3,
-        max_iter: int = 100,
-        tol: float = 1e-7,
+        init: Any = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
         method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -149,6 +179,7 @@ class SourceSeparation(SavableEstimator):
         self.frame_length = frame_length
         self.hop = hop
         self.window = window
+        self.lapped = lapped
         self.recordings = recordings
         self.eps0 = eps0
         self.average_frames = average_frames
@@ -164,14 +195,15 @@ class SourceSeparation(SavableEstimator):
         self.checkpoint = checkpoint
 
     def fit(self, signals: Any, rate: int | None = None) -> SourceSeparation:
-        """Learn transform and components from a recording, or from several.
+        """Learn components from a recording, or from several.
 
         Parameters
         ----------
         signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
             The recording; several of different lengths as a list. Never modified.
         rate : int, optional
-            Sampling rate in hertz, for what is reported in seconds and hertz.
+            Sampling rate in hertz: for the length of the frames, and for what is reported in seconds and
+            hertz.
 
         Returns
         -------
@@ -181,38 +213,38 @@ class SourceSeparation(SavableEstimator):
         n_components = self._checked_number()
         if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
-        framing = Framing(self.frame_length, self.hop, self.window)
-        frames, _ = self._frames(signals, framing)
-        model = TransformNMF(
-            n_components,
-            method=self.method,
-            n_init=self.n_init,
-            init=self.init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            n_jobs=self.n_jobs,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-            eps0=self.eps0,
-            average_frames=self.average_frames,
-            method_params=self.method_params,
-        ).fit(frames)
+        recordings = checked_recordings(signals, self.recordings)
+        method = METHODS.find(self.method)
+        framing, model, activations = method.run(self, recordings, n_components, rate)
         if isinstance(self.grouping, str):
-            groups = group_components(model.activations_, model.components_, self.n_sources, by=self.grouping)
+            frequencies = methods.bin_frequencies(framing, model, rate)
+            groups = group_components(
+                activations, model.components_, self.n_sources, by=self.grouping, frequencies=frequencies
+            )
         else:
-            groups = checked_groups(self.grouping, n_components)
+            groups = checked_groups(self.grouping, model.components_.shape[0])
         self.model_, self.framing_, self.groups_, self.rate_ = model, framing, groups, rate
+        self.activations_ = activations
+        self.energy_shares_ = self._energy_shares(recordings, activations)
+        self._warn_of_one_source()
         return self
 
     @property
     def certificate_(self) -> Certificate:
-        """What is known about the fit: the statements of the model behind it."""
-        return self.model_.certificate_
+        """What is known about the fit: the statements of the model, and the balance of the sources."""
+        largest = float(self.energy_shares_.max())
+        sentence = (
+            f"The largest source holds {100 * largest:.1f} % of the energy, where more than "
+            f"{100 * MOST_ENERGY:.0f} % would leave next to nothing to the others."
+        )
+        if self.n_sources == 1:
+            return self.model_.certificate_
+        verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
+        balance = Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
+        return Certificate((*self.model_.certificate_, balance))
 
     def separate(self, signals: Any) -> Any:
-        """Return the sources of a recording, by the transform and the components that were learned.
+        """Return the sources of a recording, by the components that were learned.
 
         Parameters
         ----------
@@ -225,21 +257,19 @@ class SourceSeparation(SavableEstimator):
             The sources, which sum to the recording; for a list, one array of sources per recording.
         """
         check_is_fitted(self)
-        frames, lengths = self._frames(signals, self.framing_)
-        model, framing = self.model_, self.framing_
-        masks = mask_of_each(model.transform(frames), model.components_, self.groups_, floor=model.eps0_)
-        coefficients = model.analyze(frames)
-        # Source by source, because all frames of all sources need much memory.
-        parts = (model.synthesize(coefficients * mask) for mask in masks)
-        if self.recordings == "aligned":
-            return _like(np.stack([framing.join(part, lengths[0]) for part in parts]), signals)
-        ends = np.cumsum([framing.n_frames(length) for length in lengths])[:-1]
-        pieces = [np.split(part[0], ends) for part in parts]
-        sources = [
-            np.stack([framing.join(piece[at], length) for piece in pieces])
-            for at, length in enumerate(lengths)
-        ]
-        return sources if _is_ragged(signals) else _like(np.stack(sources, axis=1), signals)
+        recordings = checked_recordings(signals, self.recordings)
+        check_lengths(recordings, self.framing_.frame_length)
+        return self._separated(recordings, methods.encoded(self.framing_, self.model_, recordings, self))
+
+    def _separated(self, recordings: Recordings, activations: Array) -> Any:
+        sources: list[list[FloatArray]] = [[] for _ in recordings.parts]
+        # Source by source, because all coefficients of all sources need much memory.
+        for masks, parts in self._masked(recordings, activations):
+            for at, (mask, part) in enumerate(zip(masks, parts, strict=True)):
+                sources[at].append(
+                    methods.synthesized(self.framing_, self.model_, part * mask, recordings.lengths[at])
+                )
+        return recordings.like_given([np.stack(part) for part in sources])
 
     def fit_separate(self, signals: Any, rate: int | None = None) -> Any:
         """Learn from a recording and return its sources.
@@ -256,7 +286,11 @@ class SourceSeparation(SavableEstimator):
         array of shape (n_sources, n_samples) or (n_sources, n_recordings, n_samples), or list of arrays
             As `separate` returns them.
         """
-        return self.fit(signals, rate).separate(signals)
+        self.fit(signals, rate)
+        if isinstance(self.model_, TransformNMF):
+            return self.separate(signals)
+        # The activations of the fit are those that `separate` would find.
+        return self._separated(checked_recordings(signals, self.recordings), self.activations_)
 
     def strongest_atoms(self, n_atoms: int = 8) -> np.ndarray[Any, np.dtype[np.intp]]:
         """Return the atoms of the transform that carry most of the power.
@@ -269,29 +303,70 @@ class SourceSeparation(SavableEstimator):
         Returns
         -------
         array of int
-            Rows of ``model_.transform_``, strongest first.
+            Rows of ``model_.transform_``, or frequencies of the STFT, strongest first.
         """
         check_is_fitted(self)
         if not isinstance(n_atoms, int | np.integer) or isinstance(n_atoms, bool) or n_atoms < 1:
             raise InvalidParameterError(f"n_atoms must be an integer of at least 1, got {n_atoms!r}.")
-        power = self.model_.activations_.sum(axis=0) @ self.model_.components_
+        power = self.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
 
+    def _masked(self, recordings: Recordings, activations: FloatArray) -> Any:
+        """Yield for each source its masks and the coefficients, one array per part."""
+        coefficients = methods.coefficients(self.framing_, self.model_, recordings)
+        ends = np.cumsum([part.shape[1] for part in coefficients])[:-1]
+        masks = mask_of_each(
+            activations,
+            self.model_.components_,
+            self.groups_,
+            floor=getattr(self.model_, "eps0_", 0.0),
+            exponent=methods.mask_exponent(self.framing_, self),
+        )
+        for mask in masks:
+            yield np.split(mask, ends), coefficients
+
+    def _energy_shares(self, recordings: Recordings, activations: Array) -> FloatArray:
+        energies = [
+            sum(
+                float(np.square(np.abs(part * mask)).sum(dtype=np.float64))
+                for mask, part in zip(masks, parts, strict=True)
+            )
+            for masks, parts in self._masked(recordings, activations)
+        ]
+        return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
+
+    def _warn_of_one_source(self) -> None:
+        at = int(np.argmax(self.energy_shares_))
+        if self.n_sources > 1 and self.energy_shares_[at] > MOST_ENERGY:
+            warnings.warn(
+                f"Source {at + 1} of {self.n_sources} holds {100 * self.energy_shares_[at]:.1f} % of the "
+                "energy: the components were hardly separated. Try another grouping (--grouping), or another "
+                "number of components (--components).",
+                NonnegWarning,
+                stacklevel=3,
+            )
+
     def _complete_loaded(self) -> None:
-        n_components, length = self._checked_number(), self.framing_.frame_length
-        if self.model_.components_.shape != (n_components, length):
+        self._checked_number()
+        n_components, n_bins = self.model_.components_.shape
+        framing = self.framing_
+        expected = framing.n_bins if isinstance(framing, STFT) else framing.frame_length
+        if n_components != len(self.groups_) or n_bins != expected:
             raise FileFormatError(
-                f"expected {n_components} components of {length} samples, got "
-                f"{self.model_.components_.shape}. The file is damaged."
+                f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "
+                "The file is damaged."
             )
         self.groups_ = checked_groups(self.groups_, n_components)
 
-    def _checked_number(self) -> int:
-        n_components = self.n_sources if self.n_components is None else self.n_components
+    def _checked_number(self) -> int | None:
+        METHODS.find(self.method)
+        n_components = self.n_components
         for name, value in (("n_sources", self.n_sources), ("n_components", n_components)):
+            if name == "n_components" and value is None:
+                continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
-        if n_components < self.n_sources:
+        if n_components is not None and n_components < self.n_sources:
             raise InvalidParameterError(
                 f"n_components={n_components} is less than n_sources={self.n_sources}: every source needs a "
                 "component of its own. Raise n_components, or leave it out."
@@ -299,62 +374,13 @@ class SourceSeparation(SavableEstimator):
         if isinstance(self.grouping, str):
             if self.grouping not in WAYS:
                 raise UnknownNameError.of("grouping", self.grouping, WAYS)
-        elif (n_found := int(checked_groups(self.grouping, int(n_components)).max()) + 1) != self.n_sources:
-            raise InvalidParameterError(f"grouping names {n_found} sources, but n_sources={self.n_sources}.")
-        if self.recordings not in RECORDINGS:
-            raise UnknownNameError.of("recordings", self.recordings, RECORDINGS)
-        return int(n_components)
-
-    def _frames(self, signals: Any, framing: Framing) -> tuple[FloatArray, list[int]]:
-        """Cut signals into frames: one array, and the length of every signal."""
-        if (
-            _is_ragged(signals)
-            and self.recordings == "aligned"
-            and len({len(signal) for signal in signals}) > 1
-        ):
-            lengths = [len(signal) for signal in signals]
-            raise ShapeError(
-                f"Aligned recordings have the same length, got {lengths} samples. Cut them to the same part "
-                "of the piece, or pass recordings='consecutive' (--recordings consecutive)."
-            )
-        one_by_one = _is_ragged(signals) and self.recordings == "consecutive"
-        parts = [as_recordings(signal) for signal in signals] if one_by_one else [as_recordings(signals)]
-        for at, part in enumerate(parts):
-            _check_sound(part, framing, f"Recording {at}" if len(parts) > 1 else "The recording")
-        if all((part == part[:, :1]).all() for part in parts):
-            what = "constant: expected sound, got the same number throughout"
-            if not any(part.any() for part in parts):
-                what = "silent: expected sound, got zeros only"
-            raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
-        if self.recordings == "aligned":
-            return framing.split(parts[0]), [parts[0].shape[1]]
-        signals = [signal for part in parts for signal in part]
-        frames = np.concatenate([framing.split(signal)[0] for signal in signals], axis=0)
-        return frames[None], [len(signal) for signal in signals]
-
-
-def _is_ragged(signals: Any) -> bool:
-    """Tell whether recordings came as a sequence of signals rather than as one array or one signal."""
-    return isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
-
-
-def _like(sources: FloatArray, signals: Any) -> FloatArray:
-    """Drop the axis of recordings if one signal came."""
-    return sources[:, 0] if np.ndim(signals) == 1 else sources
-
-
-def _check_sound(recordings: FloatArray, framing: Framing, name: str) -> None:
-    if not np.isfinite(recordings).all():
-        row, at = np.argwhere(~np.isfinite(recordings))[0]
-        raise NonFiniteDataError(
-            f"Sample {at} of recording {row} is {recordings[row, at]}. Expected finite numbers. Replace it, "
-            "or cut that part out."
-        )
-    n_recordings, n_samples = recordings.shape
-    if n_samples < framing.frame_length:
-        hint = "Record more, or use a shorter frame_length."
-        if n_recordings >= framing.frame_length:
-            hint = "Recordings are rows: pass signals.T, or signals.mean(axis=1) if the columns are channels."
-        raise InvalidDataError(
-            f"{name} has {n_samples} samples, less than one frame of {framing.frame_length}. {hint}"
-        )
+        else:
+            # The number of components follows from the groups.
+            n_components = np.size(self.grouping) if n_components is None else n_components
+            if (n_found := int(checked_groups(self.grouping, int(n_components)).max()) + 1) != self.n_sources:
+                raise InvalidParameterError(
+                    f"grouping names {n_found} sources, but n_sources={self.n_sources}."
+                )
+        if self.recordings not in KINDS:
+            raise UnknownNameError.of("recordings", self.recordings, KINDS)
+        return None if n_components is None else int(n_components)

@@ -11,6 +11,7 @@ from nonneg.datasets.synthetic.gaussian_composite import (
     gaussian_composite,
     gaussian_composite_model,
 )
+from nonneg.datasets.synthetic.instruments import instrument_sound
 from nonneg.datasets.synthetic.low_rank import low_rank_plus_noise
 from nonneg.datasets.synthetic.music_notes import MusicNotesData, music_notes
 from nonneg.datasets.synthetic.planted import PlantedData
@@ -38,6 +39,7 @@ __all__ = [
     "faces_like",
     "gaussian_composite",
     "gaussian_composite_model",
+    "instrument_sound",
     "low_rank_plus_noise",
     "middle_points",
     "mixed_membership_graph",

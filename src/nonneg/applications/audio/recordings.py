@@ -1,0 +1,88 @@
+"""Recordings as users pass them: checked, and their sources in the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.applications.audio.frames import as_recordings
+from nonneg.exceptions import InvalidDataError, NonFiniteDataError, ShapeError
+
+KINDS = ("aligned", "consecutive")
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Signals that were checked."""
+
+    # Aligned recordings are one array of shape (n_recordings, n_samples), consecutive ones several of one
+    # row.
+    parts: list[FloatArray]
+    ragged: bool  # whether they came as a list of signals
+    single: bool  # whether one signal came
+
+    @property
+    def lengths(self) -> list[int]:
+        """Samples of every part."""
+        return [part.shape[1] for part in self.parts]
+
+    @property
+    def shortest(self) -> int:
+        """Samples of the shortest part."""
+        return min(self.lengths)
+
+    def like_given(self, sources: list[FloatArray]) -> Any:
+        """Bring the sources of parts, (n_sources, n_recordings, n_samples), into the form of the input."""
+        if len(sources) == 1 and not (self.ragged and len(self.parts) > 1):
+            return sources[0][:, 0] if self.single else sources[0]
+        if self.ragged:
+            return [part[:, 0] for part in sources]
+        return np.concatenate(sources, axis=1)
+
+
+def checked_recordings(signals: Any, kind: str) -> Recordings:
+    """Check recordings; refuse what is no sound."""
+    # A sequence of signals rather than one array or one signal.
+    ragged = isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
+    if ragged and kind == "aligned" and len({len(signal) for signal in signals}) > 1:
+        raise ShapeError(
+            f"Aligned recordings have the same length, got {[len(signal) for signal in signals]} samples. "
+            "Cut them to the same part of the piece, or pass recordings='consecutive' (--recordings "
+            "consecutive)."
+        )
+    one_by_one = ragged and kind == "consecutive"
+    parts = [as_recordings(signal) for signal in signals] if one_by_one else [as_recordings(signals)]
+    for part in parts:
+        if not np.isfinite(part).all():
+            row, at = np.argwhere(~np.isfinite(part))[0]
+            raise NonFiniteDataError(
+                f"Sample {at} of recording {row} is {part[row, at]}. Expected finite numbers. Replace it, or "
+                "cut that part out."
+            )
+    if all((part == part[:, :1]).all() for part in parts):
+        what = "constant: expected sound, got the same number throughout"
+        if not any(part.any() for part in parts):
+            what = "silent: expected sound, got zeros only"
+        raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
+    if kind == "consecutive":
+        parts = [row[None] for part in parts for row in part]
+    return Recordings(parts, one_by_one, np.ndim(signals) == 1)
+
+
+def check_lengths(recordings: Recordings, frame_length: int) -> None:
+    """Refuse recordings that are shorter than a frame."""
+    for at, part in enumerate(recordings.parts):
+        n_recordings, n_samples = part.shape
+        if n_samples >= frame_length:
+            continue
+        name = f"Recording {at}" if len(recordings.parts) > 1 else "The recording"
+        hint = "Record more, or use a shorter frame_length."
+        if n_recordings >= frame_length:
+            hint = "Recordings are rows: pass signals.T, or signals.mean(axis=1) if the columns are channels."
+        raise InvalidDataError(
+            f"{name} has {n_samples} samples, less than one frame of {frame_length}. {hint}"
+        )

@@ -1,0 +1,122 @@
+"""NMF of magnitude spectrograms: window length, number of components, and the fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from nonneg._typing import FloatArray
+from nonneg.applications.audio.recordings import Recordings
+from nonneg.applications.audio.stft import STFT, automatic_frame_length
+from nonneg.estimators import NMF
+
+# The constants were chosen on the mixtures that the study `studies/separation` names as choosing ones.
+# A frame may be so many times as long as librosa's 93 ms ...
+LONGER = (1, 2, 4)
+# ... where that makes the spectrogram this much more concentrated. Sounds that change need short frames, and
+# gain less; steady ones near each other in pitch need long frames, and gain a quarter or more.
+WORTH_LENGTH = 0.9
+# One component per source is enough where these leave less than this share of the divergence of one
+# component for all (two notes: 0.09; mixtures of instruments: 0.63 to 0.75). Otherwise there are so many per
+# source.
+SIMPLE = 0.25
+COMPONENTS_PER_SOURCE = 4
+# Bands of the first fit: half a semitone wide.
+BANDS_PER_OCTAVE = 24
+
+
+def spectrogram_framing(
+    recordings: Recordings, frame_length: int | None, hop: int | None, window: Any, rate: float | None
+) -> STFT:
+    """Return the given transform, or the one whose window suits the recordings."""
+    window = "hann" if window is None else window
+    if frame_length is not None:
+        return STFT(frame_length, hop, window)
+    shortest = recordings.shortest
+    base = automatic_frame_length(shortest, rate)
+    lengths = [base * factor for factor in LONGER if base * factor <= max(base, shortest // 4)]
+    if len(lengths) == 1 or hop is not None:
+        return STFT(base, hop, window)
+    spread = np.array([_spread(recordings, STFT(length, None, window)) for length in lengths])
+    # The shortest that is nearly as concentrated as the best.
+    chosen = int(np.flatnonzero(WORTH_LENGTH * spread <= spread.min())[0])
+    return STFT(lengths[chosen], None, window)
+
+
+def _spread(recordings: Recordings, framing: STFT) -> float:
+    """Return the ratio of l1 and l2 norm of the coefficients: small if few of them hold the energy."""
+    total = squares = count = 0.0
+    for part in recordings.parts:
+        magnitudes = np.abs(framing.analyze(part))
+        total += float(magnitudes.sum(dtype=np.float64))
+        squares += float(np.square(magnitudes).sum(dtype=np.float64))
+        count += magnitudes.size
+    return total / (squares * count) ** 0.5 if squares > 0 else 1.0
+
+
+def magnitudes(coefficients: list[Any], exponent: float = 1.0) -> FloatArray:
+    """Return the spectrogram of all recordings: root mean squares over aligned ones, others in a row.
+
+    Divided by its mean, so that nothing hinges on how loud a recording is.
+    """
+    V = np.concatenate([np.sqrt(np.mean(np.square(np.abs(part)), axis=0)) for part in coefficients])
+    V = V if exponent == 1 else V**exponent
+    mean = float(V.mean(dtype=np.float64))
+    return V / V.dtype.type(mean if mean > 0 else 1.0)
+
+
+def fit_spectrogram(
+    V: FloatArray,
+    n_sources: int,
+    n_components: int | None,
+    *,
+    checkpoint: Any = None,
+    **options: Any,
+) -> tuple[NMF, FloatArray]:
+    """Factorize a spectrogram; without a number of components, with as many as it needs.
+
+    First with bins pooled to bands, which is fast and has the same minima but for details of the spectra
+    (sums of Poisson variables are Poisson variables), then with all bins from there.
+    """
+    folder = None if checkpoint is None else Path(checkpoint)
+    edges = band_edges(V.shape[1])
+    pooled = np.add.reduceat(V, edges, axis=1)
+
+    def fitted(k: int) -> tuple[NMF, FloatArray]:
+        place = None if folder is None else str(folder / f"bands-{k}")
+        model = NMF(k, checkpoint=place, **options)
+        return model, model.fit_transform(pooled)
+
+    smallest = min(pooled.shape)
+    if n_components is not None:
+        coarse, W = fitted(n_components)
+    else:
+        coarse, W = fitted(min(n_sources, smallest))
+        # Squares of reconstruction errors are twice the divergences.
+        if coarse.reconstruction_err_**2 > SIMPLE * 2 * _divergence_of_one(pooled):
+            coarse, W = fitted(max(min(COMPONENTS_PER_SOURCE * n_sources, smallest), n_sources))
+    widths = np.diff([*edges, V.shape[1]])
+    shares = V.sum(axis=0) / np.repeat(np.maximum(pooled.sum(axis=0), np.finfo(V.dtype).tiny), widths)
+    H = np.repeat(coarse.components_, widths, axis=1) * shares
+    place = None if folder is None else str(folder / "bins")
+    model = NMF(coarse.n_components_, checkpoint=place, **(options | {"init": "custom", "n_init": 1}))
+    return model, model.fit_transform(V, W=W, H=H.astype(V.dtype))
+
+
+def band_edges(n_bins: int) -> Any:
+    """Return the first bin of each band: single bins, and where these are narrower, parts of an octave."""
+    edges = [0]
+    while edges[-1] < n_bins:
+        edges.append(edges[-1] + max(1, round(edges[-1] * (2 ** (1 / BANDS_PER_OCTAVE) - 1))))
+    return np.array(edges[:-1])
+
+
+def _divergence_of_one(V: FloatArray) -> float:
+    """Return the Kullback-Leibler divergence from the best single component: the product of the sums."""
+    rows, columns = V.sum(axis=1, dtype=np.float64), V.sum(axis=0, dtype=np.float64)
+    entropy = float(xlogy(V, V).sum(dtype=np.float64))
+    total = rows.sum()
+    return entropy - float(xlogy(rows, rows).sum() + xlogy(columns, columns).sum() - xlogy(total, total))

@@ -1,0 +1,232 @@
+"""Synthetic instruments and a voice, for mixtures whose sources are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import butter, lfilter, sosfilt
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+
+# Steps of the major scale, in semitones.
+SCALE = (0, 2, 4, 5, 7, 9, 11)
+# Formants of five vowels in hertz (Peterson & Barney 1952, men).
+VOWELS = ((730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480), (570, 840, 2410))
+FORMANT_WIDTHS = (80.0, 100.0, 140.0)
+
+
+def instrument_sound(
+    instrument: str,
+    seconds: float = 8.0,
+    *,
+    rate: int = 16000,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> FloatArray:
+    """Make a recording of one synthetic instrument that plays at random.
+
+    Parameters
+    ----------
+    instrument : {"piano", "plucked", "violin", "bass", "drums", "speech"}
+        "piano": struck notes of slightly inharmonic, decaying partials; "plucked": Karplus-Strong strings;
+        "violin": sustained notes with vibrato; "bass": low notes; "drums": kick, snare and hi-hat, made of
+        decaying sines and bursts of noise; "speech": a pulse train through the formants of vowels, with
+        fricative noise and pauses.
+    seconds : float, default 8
+        The length.
+    rate : int, default 16000
+        Sampling rate in hertz.
+    rng : None, int or numpy.random.Generator
+        Draws notes, times, loudness and noise.
+    dtype : dtype, default float64
+        Data type of the samples, float32 or float64.
+
+    Returns
+    -------
+    array of shape (n_samples,)
+        With a root mean square of 0.1.
+
+    Examples
+    --------
+    >>> from nonneg.datasets import instrument_sound
+    >>> mixture = sum(instrument_sound(name, 2.0, rng=at) for at, name in enumerate(("piano", "drums")))
+    >>> mixture.shape
+    (32000,)
+    """
+    if instrument not in _INSTRUMENTS:
+        raise UnknownNameError.of("instrument", instrument, _INSTRUMENTS)
+    if not seconds > 0 or not rate >= 4000:
+        raise InvalidParameterError(
+            f"Expected seconds above 0 and a rate of at least 4000 Hz, got seconds={seconds!r} and "
+            f"rate={rate!r}."
+        )
+    random = generator(rng)
+    n_samples = max(round(seconds * rate), 1)
+    sound = _INSTRUMENTS[instrument](n_samples, rate, random)
+    size = np.sqrt(np.mean(np.square(sound)))
+    return (0.1 * sound / (size if size > 0 else 1.0)).astype(dtype)
+
+
+def _onsets(n_samples: int, rate: int, random: np.random.Generator, share: float) -> Iterator[int]:
+    """Yield times of notes: a part of the eighths of a random tempo, the first among them."""
+    eighth = 30.0 / random.uniform(85.0, 135.0)
+    for at in range(int(n_samples / rate / eighth) + 1):
+        if random.random() < share or at == 0:
+            # Players are not exact to the millisecond.
+            yield max(0, round((at * eighth + 0.005 * random.standard_normal()) * rate))
+
+
+def _add(sound: FloatArray, begin: int, note: FloatArray) -> None:
+    part = sound[begin : begin + len(note)]
+    part += note[: len(part)]
+
+
+def _pitches(lowest: float, random: np.random.Generator, n_octaves: int = 2) -> FloatArray:
+    """Return frequencies of a few notes of a major scale on a random root."""
+    root = lowest * 2 ** (random.integers(12) / 12)
+    steps = [12 * octave + step for octave in range(n_octaves) for step in SCALE]
+    chosen = random.choice(steps, size=min(6, len(steps)), replace=False)
+    return root * 2.0 ** (np.sort(chosen) / 12)
+
+
+def _piano(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    pitches, sound = _pitches(196.0, random), np.zeros(n_samples)
+    time = np.arange(round(1.6 * rate)) / rate
+    for begin in _onsets(n_samples, rate, random, 0.6):
+        for pitch in random.choice(pitches, size=random.choice([1, 1, 2, 3]), replace=False):
+            note = np.zeros(len(time))
+            for partial in range(1, 13):
+                # Stiff strings: the partials are a little sharp.
+                frequency = partial * pitch * np.sqrt(1 + 4e-4 * partial**2)
+                if frequency < 0.45 * rate:
+                    decay = 2.5 + 0.9 * partial
+                    note += (
+                        partial**-1.2
+                        * np.exp(-decay * time)
+                        * np.sin(2 * np.pi * frequency * time + random.uniform(0, 2 * np.pi))
+                    )
+            hammer = random.standard_normal(len(time)) * np.exp(-time * 150.0)
+            _add(sound, begin, random.uniform(0.4, 1.0) * (1 - np.exp(-time * 400)) * (note + 0.1 * hammer))
+    return sound
+
+
+def _plucked(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    pitches, sound = _pitches(147.0, random), np.zeros(n_samples)
+    for begin in _onsets(n_samples, rate, random, 0.7):
+        period = round(rate / random.choice(pitches))
+        burst = np.zeros(round(1.4 * rate))
+        burst[:period] = random.uniform(-1.0, 1.0, period)
+        burst[:period] -= burst[:period].mean()
+        # Karplus and Strong: a delay line whose two last samples are averaged, with a little loss.
+        loop = np.zeros(period + 2)
+        loop[0], loop[-2:] = 1.0, -0.4985
+        _add(sound, begin, random.uniform(0.5, 1.0) * lfilter([1.0], loop, burst))
+    return sound
+
+
+def _violin(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    pitches, sound, begin = _pitches(294.0, random), np.zeros(n_samples), 0
+    while begin < n_samples:
+        length = round(random.uniform(0.4, 1.1) * rate)
+        time = np.arange(length) / rate
+        depth, speed = random.uniform(0.003, 0.008), random.uniform(4.5, 6.5)
+        pitch = random.choice(pitches) * (1 + depth * np.sin(2 * np.pi * speed * time))
+        phase = 2 * np.pi * np.cumsum(pitch) / rate
+        n_partials = min(14, int(0.45 * rate / pitch.max()))
+        note = sum(
+            partial**-1.1 * np.sin(partial * phase + random.uniform(0, 2 * np.pi))
+            for partial in range(1, n_partials + 1)
+        )
+        swell = np.minimum(1.0, np.minimum(time, time[::-1]) / 0.06)
+        _add(sound, begin, random.uniform(0.5, 1.0) * swell * note)
+        begin += length + (round(random.uniform(0.1, 0.5) * rate) if random.random() < 0.3 else 0)
+    return sound
+
+
+def _bass(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    pitches, sound = _pitches(41.2, random, 1), np.zeros(n_samples)
+    begins = [*_onsets(n_samples, rate, random, 0.5), n_samples]
+    for begin, end in pairwise(begins):
+        time = np.arange(max(end - begin, 1)) / rate
+        pitch, random_phase = random.choice(pitches), random.uniform(0, 2 * np.pi, 10)
+        note = sum(
+            partial**-1.3
+            * np.exp(-(1.2 + 0.5 * partial) * time)
+            * np.sin(2 * np.pi * partial * pitch * time + random_phase[partial - 1])
+            for partial in range(1, 11)
+        )
+        # One string: a note ends when the next begins.
+        ends = np.minimum(1.0, np.minimum(time / 0.004, time[::-1] / 0.01))
+        _add(sound, begin, random.uniform(0.7, 1.0) * ends * note)
+    return sound
+
+
+def _drums(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    sound, time = np.zeros(n_samples), np.arange(round(0.4 * rate)) / rate
+    eighth = 30.0 / random.uniform(85.0, 135.0)
+    kick_pitch, snare_pitch = random.uniform(45, 60), random.uniform(170, 220)
+    high = butter(4, min(6000.0, 0.35 * rate), "highpass", fs=rate, output="sos")
+    band = butter(2, [800.0, 0.4 * rate], "bandpass", fs=rate, output="sos")
+    for at in range(int(n_samples / rate / eighth) + 1):
+        begin = max(0, round((at * eighth + 0.003 * random.standard_normal()) * rate))
+        if at % 8 in (0, 4) or random.random() < 0.12:
+            sweep = kick_pitch * (time + 0.05 * (1 - np.exp(-time * 40)))
+            _add(sound, begin, 1.2 * np.exp(-time * 14) * np.sin(2 * np.pi * sweep))
+        if at % 4 == 2 or random.random() < 0.06:
+            noise = sosfilt(band, random.standard_normal(len(time)))
+            tone = 0.6 * np.sin(2 * np.pi * snare_pitch * time) * np.exp(-time * 25)
+            _add(sound, begin, 0.7 * (noise * np.exp(-time * 18) + tone))
+        if random.random() < 0.85:
+            noise = sosfilt(high, random.standard_normal(len(time)))
+            _add(sound, begin, random.uniform(0.3, 0.6) * noise * np.exp(-time * random.choice([60, 12])))
+    return sound
+
+
+def _speech(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+    sound, begin, pitch = np.zeros(n_samples), 0, random.uniform(95.0, 210.0)
+    size = pitch / 130.0
+    while begin < n_samples:
+        length = round(random.uniform(0.09, 0.28) * rate)
+        if random.random() < 0.15:  # a pause
+            begin += length
+            continue
+        time = np.arange(length) / rate
+        shape = np.minimum(1.0, np.minimum(time, time[::-1]) / 0.02)
+        if random.random() < 0.25:  # a fricative
+            low = min(random.uniform(2000, 4000), 0.3 * rate)
+            band = butter(2, [low, 0.45 * rate], "bandpass", fs=rate, output="sos")
+            _add(sound, begin, 0.25 * shape * sosfilt(band, random.standard_normal(length)))
+        else:
+            glide = pitch * (
+                1 + random.uniform(-0.15, 0.15) + random.uniform(-0.4, 0.4) * (time - time[-1] / 2)
+            )
+            phase = np.cumsum(glide) / rate
+            pulses = np.diff(np.floor(phase), prepend=0.0) - glide / rate
+            voiced = lfilter([1.0], [1.0, -0.95], pulses)
+            # Women have shorter vocal tracts: higher formants, though less so than pitches.
+            factor = 1 + 0.3 * (size - 1)
+            for formant, width in zip(VOWELS[random.integers(len(VOWELS))], FORMANT_WIDTHS, strict=True):
+                frequency = min(factor * formant, 0.45 * rate)
+                radius = np.exp(-np.pi * width / rate)
+                angle = 2 * np.pi * frequency / rate
+                poles = [1.0, -2 * radius * np.cos(angle), radius**2]
+                voiced = lfilter([sum(poles)], poles, voiced)
+            peak = np.abs(voiced).max()
+            _add(sound, begin, random.uniform(0.6, 1.0) * shape * voiced / (peak if peak > 0 else 1.0))
+        begin += length - round(0.01 * rate)
+    return sound
+
+
+_INSTRUMENTS: dict[str, Callable[[int, int, np.random.Generator], FloatArray]] = {
+    "piano": _piano,
+    "plucked": _plucked,
+    "violin": _violin,
+    "bass": _bass,
+    "drums": _drums,
+    "speech": _speech,
+}
