@@ -33,7 +33,9 @@ def recording():
 
 @pytest.fixture(scope="module")
 def separation(recording):
-    return SourceSeparation(2, frame_length=32, max_iter=5, n_init=1, random_state=0).fit(recording, 4000)
+    return SourceSeparation(2, method="dct", frame_length=32, max_iter=5, n_init=1, random_state=0).fit(
+        recording, 4000
+    )
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,7 @@ def test_given_arrays_are_stored(recording, tmp_path):
     window = np.hanning(34)[1:-1]
     model = SourceSeparation(
         2,
+        method="tl",
         n_components=3,
         grouping=np.array([0, 1, 1]),
         window=window,

@@ -146,7 +146,7 @@ def test_bad_bands_of_the_new_scene_are_left_out(tmp_path, capsys):
     [
         (MixedMembership(2, method="spa"), "Run `nonneg communities` on the new graph"),
         (
-            SourceSeparation(1, n_components=2, frame_length=8, max_iter=2),
+            SourceSeparation(1, method="dct", n_components=2, frame_length=8, max_iter=2),
             "nonneg.load(path).separate(signal)",
         ),
     ],

@@ -27,7 +27,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return TransformNMF(2, eps0=1e-8, max_iter=150, random_state=0).fit(data.Y)
+    return TransformNMF(2, method="tl", eps0=1e-8, max_iter=150, random_state=0).fit(data.Y)
 
 
 @pytest.mark.parametrize("method", ["tl", "jd"])
@@ -85,17 +85,21 @@ def test_the_cosine_transform_is_kept_for_comparison(data):
 
 def test_initializations(data, model):
     given = TransformNMF(
-        2, eps0=1e-8, init=(model.transform_, model.components_, model.activations_), max_iter=1
+        2,
+        method="tl",
+        eps0=1e-8,
+        init=(model.transform_, model.components_, model.activations_),
+        max_iter=1,
     ).fit(data.Y)
     assert given.result_.objective <= model.result_.objective + 1e-6
-    several = TransformNMF(2, eps0=1e-8, n_init=3, max_iter=10, random_state=0).fit(data.Y)
+    several = TransformNMF(2, method="tl", eps0=1e-8, n_init=3, max_iter=10, random_state=0).fit(data.Y)
     assert several.result_.objective == pytest.approx(several.result_.restarts.objective.min())
     assert len(several.result_.restarts.objective) == 3
 
 
 def test_a_run_is_taken_up_again(data, tmp_path):
     def fitted(max_iter, **more):
-        return TransformNMF(2, max_iter=max_iter, tol=0, random_state=0, **more).fit(data.Y)
+        return TransformNMF(2, method="tl", max_iter=max_iter, tol=0, random_state=0, **more).fit(data.Y)
 
     fitted(6, checkpoint=tmp_path / "run")
     resumed = fitted(12, checkpoint=tmp_path / "run")
@@ -104,7 +108,9 @@ def test_a_run_is_taken_up_again(data, tmp_path):
 
 
 def test_eps0_follows_the_scale_of_the_frames(data):
-    small, large = (TransformNMF(2, max_iter=5, random_state=0).fit(scale * data.Y) for scale in (1, 8))
+    small, large = (
+        TransformNMF(2, method="tl", max_iter=5, random_state=0).fit(scale * data.Y) for scale in (1, 8)
+    )
     assert small.eps0_ == pytest.approx(0.1 * np.square(data.Y).mean())
     assert large.eps0_ == pytest.approx(64 * small.eps0_)
 

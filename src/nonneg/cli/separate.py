@@ -59,44 +59,56 @@ def _add_sound_arguments(group: Any) -> None:
         "--seconds", type=arguments.positive_number, metavar="S", help="use only this many seconds"
     )
     group.add_argument(
-        "--frame-length", type=arguments.count, metavar="N", help="samples per frame (default: 512)"
+        "--frame-length",
+        type=arguments.count,
+        metavar="N",
+        help="samples per frame (default: about 93 ms, more for steady sounds; 512 for transforms)",
     )
     group.add_argument(
         "--hop",
         type=arguments.count,
         metavar="N",
-        help="samples from one frame to the next (default: half a frame)",
+        help="samples from one frame to the next (default: a quarter of a frame; half for transforms)",
     )
     group.add_argument(
         "--window",
         metavar="NAME",
-        help="sine, hann, rectangular or another window of SciPy (default: flat with tapered ends)",
+        help="hann, sine, rectangular or another window of SciPy (default: hann; for transforms flat with "
+        "tapered ends)",
+    )
+    group.add_argument(
+        "--lapped",
+        action="store_true",
+        default=None,
+        help="fold frames as the MDCT does (with --method transform, tl, jd or dct)",
     )
 
 
 def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--method",
-        choices=["tl", "jd", "dct"],
-        help="learn the transform with the components (tl, default) or before them (jd), or use the cosine "
-        "transform (dct)",
+        choices=["stft", "transform", "tl", "jd", "dct"],
+        help="the short-time Fourier transform (stft, default); a transform learned with the components (tl) "
+        "or before them (jd), the cosine transform (dct), or the one of these that explains held-out frames "
+        "best (transform)",
     )
     group.add_argument(
         "--components",
         type=arguments.count,
         metavar="N",
-        help="total number of components (default: one per source)",
+        help="total number of components (default: four per source, or one where that is enough)",
     )
     group.add_argument(
         "--grouping",
-        choices=["activations", "templates", "both"],
-        help="how components are grouped into sources: by activations (default), spectra, or both",
+        choices=["features", "activations", "templates", "both"],
+        help="how components are grouped into sources: by roughness and pitch range (features, default), by "
+        "activations, by spectra, or by both",
     )
     group.add_argument(
         "--eps0",
         type=arguments.number_or_name,
         metavar="E",
-        help="power that does not count (default: a tenth of the mean)",
+        help="power that does not count, for transforms (default: a tenth of the mean)",
     )
     group.add_argument(
         "--average-frames",
@@ -108,11 +120,21 @@ def _add_model_arguments(group: Any) -> None:
 
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
-        "--n-init", type=arguments.count, metavar="N", help="number of initializations (default: 3)"
+        "--n-init",
+        type=arguments.count,
+        metavar="N",
+        help="number of initializations (default: 1; 3 for transforms)",
     )
-    group.add_argument("--init", choices=["dct", "jd", "random"], help="initial transform (default: dct)")
     group.add_argument(
-        "--max-iter", type=arguments.count, metavar="N", help="maximum number of iterations (default: 100)"
+        "--init",
+        metavar="NAME",
+        help="initialization: random (default), nndsvda, ...; of transforms dct (default), jd or random",
+    )
+    group.add_argument(
+        "--max-iter",
+        type=arguments.count,
+        metavar="N",
+        help="maximum number of iterations (default: 200; 100 for transforms)",
     )
     group.add_argument(
         "--tol",
@@ -205,6 +227,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "frame_length": options.frame_length,
         "hop": options.hop,
         "window": options.window,
+        "lapped": options.lapped,
         "recordings": options.recordings,
         "method": options.method,
         "n_init": options.n_init,

@@ -86,7 +86,7 @@ def source_table(record: dict[str, Any]) -> str:
         "name": "source",
         "share": "energy",
         "components": "components",
-        "frequencies": "strongest atoms (Hz)",
+        "frequencies": "strongest frequencies (Hz)",
     }
     return markdown_table(rows, headings).rstrip("\n")
 
@@ -100,6 +100,9 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
     model, sounds = separated.model, separated.sounds
     fit, rate = model.model_, sounds[0].rate
     result = fit.result_
+    divergence = fit.reconstruction_err_**2 / 2
+    choice = getattr(fit, "choice_", None)
+    restarts = getattr(result, "restarts", None)
     energies = sum(np.square(sources).sum(axis=1) for sources in separated.sources)
     one = len(sounds) == 1
     return run_record(
@@ -112,23 +115,23 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
             "n_channels": [sound.n_channels for sound in sounds],
             "seconds": sum(len(sound.samples) for sound in sounds) / rate,
         },
-        estimator=fit,
-        parameters=model.get_params(),
+        estimator=model,
         result={
-            "method": fit.method,
+            "method": model.method,
             "n_sources": model.n_sources,
             "n_components": fit.n_components_,
-            "objective": result.objective,
-            "likelihood": result.likelihood,
-            "divergence": result.divergence,
-            "divergence_per_entry": result.divergence / result.variances.size,
-            "eps0": fit.eps0_,
-            "n_frames": fit.activations_.shape[0],
-            "frame_length": fit.n_features_in_,
+            "objective": result.objective if _has_atoms(model) else result.loss,
+            "likelihood": getattr(result, "likelihood", None),
+            "divergence": divergence,
+            "divergence_per_entry": divergence / (model.activations_.shape[0] * fit.n_features_in_),
+            "eps0": getattr(fit, "eps0_", None),
+            "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
+            "n_frames": model.activations_.shape[0],
+            "frame_length": model.framing_.frame_length,
             "hop": model.framing_.step,
             "n_iter": fit.n_iter_,
             "stop_reason": stop_facts(result),
-            "restarts": None if result.restarts is None else result.restarts.objective,
+            "restarts": None if restarts is None else restarts.objective,
             "seconds": separated.seconds,
         },
         sources=[
@@ -145,32 +148,49 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
     )
 
 
+def _power_by_source(model: Any) -> FloatArray:
+    """Return the power of each source in every atom or bin."""
+    components = model.model_.components_
+    return np.stack(
+        [
+            model.activations_[:, model.groups_ == at].sum(axis=0) @ components[model.groups_ == at]
+            for at in range(model.n_sources)
+        ]
+    )
+
+
 def _frequencies(model: Any, source: int, rate: int) -> list[float]:
-    """Return frequencies of the atoms in which a source has most of its power, each partial once."""
-    fit = model.model_
-    mine = model.groups_ == source
-    power = fit.activations_[:, mine].sum(axis=0) @ fit.components_[mine]
-    strongest = np.argsort(-power, kind="stable")[: 2 * _N_FREQUENCIES]
+    """Return frequencies at which a source has most of its power, each partial once."""
+    power, length = _power_by_source(model)[source], model.framing_.frame_length
+    strongest = np.argsort(-power, kind="stable")[: 4 * _N_FREQUENCIES]
     strongest = strongest[power[strongest] >= _LEAST_SHARE * power.sum()]
-    if fit.n_features_in_ < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
+    if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
         return []
+    if _has_atoms(model):
+        candidates = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
+        resolution = rate / length / 2
+    else:
+        # A Hann window spreads a partial over four bins.
+        candidates, resolution = strongest * rate / length, 2 * rate / length
     found: list[float] = []
-    for value in fit_sinusoids(fit.transform_[strongest], sample_rate=rate).frequency:
+    for value in candidates:
         # Atoms nearer than the resolution of a frame are one partial in two phases.
-        if all(abs(value - other) > rate / fit.n_features_in_ / 2 for other in found):
+        if all(abs(value - other) > resolution for other in found):
             found.append(float(value))
     return found[:_N_FREQUENCIES]
 
 
+def _has_atoms(model: Any) -> bool:
+    """Tell whether the transform has atoms of its own; those of the STFT are known."""
+    return hasattr(model.model_, "transform_")
+
+
 def _atoms(model: Any, rate: int) -> list[dict[str, Any]]:
+    if not _has_atoms(model):
+        return []
     fit = model.model_
     chosen = model.strongest_atoms(N_ATOMS)
-    by_source = np.stack(
-        [
-            fit.activations_[:, model.groups_ == at].sum(axis=0) @ fit.components_[model.groups_ == at]
-            for at in range(model.n_sources)
-        ]
-    )
+    by_source = _power_by_source(model)
     power = by_source.sum(axis=0)
     known = fit.n_features_in_ >= 4
     sinusoids = fit_sinusoids(fit.transform_[chosen], sample_rate=rate) if known else None
@@ -196,9 +216,9 @@ def _shown(separated: Separated, record: dict[str, Any], players: bool) -> Separ
         record,
         sound.samples,
         sources,
-        fit.transform_,
+        getattr(fit, "transform_", None),
         fit.components_,
-        fit.activations_[: model.framing_.n_frames(len(sound.samples))],
+        model.activations_[: model.framing_.n_frames(len(sound.samples))],
         addresses,
         note,
     )

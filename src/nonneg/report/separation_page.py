@@ -20,7 +20,7 @@ class SeparationShown:
     record: Mapping[str, Any]  # the contents of result.json
     mixture: FloatArray  # the first recording
     sources: FloatArray  # its sources
-    transform: FloatArray  # rows are atoms
+    transform: FloatArray | None  # rows are atoms; None for the Fourier transform
     components: FloatArray  # templates
     activations: FloatArray  # of the first recording
     # Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
@@ -55,13 +55,15 @@ def build_separation_page(shown: SeparationShown) -> str:
         "player_note": shown.player_note,
         "decibels": wording.number(int(sound_figures.DECIBELS)),
         "spectrograms": _spectrograms(shown),
-        "atoms_heading": "The atoms" if result["method"] == "dct" else "What the transform has learned",
+        "atoms_heading": "The atoms" if _is_fixed(result) else "What the transform has learned",
         "atoms_text": _atoms_text(record),
         "atoms": [_atom_row(entry) for entry in record["atoms"]],
-        "atom_drawing": drawing(_atom_drawing(shown)),
+        "atom_drawing": drawing(_atom_drawing(shown)) if record["atoms"] else None,
         # The places are not the numbers by which the table above calls the atoms.
         "templates": drawing(
             figures.heat_map(shown.components[:, _by_frequency(shown)], "atoms by frequency", ordered=True)
+            if shown.transform is not None
+            else figures.heat_map(shown.components, "frequencies", ordered=True)
         ),
         "activations": drawing(
             sound_figures.activations(shown.activations, len(shown.mixture) / rate, _component_names(record))
@@ -82,6 +84,8 @@ def _outcome(record: Mapping[str, Any]) -> str:
     result, data = record["result"], record["data"]
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
     learned = {
+        "stft": "the short-time Fourier transform",
+        "transform": _chosen_transform(result),
         "tl": "a transform learned together with the components (TL-NMF)",
         "jd": "a transform learned before the components (JD+NMF)",
         "dct": "the discrete cosine transform (Itakura-Saito NMF)",
@@ -93,6 +97,25 @@ def _outcome(record: Mapping[str, Any]) -> str:
         f"{wording.counted(result['n_iter'], 'iteration')} and {wording.seconds(result['seconds'])}, and "
         f"stopped because {reason}."
     )
+
+
+def _is_fixed(result: Mapping[str, Any]) -> bool:
+    """Tell whether the transform is a cosine transform."""
+    choice = result.get("transform_choice")
+    return result["method"] == "dct" or (choice is not None and choice["fraction"] == 0)
+
+
+def _chosen_transform(result: Mapping[str, Any]) -> str:
+    choice = result.get("transform_choice")
+    if choice is None:
+        return "a chosen transform"
+    by = "which explains held-out frames best"
+    if choice["fraction"] == 0:
+        return f"the cosine transform, {by} (a learned one does not pay)"
+    if choice["fraction"] == 1:
+        return f"a learned transform, {by}"
+    share = wording.percent(choice["fraction"])
+    return f"a blend at {share} of the way from the cosine to the learned transform, {by}"
 
 
 def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -139,7 +162,7 @@ def _spectrograms(shown: SeparationShown) -> list[tuple[str, Any]]:
 
 
 def _atoms_text(record: Mapping[str, Any]) -> str:
-    if record["result"]["method"] == "dct":
+    if _is_fixed(record["result"]):
         return "The cosines that carry most of the power. They keep to a fixed grid of frequencies."
     return (
         "The atoms that carry most of the power, with the frequency of the sinusoid that fits each best, and "
@@ -164,11 +187,13 @@ def _atom_drawing(shown: SeparationShown) -> str:
     chosen = [entry["atom"] for entry in entries]
     found = np.array([np.nan if entry["frequency"] is None else entry["frequency"] for entry in entries])
     labels = [f"{entry['atom']}" for entry in entries]
+    assert shown.transform is not None
     return sound_figures.atoms(shown.transform[chosen], labels, shown.record["data"]["rate"], found)
 
 
 def _by_frequency(shown: SeparationShown) -> Any:
     """Sort atoms by the mean frequency of their spectra."""
+    assert shown.transform is not None
     power = np.square(np.abs(np.fft.rfft(shown.transform, axis=1)))
     return np.argsort(power @ np.arange(power.shape[1]) / power.sum(axis=1), kind="stable")
 
@@ -193,6 +218,17 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         for name in (*shown, "n_iter")
         if result[name] is not None
     ]
+    if choice := result.get("transform_choice"):
+        about_result += [
+            ("transform chosen", choice["name"]),
+            (
+                "C per coefficient of held-out frames, by fraction of the learned transform",
+                ", ".join(
+                    f"{fraction:g}: {wording.number(value, digits=6)}"
+                    for fraction, value in zip(choice["fractions"], choice["held_out"], strict=False)
+                ),
+            ),
+        ]
     if result["restarts"]:
         about_result.append(
             (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from nonneg._arguments import checked_checkpoint
 from nonneg._arrays import to_device, to_float64, to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
@@ -111,7 +111,7 @@ def learn_chosen(
     **options: Any,
 ) -> tuple[TransformResult, TransformChoice]:
     """Learn from a part of the frames, choose by the others, and fit the chosen transform to all."""
-    folder = None if checkpoint is None else Path(checkpoint)
+    folder = checked_checkpoint(checkpoint)
 
     def fitted(frames: Array, name: str, method: str, **changes: Any) -> TransformResult:
         params = method_params if method == "tl" else _for_fixed(method_params)
@@ -128,7 +128,10 @@ def learn_chosen(
     if not blocks or average_frames > min(len(train), min(len(block) for block in blocks)):
         choice = TransformChoice(0.0, (0.0,), (), (), int(Y.shape[1]), 0, reference)
     else:
-        learned = fitted(Y[:, train, :], "training", "tl")
+        # Given activations are those of all frames.
+        init = options.get("init")
+        init = init[0] if isinstance(init, tuple) else init
+        learned = fitted(Y[:, train, :], "training", "tl", init=init)
         fixed = FIXED[reference](int(Y.shape[2]))
         path = _path(fixed, learned.transform)
 

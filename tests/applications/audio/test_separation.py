@@ -32,7 +32,7 @@ def notes(n_samples: int = 3000, phase: float = 0.0) -> np.ndarray:
 
 
 def separation(**changes):
-    options = {"frame_length": 40, "max_iter": 40, "random_state": 0}
+    options = {"method": "tl", "frame_length": 40, "max_iter": 40, "random_state": 0}
     return SourceSeparation(2, **(options | changes))
 
 

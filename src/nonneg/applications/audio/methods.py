@@ -11,7 +11,7 @@ from nonneg._registry import Entry, Registry
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.lapped import LappedFraming
-from nonneg.applications.audio.recordings import Recordings, check_lengths
+from nonneg.applications.audio.recordings import Recordings, check_sound
 from nonneg.applications.audio.spectrogram import fit_spectrogram, magnitudes, spectrogram_framing
 from nonneg.applications.audio.stft import STFT
 from nonneg.estimators import NMF, TransformNMF
@@ -48,7 +48,7 @@ SPECTROGRAM_PARAMS: dict[str, Any] = {
     "solver": "auto",
 }
 # The iterations of both kinds, where users leave them out.
-SPECTROGRAM_SEARCH = {"init": "random", "n_init": 1, "max_iter": 100, "tol": 1e-4}
+SPECTROGRAM_SEARCH = {"init": "random", "n_init": 1, "max_iter": 200, "tol": 1e-4}
 FRAME_SEARCH = {"init": "dct", "n_init": 3, "max_iter": 100, "tol": 1e-7}
 FRAME_LENGTH, FRAME_WINDOW = 512, ("tukey", 0.1)
 # Parameters that only frames have, and what they are when left out.
@@ -67,7 +67,7 @@ def fit_stft(given: Any, recordings: Recordings, n_components: int | None, rate:
             )
     params = spectrogram_params(given.method_params)
     framing = spectrogram_framing(recordings, given.frame_length, given.hop, given.window, rate)
-    check_lengths(recordings, framing.frame_length)
+    check_sound(recordings, framing.frame_length)
     V = magnitudes(coefficients(framing, None, recordings), params["exponent"])
     model, activations = fit_spectrogram(
         V,
@@ -91,7 +91,7 @@ def fit_frames(given: Any, recordings: Recordings, n_components: int | None, rat
         framing = LappedFraming(length, "sine" if given.window is None else given.window)
     else:
         framing = Framing(length, given.hop, FRAME_WINDOW if given.window is None else given.window)
-    check_lengths(recordings, framing.frame_length)
+    check_sound(recordings, framing.frame_length)
     search = _search(given, FRAME_SEARCH)
     reference = "dct-iv" if given.lapped else "dct"
     if isinstance(search["init"], str) and search["init"] == "dct":

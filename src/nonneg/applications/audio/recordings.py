@@ -45,7 +45,7 @@ class Recordings:
 
 
 def checked_recordings(signals: Any, kind: str) -> Recordings:
-    """Check recordings; refuse what is no sound."""
+    """Check recordings: finite numbers, of the shapes that go together."""
     # A sequence of signals rather than one array or one signal.
     ragged = isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
     if ragged and kind == "aligned" and len({len(signal) for signal in signals}) > 1:
@@ -63,18 +63,13 @@ def checked_recordings(signals: Any, kind: str) -> Recordings:
                 f"Sample {at} of recording {row} is {part[row, at]}. Expected finite numbers. Replace it, or "
                 "cut that part out."
             )
-    if all((part == part[:, :1]).all() for part in parts):
-        what = "constant: expected sound, got the same number throughout"
-        if not any(part.any() for part in parts):
-            what = "silent: expected sound, got zeros only"
-        raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
     if kind == "consecutive":
         parts = [row[None] for part in parts for row in part]
-    return Recordings(parts, one_by_one, np.ndim(signals) == 1)
+    return Recordings(parts, one_by_one, not ragged and np.ndim(signals) == 1)
 
 
-def check_lengths(recordings: Recordings, frame_length: int) -> None:
-    """Refuse recordings that are shorter than a frame."""
+def check_sound(recordings: Recordings, frame_length: int) -> None:
+    """Refuse recordings that are shorter than a frame, or silent."""
     for at, part in enumerate(recordings.parts):
         n_recordings, n_samples = part.shape
         if n_samples >= frame_length:
@@ -86,3 +81,8 @@ def check_lengths(recordings: Recordings, frame_length: int) -> None:
         raise InvalidDataError(
             f"{name} has {n_samples} samples, less than one frame of {frame_length}. {hint}"
         )
+    if all((part == part[:, :1]).all() for part in recordings.parts):
+        what = "constant: expected sound, got the same number throughout"
+        if not any(part.any() for part in recordings.parts):
+            what = "silent: expected sound, got zeros only"
+        raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")

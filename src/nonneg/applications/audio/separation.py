@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import checked_checkpoint
 from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio import methods
@@ -20,7 +21,7 @@ from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.masks import checked_groups, mask_of_each
 from nonneg.applications.audio.methods import METHODS
-from nonneg.applications.audio.recordings import KINDS, Recordings, check_lengths, checked_recordings
+from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
 from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators import NMF, TransformNMF
@@ -71,7 +72,7 @@ class SourceSeparation(SavableEstimator):
     n_init : int or None
         Number of initializations, of which the best counts; None is 1 with "stft" and 3 with the others.
     max_iter : int or None
-        Maximum number of iterations; None is 100.
+        Maximum number of iterations; None is 200 with "stft" and 100 with the others.
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
@@ -213,6 +214,7 @@ class SourceSeparation(SavableEstimator):
         n_components = self._checked_number()
         if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
+        checked_checkpoint(self.checkpoint)
         recordings = checked_recordings(signals, self.recordings)
         method = METHODS.find(self.method)
         framing, model, activations = method.run(self, recordings, n_components, rate)
@@ -228,6 +230,11 @@ class SourceSeparation(SavableEstimator):
         self.energy_shares_ = self._energy_shares(recordings, activations)
         self._warn_of_one_source()
         return self
+
+    @property
+    def history_(self) -> Any:
+        """What was measured after each iteration of the model's fit."""
+        return self.model_.history_
 
     @property
     def certificate_(self) -> Certificate:
@@ -258,7 +265,7 @@ class SourceSeparation(SavableEstimator):
         """
         check_is_fitted(self)
         recordings = checked_recordings(signals, self.recordings)
-        check_lengths(recordings, self.framing_.frame_length)
+        check_sound(recordings, self.framing_.frame_length)
         return self._separated(recordings, methods.encoded(self.framing_, self.model_, recordings, self))
 
     def _separated(self, recordings: Recordings, activations: Array) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._typing import FloatArray
 from nonneg.applications.audio.recordings import Recordings
@@ -19,10 +20,9 @@ LONGER = (1, 2, 4)
 # ... where that makes the spectrogram this much more concentrated. Sounds that change need short frames, and
 # gain less; steady ones near each other in pitch need long frames, and gain a quarter or more.
 WORTH_LENGTH = 0.9
-# One component per source is enough where these leave less than this share of the divergence of one
-# component for all (two notes: 0.09; mixtures of instruments: 0.63 to 0.75). Otherwise there are so many per
-# source.
-SIMPLE = 0.25
+# One component per source is enough where these leave less than this share of the power unexplained (two
+# notes or tones: up to 0.1; mixtures of instruments: from 0.36). Otherwise there are so many per source.
+SIMPLE = 0.2
 COMPONENTS_PER_SOURCE = 4
 # Bands of the first fit: half a semitone wide.
 BANDS_PER_OCTAVE = 24
@@ -88,15 +88,18 @@ def fit_spectrogram(
     def fitted(k: int) -> tuple[NMF, FloatArray]:
         place = None if folder is None else str(folder / f"bands-{k}")
         model = NMF(k, checkpoint=place, **options)
-        return model, model.fit_transform(pooled)
+        with warnings.catch_warnings():
+            # The fit to all bins says whether it converged.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model, model.fit_transform(pooled)
 
     smallest = min(pooled.shape)
     if n_components is not None:
         coarse, W = fitted(n_components)
     else:
         coarse, W = fitted(min(n_sources, smallest))
-        # Squares of reconstruction errors are twice the divergences.
-        if coarse.reconstruction_err_**2 > SIMPLE * 2 * _divergence_of_one(pooled):
+        rest = np.square(pooled - W @ coarse.components_).sum(dtype=np.float64)
+        if rest > SIMPLE * np.square(pooled).sum(dtype=np.float64):
             coarse, W = fitted(max(min(COMPONENTS_PER_SOURCE * n_sources, smallest), n_sources))
     widths = np.diff([*edges, V.shape[1]])
     shares = V.sum(axis=0) / np.repeat(np.maximum(pooled.sum(axis=0), np.finfo(V.dtype).tiny), widths)
@@ -112,11 +115,3 @@ def band_edges(n_bins: int) -> Any:
     while edges[-1] < n_bins:
         edges.append(edges[-1] + max(1, round(edges[-1] * (2 ** (1 / BANDS_PER_OCTAVE) - 1))))
     return np.array(edges[:-1])
-
-
-def _divergence_of_one(V: FloatArray) -> float:
-    """Return the Kullback-Leibler divergence from the best single component: the product of the sums."""
-    rows, columns = V.sum(axis=1, dtype=np.float64), V.sum(axis=0, dtype=np.float64)
-    entropy = float(xlogy(V, V).sum(dtype=np.float64))
-    total = rows.sum()
-    return entropy - float(xlogy(rows, rows).sum() + xlogy(columns, columns).sum() - xlogy(total, total))
