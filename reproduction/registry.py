@@ -50,6 +50,7 @@ TITLES: dict[str, str] = {
     "purification/swimmer": "Purification and NMF: limbs of swimmers in heavy noise",
     "purification/digits": "Purification and NMF: parts of digits in heavy noise",
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
+    "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
 

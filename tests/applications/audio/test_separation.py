@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from nonneg.applications import SourceSeparation
+from nonneg.datasets import instrument_sound
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
+    NonnegWarning,
     ShapeError,
     UnknownNameError,
 )
@@ -134,3 +136,59 @@ def test_what_is_refused():
         separation(recordings="align").fit(sound)
     with pytest.raises(UnknownNameError, match="does not accept n_nmf_update"):
         separation(method_params={"n_nmf_update": 2}).fit(sound)
+
+
+def test_the_default_separates_two_notes_and_an_instrument_from_drums():
+    true = notes()
+    model = SourceSeparation(2, random_state=0)
+    found = model.fit_separate(true.sum(axis=0), RATE)
+    np.testing.assert_allclose(found.sum(axis=0), true.sum(axis=0), atol=1e-13)
+    assert ratio(true, found) > 25
+    assert len(model.groups_) == 2  # no more are needed
+    np.testing.assert_allclose(model.separate(true.sum(axis=0)), found, atol=1e-10)
+    rate = 8000
+    parts = np.stack([instrument_sound(name, 3.0, rate=rate, rng=5) for name in ("piano", "drums")])
+    model = SourceSeparation(2, random_state=0)
+    assert ratio(parts, model.fit_separate(parts.sum(axis=0), rate)) > 8
+    assert len(model.groups_) == 8
+    assert model.certificate_["energy-shares"].holds
+    # Loudness does not matter.
+    louder = SourceSeparation(2, random_state=0).fit(1e3 * parts.sum(axis=0), rate)
+    np.testing.assert_allclose(louder.model_.components_, model.model_.components_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "transform", "lapped": True, "frame_length": 40}])
+def test_recordings_aligned_or_in_a_row_by_any_method(options):
+    signals = np.stack([notes(phase=phase).sum(axis=0) for phase in (0.0, 1.0)])
+    aligned = SourceSeparation(2, max_iter=100, random_state=0, n_init=1, **options)
+    found = aligned.fit_separate(signals)
+    assert found.shape == (2, 2, 3000)
+    np.testing.assert_allclose(found.sum(axis=0), signals, atol=1e-13)
+    ragged = [signals[0], signals[1][:2200]]
+    row = SourceSeparation(2, recordings="consecutive", random_state=0, n_init=1, **options)
+    for sources, signal in zip(row.fit_separate(ragged), ragged, strict=True):
+        np.testing.assert_allclose(sources.sum(axis=0), signal, atol=1e-13)
+    assert len(row.activations_) == sum(row.framing_.n_frames(len(signal)) for signal in ragged)
+
+
+def test_a_source_with_all_the_energy_is_warned_of():
+    t = np.arange(3000) / RATE
+    loud = np.sin(2 * np.pi * 83 * t) + 0.01 * np.sin(2 * np.pi * 300 * t) * (t > 2)
+    with pytest.warns(NonnegWarning, match=r"Source \d of 2 holds 9\d.\d % of the energy"):
+        model = SourceSeparation(2, random_state=0).fit(loud, RATE)
+    assert not model.certificate_["energy-shares"].holds
+    assert model.energy_shares_.max() > 0.95
+
+
+def test_what_methods_do_not_accept():
+    sound = notes().sum(axis=0)
+    with pytest.raises(InvalidParameterError, match="method='stft' does not accept eps0"):
+        SourceSeparation(2, eps0=0.1).fit(sound)
+    with pytest.raises(InvalidParameterError, match="lapped=True does not accept hop"):
+        SourceSeparation(2, method="dct", lapped=True, hop=20, frame_length=40).fit(sound)
+    with pytest.raises(InvalidParameterError, match="mask_exponent must be a number above 0"):
+        SourceSeparation(2, method_params={"mask_exponent": -1}).fit(sound)
+    with pytest.raises(UnknownNameError, match="Did you mean 'stft'"):
+        SourceSeparation(2, method="stf").fit(sound)
+    with pytest.raises(InvalidDataError, match="Recordings are rows"):
+        SourceSeparation(2).fit(np.stack([sound, sound], axis=1))

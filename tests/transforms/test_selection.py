@@ -1,0 +1,76 @@
+"""The choice between learned and fixed transforms, and the geodesic between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from nonneg import TransformNMF, learn_transform, load
+from nonneg.datasets import gaussian_composite
+from nonneg.transforms.initialization import dct_iv_matrix, dct_matrix
+from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
+from nonneg.transforms.rotations.group import random_orthogonal
+from nonneg.transforms.selection import held_out_blocks
+
+
+@pytest.mark.parametrize("m", [2, 3, 8, 21])
+def test_the_geodesic_is_the_exponential_of_the_logarithm(m):
+    fixed, learned = dct_matrix(m), random_orthogonal(m, 1)
+    near, order = matched_atoms(learned, fixed)
+    np.testing.assert_array_equal(np.abs(near), np.abs(learned[order]))
+    assert sorted(order) == list(range(m))
+    path, logarithm = geodesic(fixed, near), scipy.linalg.logm(near @ fixed.T)
+    for t in (0.0, 0.3, 1.0):
+        np.testing.assert_allclose(path(t), scipy.linalg.expm(t * logarithm) @ fixed, atol=1e-10)
+        np.testing.assert_allclose(path(t) @ path(t).T, np.eye(m), atol=1e-13)
+
+
+def test_half_turns_have_a_way_too():
+    rotation = np.diag([-1.0, 1.0, -1.0, 1.0])
+    half = geodesic(np.eye(4), rotation)(0.5)
+    np.testing.assert_allclose(half @ half, rotation, atol=1e-14)
+
+
+def test_order_and_signs_of_atoms_do_not_matter():
+    fixed = dct_matrix(6)
+    shuffled = -fixed[[3, 1, 0, 2, 5, 4]]
+    near, _ = matched_atoms(shuffled, fixed)
+    assert np.abs(geodesic(fixed, near)(0.5) @ fixed.T - np.eye(6)).max() < 1e-12
+
+
+def test_blocks_are_apart_from_the_frames_that_are_learned_from():
+    train, blocks = held_out_blocks(400)
+    held = np.concatenate(blocks)
+    assert len(blocks) == 8
+    assert len(held) == pytest.approx(400 / 3, abs=4)
+    assert np.abs(train[:, None] - held).min() == 2
+    assert held_out_blocks(20)[1] == []
+
+
+@pytest.mark.parametrize(("planted", "chosen"), [(None, "dct"), (3, "learned")])
+def test_what_generated_the_data_is_chosen(planted, chosen, tmp_path):
+    data = gaussian_composite(20, frame_length=8, n_frames=60, n_components=2, rng=0)
+    Y = data.Y if planted is None else data.Y @ data.transform.T @ random_orthogonal(8, planted)
+    model = TransformNMF(2, max_iter=60, random_state=0).fit(Y)
+    assert model.choice_.name == chosen
+    method = "tl" if chosen == "learned" else "dct"
+    same = learn_transform(Y, 2, method=method, eps0=model.eps0_, init="dct", max_iter=60, rng=0)
+    np.testing.assert_array_equal(model.transform_, same.transform)
+    statement = model.certificate_["transform-choice"]
+    assert statement.holds
+    assert statement.number == min(model.choice_.held_out)
+    assert statement.quantities["fraction"] == (chosen == "learned")
+    model.save(tmp_path / "model.npz")
+    assert load(tmp_path / "model.npz").choice_ == model.choice_
+
+
+def test_noise_and_few_frames_keep_the_cosine_transform():
+    noise = np.random.default_rng(0).standard_normal((240, 8))
+    assert TransformNMF(2, max_iter=20, random_state=0).fit(noise).choice_.name == "dct"
+    few = TransformNMF(2, max_iter=20, random_state=0).fit(noise[:12])
+    np.testing.assert_allclose(few.transform_, dct_matrix(8), atol=1e-14)
+    assert str(few.certificate_["transform-choice"].verdict) == "not verifiable"
+    lapped = TransformNMF(2, reference="dct-iv", max_iter=20, random_state=0).fit(noise[:12])
+    np.testing.assert_allclose(lapped.transform_, dct_iv_matrix(8), atol=1e-14)
+    assert not hasattr(few.set_params(method="tl").fit(noise[:12]), "choice_")
