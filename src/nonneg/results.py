@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nonneg.separable.result import SelectionResult
     from nonneg.solvers.result import FactorizationResult
     from nonneg.transforms.result import RestartSummary, TransformResult
+    from nonneg.transforms.selection import TransformChoice
 
 __all__ = [
     "Certificate",
@@ -37,6 +38,7 @@ __all__ = [
     "SelectionResult",
     "Statement",
     "StopReason",
+    "TransformChoice",
     "TransformResult",
     "Verdict",
 ]
@@ -58,6 +60,7 @@ __getattr__ = lazy_names(
         "SelectionResult": "nonneg.separable.result",
         "Statement": "nonneg.certificates.certificate",
         "StopReason": "nonneg.iteration",
+        "TransformChoice": "nonneg.transforms.selection",
         "TransformResult": "nonneg.transforms.result",
         "Verdict": "nonneg.certificates.certificate",
     },

@@ -8,6 +8,7 @@ from tests.references.containers import TORCH, as_container, plain
 
 from nonneg import factorize, select_anchors
 from nonneg._registry import Registry
+from nonneg.applications.audio import METHODS as AUDIO
 from nonneg.applications.communities.methods import METHODS as COMMUNITIES
 from nonneg.applications.topics.methods import METHODS as TOPICS
 from nonneg.exceptions import UnknownNameError
@@ -28,6 +29,7 @@ REGISTRIES = {
     "rank": RANK_METHODS,
     "topics": TOPICS,
     "communities": COMMUNITIES,
+    "audio": AUDIO,
 }
 ENTRIES = [
     pytest.param(registry, name, id=f"{which}, {name}")

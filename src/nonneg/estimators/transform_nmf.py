@@ -23,7 +23,6 @@ from nonneg.estimators.frame_input import input_frames, number_of_axes
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.iteration import Progress
-from nonneg.transforms import frame_covariances, learn_transform
 from nonneg.transforms.encoding import (
     activations_per_frame,
     automatic_eps0,
@@ -34,7 +33,7 @@ from nonneg.transforms.encoding import (
 )
 from nonneg.transforms.initialization import FIXED
 from nonneg.transforms.options import METHODS
-from nonneg.transforms.selection import TransformChoice, learn_chosen
+from nonneg.transforms.selection import TransformChoice, learn_frames
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -44,8 +43,8 @@ class TransformNMF(FactorizingEstimator):
 
     Frames y of a signal have coefficients :math:`\Phi y` in an orthogonal transform; their variances are
     modeled as a product of activations and templates. TL-NMF finds the transform and both factors together,
-    by minimizing the negative log-likelihood of a Gaussian composite model; JD+NMF first finds the transform
-    that makes the frame covariances as diagonal as possible, and then factorizes.
+    by minimizing the negative log-likelihood of a Gaussian composite model; JD+NMF first makes the frame
+    covariances as diagonal as possible, and then factorizes.
 
     Parameters
     ----------
@@ -53,9 +52,8 @@ class TransformNMF(FactorizingEstimator):
         The number of templates.
     method : {"auto", "tl", "jd", "dct"}
         "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
-        (Itakura-Saito NMF of a usual spectrogram). "auto" learns as "tl" does, and keeps what it learned only
-        where that pays: among the cosine transform, the learned one and three blends on the geodesic between
-        them it takes the one that explains frames best that were held out (see `choice_`).
+        (Itakura-Saito NMF). "auto" takes, among the transform of "tl", the DCT and blends on the geodesic
+        between them, the one that explains held-out frames best (see `choice_`).
     reference : {"dct", "dct-iv"}
         The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
     eps0 : float or "auto"
@@ -113,8 +111,7 @@ class TransformNMF(FactorizingEstimator):
     result_ : TransformResult
         The result of `learn_transform`.
     choice_ : TransformChoice
-        Which transform ``method="auto"`` chose, and C per coefficient of the held-out frames for each
-        candidate; only if it did.
+        Which transform "auto" chose, and C per coefficient of the held-out frames for each candidate.
     n_features_in_ : int
         The frame length.
     feature_names_in_ : array of str
@@ -128,10 +125,9 @@ class TransformNMF(FactorizingEstimator):
     Notes
     -----
     Realizations of the same frames, (n_realizations, n_frames, frame_length), enter by the frames'
-    covariances only. `transform` finds the activations of frames for the learned transform and templates,
-    each frame on its own (with `average_frames` each frame with its neighbors); the divergence is not
-    convex, so that `activations_` may differ from it where there are several minima. `fit` takes no
-    `sample_weight`: the objective counts every frame once.
+    covariances only. `transform` finds the activations of each frame on its own (with `average_frames` with
+    its neighbors); the divergence is not convex, so that `activations_` may differ from it where there are
+    several minima. `fit` takes no `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -261,36 +257,20 @@ class TransformNMF(FactorizingEstimator):
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
-        options: dict[str, Any] = {
-            "eps0": eps0,
-            "n_init": self.n_init,
-            "init": tuple(self.init) if isinstance(self.init, list) else self.init,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "rng": self.random_state,
-            "callback": self.callback,
-            "verbose": self.verbose,
-            "checkpoint": None if self.checkpoint is None else str(self.checkpoint),
-            "method_params": self.method_params,
-        }
-        if self.init is None and self.method == "auto":
-            options["init"] = self.reference
+        same = ("method", "reference", "n_init", "max_iter", "tol", "callback", "verbose", "method_params")
         with threads(self.n_jobs):
-            if self.method == "auto":
-                result, self.choice_ = learn_chosen(
-                    Y,
-                    self.n_components,
-                    reference=self.reference,
-                    average_frames=self.average_frames,
-                    averaging=self.averaging,
-                    **options,
-                )
-            else:
-                data = frame_covariances(averaged_frames(Y, self.average_frames, self.averaging))
-                if self.method == "dct" and not isinstance(options["init"], tuple):
-                    options["init"] = self.reference
-                result = learn_transform(data, self.n_components, method=self.method, **options)
-                self.__dict__.pop("choice_", None)
+            result, choice = learn_frames(
+                Y,
+                self.n_components,
+                eps0=eps0,
+                init=self.init,
+                rng=self.random_state,
+                checkpoint=self.checkpoint,
+                **{name: getattr(self, name) for name in (*same, "average_frames", "averaging")},
+            )
+        self.__dict__.pop("choice_", None)
+        if choice is not None:
+            self.choice_ = choice
         self.transform_, self.components_ = result.transform, result.H
         self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
         self.n_components_, self.eps0_ = self.n_components, eps0

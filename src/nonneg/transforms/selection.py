@@ -98,6 +98,21 @@ class TransformChoice:
         )
 
 
+def learn_frames(
+    Y: Array, n_components: int, *, method: str, reference: str, init: Any, **options: Any
+) -> tuple[TransformResult, TransformChoice | None]:
+    """Learn from frames by a method, or by "auto"; a fixed transform is the reference."""
+    init = tuple(init) if isinstance(init, list) else init
+    if method == "auto":
+        init = reference if init is None else init
+        return learn_chosen(Y, n_components, reference=reference, init=init, **options)
+    if method == "dct" and not isinstance(init, tuple):
+        init = reference
+    averages = options.pop("average_frames"), options.pop("averaging")
+    data = frame_covariances(averaged_frames(Y, *averages))
+    return learn_transform(data, n_components, method=method, init=init, **options), None
+
+
 def learn_chosen(
     Y: Array,
     n_components: int,

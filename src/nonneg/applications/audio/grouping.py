@@ -15,7 +15,7 @@ WAYS = ("features", "activations", "templates", "both")
 # Differences that count as a different source, and larger ones no more: chosen on the mixtures that the study
 # `studies/separation` names as choosing ones. Hi-hat and kick are seven octaves apart and the same source.
 ROUGHNESS_SCALE = 0.6
-OCTAVES_SCALE = 2.0
+OCTAVES_SCALE = 1.5
 # Energy counts, but a soft component is worth more than its share: power of the energies in the means.
 ENERGY_EXPONENT = 0.25
 # Up to so many partitions are tried all; beyond, components move between groups while that helps.
