@@ -35,7 +35,8 @@ BASELINES = ("sklearn-kl", "sklearn-frobenius")
 # Draws that report; those below chose.
 FIRST_DRAW, N_DRAWS = 1000, 12
 # Learned transforms take longer: fewer draws, and shorter frames than by default.
-N_TRANSFORM_DRAWS, TRANSFORM = 2, {"frame_length": 256, "n_init": 1, "max_iter": 40}
+N_TRANSFORM_DRAWS = 2
+TRANSFORM: dict[str, Any] = {"frame_length": 256, "n_init": 1, "max_iter": 40}
 # The real recording: parts to learn from, and the part after each.
 BEGINS, LEARN, TEST = (20.0, 45.0, 70.0), 10.0, 5.0
 N_COMPONENTS = 10
@@ -164,7 +165,7 @@ def _choice(setting: Setting) -> list[dict[str, Any]]:
             N_COMPONENTS, method=method, reference=reference, init=reference, max_iter=100, random_state=0
         ).fit(seen)
         taken = time.perf_counter() - started
-        line = {"method": method, "seconds_taken": taken}
+        line: dict[str, Any] = {"method": method, "seconds_taken": taken}
         line |= {"seen": -model.score(seen), "unseen": -model.score(unseen)}
         if method == "auto":
             line |= {"fraction": model.choice_.fraction, "held_out": list(model.choice_.held_out)}
@@ -286,7 +287,7 @@ def _choice_table(records: Sequence[Record]) -> Table:
 def _means(records: Sequence[Record], score: str = "sdr") -> dict[tuple[str, str], float]:
     groups = grouped(records, "mixture", "method")
     means = {key: mean_and_spread([record[score] for record in group])[0] for key, group in groups.items()}
-    return {key: value for key, value in means.items() if value is not None}  # type: ignore[misc]
+    return {key: value for key, value in means.items() if value is not None}
 
 
 def _verdicts(

@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from abc import ABC
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,7 +100,11 @@ class Model(Field):
     def read(self, name: str, content: Content) -> Any:
         inner = content.inner(name)
         inner.sizes = {}
-        return unpack_model(inner, {kind.__name__: lambda kind=kind: kind for kind in self.kinds})
+        return unpack_model(inner, {kind.__name__: partial(_itself, kind) for kind in self.kinds})
+
+
+def _itself(kind: type[SavableEstimator]) -> type[SavableEstimator]:
+    return kind
 
 
 def pack_model(model: Any, content: Content) -> None:

@@ -70,8 +70,7 @@ class TransformNMF(FactorizingEstimator):
     tol : float
         Stop when the objective decreases by less than this per entry in ten iterations; 0 never stops.
     average_frames : int
-        Estimate variances over this number of neighboring frames, where they change slowly: for a single
-        realization. 1 takes every frame alone.
+        Estimate variances over this number of neighboring frames, for a single realization.
     averaging : {"moving", "block"}
         Around every frame, or over blocks of frames, which then share their activations.
     method_params : dict or None
@@ -84,7 +83,7 @@ class TransformNMF(FactorizingEstimator):
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable or None
-        Called with a `Progress` after each iteration; returns True to stop.
+        Called with a `Progress` after each iteration; True stops.
     checkpoint : str, path or None
         A folder in which the run is saved, and from which it is resumed.
 
@@ -146,7 +145,6 @@ class TransformNMF(FactorizingEstimator):
     """
 
     missing = "error"
-
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
@@ -275,8 +273,8 @@ class TransformNMF(FactorizingEstimator):
         self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
         self.n_components_, self.eps0_ = self.n_components, eps0
         self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
-        self.n_iter_, self.history_ = result.n_iter, result.history
-        self.certificate_, self.result_ = result.certificate, result
+        self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
+        self.result_ = result
         return Y
 
     def _per_frame(self, activations: Array, n_frames: int) -> Array:

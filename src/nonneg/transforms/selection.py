@@ -93,9 +93,10 @@ class TransformChoice:
         TransformChoice
             Equal to the one they came from.
         """
-        return cls(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-        )
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        return cls(**plain)
 
 
 def learn_frames(

@@ -74,7 +74,7 @@ def group_components(
     if n_groups == k:
         return np.arange(k, dtype=np.intp)
     if by == "features":
-        bins = np.arange(H.shape[1]) if frequencies is None else np.asarray(frequencies, dtype=np.float64)
+        bins = np.asarray(np.arange(H.shape[1]) if frequencies is None else frequencies, dtype=np.float64)
         return _in_order(_least_scatter(_distances(W, H, bins), _weights(W, H), n_groups))
     return _in_order(_linked(W, H, n_groups, by))
 

@@ -58,7 +58,9 @@ def mask_of_each(
         return modeled if exponent == 1 else modeled**exponent
 
     # With powers the total is no product: the parts are made twice, rather than kept.
-    total = W @ H + floor if exponent == 1 else sum(part(source) for source in range(n_sources))
+    total = W @ H + floor if exponent == 1 else part(0)
+    for source in range(1, n_sources) if exponent != 1 else ():
+        total += part(source)
     unknown = total <= 0
     total[unknown] = 1.0
     for source in range(n_sources):

@@ -61,7 +61,11 @@ class STFT:
                 f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples between two "
                 "frames would be lost. Use a quarter."
             )
-        object.__setattr__(self, "_framing", Framing(self.frame_length, self.hop, self.window))
+        _ = self._framing
+
+    @property
+    def _framing(self) -> Framing:
+        return Framing(self.frame_length, self.hop, self.window)
 
     @property
     def step(self) -> int:
