@@ -102,7 +102,7 @@ def test_tensors_that_carry_gradients() -> None:
     assert learn_transform(with_gradients, 2, rng=0, **settings).objective == pytest.approx(
         expected.objective
     )
-    fitted = TransformNMF(2, random_state=0, **settings).fit(with_gradients)
+    fitted = TransformNMF(2, method="tl", random_state=0, **settings).fit(with_gradients)
     assert fitted.result_.objective == pytest.approx(expected.objective)
     covariances = torch.einsum("sni,snj->nij", with_gradients, with_gradients)
     assert np.isfinite(joint_diagonalize(covariances, rng=0, **settings).objective)
