@@ -69,11 +69,11 @@ def iterations(X: Any) -> Callable[[int], None]:
     from nonneg.data import as_data_matrix
     from nonneg.kernels.sparse_columns import no_entries
     from nonneg.separable.merit.frank_wolfe import advance, open_loop
-    from nonneg.separable.merit.penalty_weight import balanced_weight
+    from nonneg.separable.merit.penalty_weight import penalty_weight
     from nonneg.separable.merit.problem import SelfDictionary
 
     data = as_data_matrix(X)
-    problem = SelfDictionary.of(data, balanced_weight(data, N_ANCHORS).lam, 1e-5)
+    problem = SelfDictionary.of(data, penalty_weight(data, N_ANCHORS, "paper").lam, 1e-5)
     state = [problem.initial_iterate(no_entries(len(X)))]
 
     def iterate(n_threads: int) -> None:

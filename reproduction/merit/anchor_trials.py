@@ -14,7 +14,7 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData, middle_points, separable_dirichlet
 from nonneg.metrics.angles import mean_removed_spectral_angle
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
-from nonneg.separable.merit.penalty_weight import balanced_weight
+from nonneg.separable.merit.penalty_weight import penalty_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights
@@ -24,6 +24,8 @@ from reproduction.experiment import Setting
 METHODS = {"merit": "MERIT", "merit-0": "MERIT(0)", "fast-gradient": "FastGradient", "spa": "SPA"}
 """Our names of the methods -> the paper's."""
 MU, MERIT_ITERATIONS, FAST_GRADIENT_ITERATIONS = 1e-5, 100, 150
+# Steps and choice of anchors as in the paper and the authors' code; the defaults of the library differ.
+PUBLISHED = {"steps": "open-loop", "choice": "row-maxima", "ties": "first"}
 # The authors end on a duality gap of 1e-5, and never in the setting of middle points.
 GAP = {"dirichlet": 1e-5, "middle": 0.0}
 _KINDS = {"dirichlet": 1, "middle": 2}
@@ -70,15 +72,15 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
         return select_anchors(
             X, k, method=method, max_iter=FAST_GRADIENT_ITERATIONS, rng=_seeds(setting, draw)[1]
         )
-    lam: float | str = 0.0 if method == "merit-0" else "auto"
+    lam: float | str = 0.0 if method == "merit-0" else "paper"
     factor = setting.get("lam_factor", 1.0)
-    if lam == "auto" and factor != 1.0:
-        lam = 0.0 if factor == 0 else factor * balanced_weight(as_data_matrix(X), k).lam
+    if lam == "paper" and factor != 1.0:
+        lam = 0.0 if factor == 0 else factor * penalty_weight(as_data_matrix(X), k, "paper").lam
     return select_anchors(
         X,
         k,
         method="merit",
-        method_params={"lam": lam, "mu": setting.get("mu", MU), "ties": "first", "recovery": False},
+        method_params={"lam": lam, "mu": setting.get("mu", MU), "recovery": False} | PUBLISHED,
         max_iter=setting.get("max_iter", MERIT_ITERATIONS),
         tol=GAP[setting["data"]],
     )

@@ -20,6 +20,7 @@ from reproduction.merit.coauthor_networks import (
     load_network,
     networks_at_hand,
 )
+from reproduction.merit.anchor_trials import PUBLISHED
 from reproduction.merit.peak_memory import can_measure, measured_peak
 from reproduction.registry import TITLES
 
@@ -52,7 +53,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     if method.startswith("merit"):
         lam = MERIT_LAM if method == "merit" else 0.0
         options = {"method": "merit", "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
-        options["method_params"] = {"lam": lam, "recovery": False}
+        options["method_params"] = {"lam": lam, "recovery": False} | PUBLISHED
     elif method == "fast-gradient":
         options |= {"max_iter": FAST_GRADIENT_STEPS, "rng": 0}
         options["method_params"] = {"memory_limit": FAST_GRADIENT_LIMIT}

@@ -16,7 +16,7 @@ import numpy as np
 from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData
 from nonneg.metrics.selection import anchors_found
-from nonneg.separable.merit.penalty_weight import balanced_weight
+from nonneg.separable.merit.penalty_weight import penalty_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from reproduction.artifacts import Artifact, Figure, Measured, Paragraph, Table, Verdict
@@ -106,7 +106,7 @@ def _both(setting: Setting, checkpoint: Path | None) -> list[dict[str, Any]]:
 
 def _weight(X: Any, k: int) -> float:
     # The published one is the norm of a residual, which grows like the root of the number of points.
-    return balanced_weight(as_data_matrix(X), k).lam * min(1.0, math.sqrt(WEIGHED_LIKE / X.shape[0]))
+    return penalty_weight(as_data_matrix(X), k, "paper").lam * min(1.0, math.sqrt(WEIGHED_LIKE / X.shape[0]))
 
 
 def _timed(

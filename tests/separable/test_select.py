@@ -29,8 +29,14 @@ from nonneg.separable.row_maxima import leading_rows
         ({"n_components": True}, "integer of at least 1, got True"),
         ({"n_components": 91}, "n_components=91 is more than the 90 samples"),
         ({"n_components": None}, r"'spa' needs n_components.*only 'fast-gradient' and 'merit' can choose it"),
-        ({"lam": -1.0, "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got -1.0"),
-        ({"lam": "much", "method": "merit"}, "lam must be 'auto' or a finite number not below 0, got 'much'"),
+        (
+            {"lam": -1.0, "method": "merit"},
+            "lam must be 'auto', 'paper' or a finite number not below 0, got -1.0",
+        ),
+        (
+            {"lam": "much", "method": "merit"},
+            "lam must be 'auto', 'paper' or a finite number not below 0, got 'much'",
+        ),
         ({"lam": float("nan"), "method": "merit"}, "lam must be"),
         ({"mu": 0.0, "method": "merit"}, "mu must be a finite number above 0.* got 0.0"),
         ({"mu": -1e-5, "method": "merit"}, "mu must be a finite number above 0"),

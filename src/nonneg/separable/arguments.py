@@ -23,7 +23,7 @@ def check_arguments(values: Mapping[str, Any]) -> None:
 
 def _is_weight(value: Any) -> bool:
     if isinstance(value, str):
-        return value == "auto"
+        return value in ("auto", "paper")
     return is_number(value) and 0 <= value < math.inf
 
 
@@ -38,13 +38,14 @@ def _is_flag(value: Any) -> bool:
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "steps": ("open-loop", "line-search", "away", "pairwise", "fully-corrective"),
+    "choice": ("auto", "spread", "row-maxima"),
     "ties": ("farthest", "first"),
     "variant": ("max", "rand"),
     "aggregate": ("mean", "median"),
     "preconditioner": ("ellipsoid", "whitening", "spa"),
 }
 _CHECKS: dict[str, tuple[str, Any]] = {
-    "lam": ("'auto' or a finite number not below 0", _is_weight),
+    "lam": ("'auto', 'paper' or a finite number not below 0", _is_weight),
     "mu": (
         "a finite number above 0, for example 1e-5",
         lambda value: is_number(value) and 0 < value < math.inf,

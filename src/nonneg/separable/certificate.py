@@ -32,8 +32,9 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found
 
 
-def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
+def margin_statement(row_maxima: Any, anchors: Any, *, apart: bool = False) -> Statement:
     """State by how much the anchors stand out: the K-th largest row maximum minus the next."""
+    # Anchors that were selected to lie apart may leave out larger maxima: those of near-duplicates.
     maxima = np.asarray(row_maxima)
     selected = np.zeros(len(maxima), dtype=bool)
     selected[np.asarray(anchors)] = True
@@ -44,6 +45,9 @@ def margin_statement(row_maxima: Any, anchors: Any) -> Statement:
         f"margin of {last - after:.4g}."
     )
     verdict = Verdict.HOLDS if last > after else Verdict.FAILS
+    if apart and last <= after:
+        verdict = Verdict.NOT_VERIFIABLE
+        sentence += " Samples with larger row maxima lie close to the hull of the anchors."
     return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
 
 

@@ -71,7 +71,7 @@ SHARED = CONVEX | {"checkpoint"}
 
 MERIT = frozenset(
     {"lam", "mu", "t_init", "steps", "corrective_steps", "skip_converged"}
-    | {"residual_tol", "change_tol", "anchor_window", "ties", "recovery"}
+    | {"residual_tol", "change_tol", "anchor_window", "choice", "ties", "recovery"}
 )
 
 METHODS: Registry[Method] = Registry(

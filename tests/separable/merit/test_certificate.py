@@ -62,7 +62,7 @@ def test_conditioning_and_support():
     assert conditioning_statement(None, 2.0).verdict is Verdict.NOT_VERIFIABLE
     assert support_statement(1.0, 0).holds
     outside = support_statement(0.75, 3)
-    assert outside.verdict is Verdict.FAILS
+    assert outside.verdict is Verdict.NOT_VERIFIABLE
     assert "75% of the weight is on anchors" in outside.sentence
 
 
@@ -89,7 +89,7 @@ def test_theorem_2():
     assert found.quantities["mixture_error_bound"] == pytest.approx((eta + 4e-6) / 0.5)
     # Its nu is that of the last iterate alone.
     assert found.verdict is Verdict.NOT_VERIFIABLE
-    assert theorem_2_statement(with_(delta=0.01)).verdict is Verdict.FAILS
+    assert "it does not apply" in theorem_2_statement(with_(delta=0.01)).sentence
     assert theorem_2_statement(with_(lam=0.1)).verdict is Verdict.NOT_VERIFIABLE
     assert "about lam = 0" in theorem_2_statement(with_(lam=0.1)).sentence
 
@@ -103,7 +103,8 @@ def test_theorem_3():
     assert found.quantities["beta"] == pytest.approx(beta)
     assert found.number == pytest.approx(1 - beta - upper)
     assert found.holds
-    assert theorem_3_statement(with_(lam=1.0)).verdict is Verdict.FAILS
+    # A sufficient condition that is not met says nothing.
+    assert theorem_3_statement(with_(lam=1.0)).verdict is Verdict.NOT_VERIFIABLE
     assert theorem_3_statement(QUIET).number == -math.inf
     assert theorem_3_statement(with_(kappa=None)).verdict is Verdict.NOT_VERIFIABLE
 
@@ -115,9 +116,9 @@ def test_theorem_4():
     found = theorem_4_statement(facts)
     assert found.threshold == pytest.approx(math.sqrt(4 + v) - 2)
     assert found.holds
-    assert theorem_4_statement(dataclasses.replace(facts, inside=False)).verdict is Verdict.FAILS
-    assert theorem_4_statement(dataclasses.replace(facts, psi=None)).verdict is Verdict.FAILS
-    assert theorem_4_statement(QUIET).verdict is Verdict.FAILS
+    assert theorem_4_statement(dataclasses.replace(facts, inside=False)).verdict is Verdict.NOT_VERIFIABLE
+    assert theorem_4_statement(dataclasses.replace(facts, psi=None)).verdict is Verdict.NOT_VERIFIABLE
+    assert theorem_4_statement(QUIET).verdict is Verdict.NOT_VERIFIABLE
 
 
 def test_statements_of_a_run():
@@ -125,12 +126,17 @@ def test_statements_of_a_run():
     found = select_anchors(
         data.X, 4, method_params={"lam": 0.0, "skip_converged": True}, tol=0.05, max_iter=500
     )
-    names = ("duality-gap", "anchor-margin", "conditioning", "support", "warm-start")
+    names = (
+        *("duality-gap", "anchor-margin", "alternatives", "fit", "conditioning", "support"),
+        "warm-start",
+    )
     theorems = ("lemma-1", "theorem-2", "theorem-3", "theorem-4")
     assert found.certificate.names == names + theorems
     # Without noise, Theorem 1: only anchors are used, and Lemma 1 applies.
-    for name in ("duality-gap", "anchor-margin", "conditioning", "support", "lemma-1"):
+    for name in ("anchor-margin", "alternatives", "fit", "conditioning", "support", "lemma-1"):
         assert found.certificate[name].holds, name
+    # Without noise the objective tends to zero, and no gap is small beside it.
+    assert found.certificate["duality-gap"].verdict is Verdict.NOT_VERIFIABLE
     omega = np.linalg.norm(found.coefficients.T @ data.W - data.W, axis=1).max()
     assert found.certificate["lemma-1"].number == pytest.approx(omega, rel=1e-6)
     assert found.certificate["anchor-margin"].number == pytest.approx(found.margin)

@@ -21,7 +21,7 @@ from nonneg.iteration import StopReason
 from nonneg.kernels.sparse_columns import columns_of
 from nonneg.separable.merit.initialization import first_iteration, from_anchors, warm_start_condition
 from nonneg.separable.merit.merit import merit
-from nonneg.separable.merit.penalty_weight import balanced_weight, estimated_number
+from nonneg.separable.merit.penalty_weight import estimated_number, penalty_weight
 from nonneg.separable.registry import split_params
 
 
@@ -85,15 +85,21 @@ def test_stops_when_the_anchors_stay(data):
 
 
 def test_the_weight_is_the_residual_of_successive_projections(data):
-    found = balanced_weight(as_data_matrix(data.X), 6)
+    points = as_data_matrix(data.X)
+    found, published = (penalty_weight(points, 6, rule) for rule in ("auto", "paper"))
     spa = select_anchors(data.X, 6, method="spa").anchors
     assert np.array_equal(found.anchors, spa)
     W = data.X[spa]
     gram = W @ W.T
     weights = [_simplex_fit(gram, W @ x) for x in data.X]
     norm = np.linalg.norm(data.X - np.array(weights) @ W)
-    assert found.lam == pytest.approx(norm / 12, rel=1e-6)
-    assert select_anchors(data.X, 6, max_iter=1).lam == found.lam
+    assert published.lam == pytest.approx(norm / 12, rel=1e-6)
+    assert found.lam == pytest.approx(0.5 * norm**2 / len(data.X), rel=1e-6)
+    converged = penalty_weight(points, 6, converges=True).lam
+    assert converged == pytest.approx(0.5 * norm**2 / 6, rel=1e-6)
+    for rule, weight in (("auto", found), ("paper", published)):
+        params = {"lam": rule, "steps": "open-loop"}
+        assert select_anchors(data.X, 6, method_params=params, max_iter=1).lam == weight.lam
 
 
 def _simplex_fit(gram, cross):
@@ -113,9 +119,9 @@ def _simplex_fit(gram, cross):
 
 def test_the_weight_of_many_points_comes_from_some_of_them(monkeypatch):
     data = as_data_matrix(separable_dirichlet(2000, 15, 6, snr=15, rng=5).X)
-    whole = balanced_weight(data, 6)
+    whole = penalty_weight(data, 6)
     monkeypatch.setattr("nonneg.separable.merit.penalty_weight.MOST_POINTS", 300)
-    some = balanced_weight(data, 6)
+    some = penalty_weight(data, 6)
     assert some.lam != whole.lam
     assert some.lam == pytest.approx(whole.lam, rel=0.05)
 
@@ -253,7 +259,7 @@ def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"lam": -0.1}, "lam must be 'auto' or a finite number not below 0, got -0.1"),
+        ({"lam": -0.1}, "lam must be 'auto', 'paper' or a finite number not below 0, got -0.1"),
         ({"lam": float("inf")}, "not below 0, got inf"),
         ({"mu": 0.0}, "mu must be a finite number above 0, for example 1e-5, got 0.0"),
         ({"max_iter": -1}, "max_iter must be an integer of at least 1, got -1"),

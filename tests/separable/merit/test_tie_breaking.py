@@ -97,7 +97,12 @@ def test_merit_takes_points_all_around_a_circle():
     angles = 2.0 * np.pi * np.arange(12) / 12
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
     first, apart = (
-        select_anchors(circle, 4, method_params={"lam": 0.0, "ties": ties}, max_iter=5)
+        select_anchors(
+            circle,
+            4,
+            method_params={"lam": 0.0, "choice": "row-maxima", "ties": ties, "steps": "open-loop"},
+            max_iter=5,
+        )
         for ties in ("first", "farthest")
     )
     assert first.facts["tied"] == apart.facts["tied"] == 12

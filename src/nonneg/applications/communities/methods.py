@@ -107,7 +107,8 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
         keywords = dict(options.params)
         if method == "merit":
             lam = 0.0 if name == "merit-0" else MERIT_LAM
-            keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
+            published = {"steps": "open-loop", "choice": "row-maxima"}
+            keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | published | keywords
         if "n_members" in entry.options:
             n_members = min(MOST_MEMBERS, max(1, int(MEMBERS * len(rows) / k)))
             keywords = {"n_members": n_members} | keywords

@@ -83,7 +83,7 @@ def merit_settings(
     points: FloatArray, n_topics: int, given: Mapping[str, Any], *, as_published: bool = False
 ) -> dict[str, Any]:
     """Return the options with which the paper runs MERIT on words."""
-    common = {"lam": LAM, "mu": MU}
+    common = {"lam": LAM, "mu": MU, "steps": "open-loop", "choice": "row-maxima"}
     if "init" in given or "t_init" in given:
         return {**common, "max_iter": LAST_ITERATION, "tol": GAP}
     first = select_anchors(points, n_topics, method="spa").anchors

@@ -13,10 +13,13 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.sparse_columns import SparseColumns
 from nonneg.separable.certificate import margin_statement
+from nonneg.separable.merit.choice import Selection
 from nonneg.separable.merit.initialization import WarmStartCondition, warm_start_condition
+from nonneg.separable.merit.penalty_weight import MOST_POINTS, evenly_spaced, squared_residuals
 from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
 from nonneg.separable.merit.recovery_conditions import (
     ModelFacts,
+    alternatives_statement,
     conditioning_statement,
     hull_distance,
     lemma_1_statement,
@@ -30,19 +33,22 @@ from nonneg.separable.weights import anchor_weights
 
 # Points times anchors up to which the theorems are evaluated by default: their mixtures take about a second.
 RECOVERY_SIZE = 1_000_000
+# A larger duality gap, relative to the objective, does not say where the minimum is.
+INFORMATIVE_GAP = 0.1
 
 
 def merit_statements(
     data: DataMatrix,
     problem: SelfDictionary,
     state: FrankWolfeIterate,
-    anchors: IntArray,
+    selection: Selection,
     *,
     initial: tuple[SparseColumns, int],
     n_iter: int,
     recovery: bool | None = None,
 ) -> list[Statement]:
-    """Return the statements about the final iterate."""
+    """Return the statements about the final iterate and the anchors."""
+    anchors = selection.anchors
     W = to_float64(data.take_rows(anchors)).astype(np.float64)
     kappa = hull_distance(W)
     longest = float(np.linalg.norm(W, axis=1).max())
@@ -55,7 +61,9 @@ def merit_statements(
     )
     statements = [
         duality_gap_statement(state.loss, state.gap),
-        margin_statement(state.row_maxima, anchors),
+        margin_statement(state.row_maxima, anchors, apart=selection.apart),
+        alternatives_statement(kappa, farthest_outside(data, selection), longest),
+        *selection_statements(selection),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),
         warm_start_statement(t, condition.holds, condition.row, condition.xi, n_iter),
@@ -66,6 +74,31 @@ def merit_statements(
     facts = model_facts(data, problem, state, anchors, W, kappa, n_outside == 0)
     theorems = (lemma_1_statement, theorem_2_statement, theorem_3_statement, theorem_4_statement)
     return statements + [state_of(facts) for state_of in theorems]
+
+
+def farthest_outside(data: DataMatrix, selection: Selection) -> float:
+    """Return the largest distance of a sample from the hull of the anchors."""
+    # Where there are very many samples: of those that stand out as candidates, and some of the others.
+    rows = np.union1d(evenly_spaced(data.shape[0], MOST_POINTS), selection.candidates)
+    rows = np.setdiff1d(rows, selection.anchors)
+    if not len(rows):
+        return 0.0
+    return math.sqrt(float(squared_residuals(data, selection.anchors, rows).max()))
+
+
+def selection_statements(selection: Selection) -> list[Statement]:
+    """State whether the anchors or those of SPA fit better, where both were compared."""
+    fit, other = selection.fit, selection.spa_fit
+    if fit is None or other is None:
+        return []
+    fit, other = math.sqrt(fit), math.sqrt(other)
+    sentence = (
+        f"The anchors of MERIT leave a residual of {fit:.4g} per sample (root mean square), those of SPA "
+        f"{other:.4g}; "
+    )
+    sentence += "those of SPA are returned." if selection.from_spa else "those of MERIT are returned."
+    quantities = {"merit": fit, "spa": other, "returned": "spa" if selection.from_spa else "merit"}
+    return [Statement("fit", sentence, min(fit, other), None, Verdict.HOLDS, quantities)]
 
 
 def model_facts(
@@ -155,8 +188,13 @@ def duality_gap_statement(objective: float, gap: float, *, tol: float = 0.0) -> 
     share = gap / objective if objective > 0 else float("nan")
     part = f" ({100 * share:.3g}% of it)" if math.isfinite(share) else ""
     sentence = f"The objective, {objective:.6g}, is at most {max(gap, 0.0):.4g}{part} above its minimum."
-    verdict = Verdict.HOLDS if tol == 0 or gap <= tol else Verdict.FAILS
     if tol > 0:
         sentence += f" The tolerance is {tol:.3g}."
+        verdict = Verdict.HOLDS if gap <= tol else Verdict.FAILS
+    elif share > INFORMATIVE_GAP:
+        sentence += f" A gap of more than {INFORMATIVE_GAP:.0%} does not tell whether the minimum is near."
+        verdict = Verdict.NOT_VERIFIABLE
+    else:
+        verdict = Verdict.HOLDS
     quantities = {"objective": objective, "lower_bound": objective - gap, "relative_gap": share}
     return Statement("duality-gap", sentence, gap, tol if tol > 0 else None, verdict, quantities)

@@ -15,7 +15,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.kernels.sparse_columns import SparseColumns, columns_of, no_entries
 from nonneg.separable.weights import anchor_weights
 
-T_RULES = ("paper", "authors")
+T_RULES = ("auto", "paper", "authors")
 # A point whose weight of one anchor is within this of 1 may be equal to the anchor: the least-squares weights
 # of equal points are far closer to 1. The entries are then compared, this number at a time (8 MB).
 NEAR_ONE, ENTRIES = 1e-3, 1 << 20
@@ -68,16 +68,17 @@ def _equal_points(data: DataMatrix, mixtures: FloatArray, vertices: FloatArray) 
     return near[equal], which[equal]
 
 
-def first_iteration(rule: str | int, residual: Any, xp: Any) -> int:
-    """Return the iteration t at which a warm start continues."""
+def first_iteration(rule: str | int, residual: Any, xp: Any, *, scale: float = 1.0) -> int:
+    """Return the iteration t at which a warm start continues; `scale` is the root mean square norm of a point."""
     n = residual.shape[0]
     # Residuals of CPU tensors are NumPy arrays.
     xp = np if isinstance(residual, np.ndarray) else xp
     if isinstance(rule, str):
         if rule not in T_RULES:
             raise UnknownNameError.of("t_init", rule, T_RULES)
-        if rule == "paper":
-            size = float(xp.sqrt(xp.sum(residual * residual) / n))
+        if rule in ("auto", "paper"):
+            # The paper's depends on the unit of the data; relative to their norms, it does not.
+            size = float(xp.sqrt(xp.sum(residual * residual) / n)) / (scale if rule == "auto" else 1.0)
             return max(1, min(LONGEST_EXACT, round(1.0 / size))) if size > 0 else LONGEST_EXACT
         gram = residual.T @ residual if residual.shape[1] <= n else residual @ residual.T
         size = float(xp.sqrt(xp.max(xp.linalg.eigvalsh(gram)) / n))

@@ -16,14 +16,13 @@ from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import FirstOf, Progress
 from nonneg.iteration.progress import reporter
 from nonneg.separable.merit.certificate import merit_statements
+from nonneg.separable.merit.choice import choose_anchors
 from nonneg.separable.merit.initialization import WarmStart, warm_start
-from nonneg.separable.merit.penalty_weight import balanced_weight, estimated_number
+from nonneg.separable.merit.penalty_weight import estimated_number, greedy_anchors, penalty_weight
 from nonneg.separable.merit.problem import SelfDictionary
-from nonneg.separable.merit.run import RunSettings, anchors_of, run_frank_wolfe, run_fully_corrective
+from nonneg.separable.merit.run import RunSettings, run_frank_wolfe, run_fully_corrective
 from nonneg.separable.merit.stopping import AnchorsUnchanged, RelativeChange, ResidualBelow
-from nonneg.separable.merit.tie_breaking import break_ties
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import spa
 
 # Largest size in bytes of the dense residuals of sparse points, before and after a step (16 GiB).
 RESIDUAL_LIMIT = float(16 << 30)
@@ -41,13 +40,14 @@ def merit(
     max_iter: int = 100,
     tol: float | None = None,
     init: Any = None,
-    t_init: str | int = "paper",
+    t_init: str | int = "auto",
     steps: str = "open-loop",
     corrective_steps: int | None = None,
     skip_converged: bool = False,
     residual_tol: float | None = None,
     change_tol: float | None = None,
     anchor_window: int | None = None,
+    choice: str = "auto",
     ties: str = "farthest",
     recovery: bool | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -68,12 +68,16 @@ def merit(
     data : DataMatrix
         The data, one point per row, in this process; entries may be negative.
     n_components : int or None
-        The number of anchors; None takes the largest drop of the sorted row maxima (`SelectionResult.curve`),
-        among twice as many as `nonneg.separable.merit.penalty_weight.estimated_number` says.
-    lam : float or "auto"
-        Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is
-        ``||X - W H|| / (2 K)`` with the K anchors of successive projections as W and the best mixtures as H;
-        see `nonneg.separable.merit.penalty_weight` for an unknown K.
+        The number of anchors; None takes the largest ratio of two successive scores (row maximum times
+        distance from the anchors so far), between half and twice as many as
+        `nonneg.separable.merit.penalty_weight.estimated_number` says. With ``choice="row-maxima"``, the
+        largest drop of the sorted row maxima (`SelectionResult.curve`).
+    lam : float, "auto" or "paper"
+        Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
+        mean squared residual of a sample, given the K anchors of successive projections and the best
+        mixtures of them (with fully corrective steps, times N / K): it depends neither on the number of
+        samples nor on the unit of X; the reason is in `nonneg.separable.merit.penalty_weight`. "paper" is
+        ``||X - W H|| / (2 K)`` with these anchors as W and mixtures as H.
     mu : float
         Smoothing of the row sparsity, positive.
     max_iter : int
@@ -84,8 +88,9 @@ def merit(
         times the mean squared norm of a sample by default).
     init : None, array of int or matrix
         A cold start from zero, or a warm start from anchors or coefficients.
-    t_init : {"paper", "authors"} or int
-        The iteration at which a warm start continues; see
+    t_init : {"auto", "paper", "authors"} or int
+        The iteration at which a warm start continues: "auto" is the root mean square norm of a sample over
+        that of its residual, "paper" the inverse of the latter alone, which depends on the unit of X; see
         `nonneg.separable.merit.initialization.first_iteration`.
     steps : {"open-loop", "line-search", "away", "pairwise", "fully-corrective"}
         "open-loop" is the published 2 / (t + 2). The others depart from the published iterates. With
@@ -107,8 +112,14 @@ def merit(
         Stop when an iteration changed the objective by at most this fraction.
     anchor_window : int, optional
         Stop when the anchors were the same for this number of iterations.
+    choice : {"auto", "spread", "row-maxima"}
+        How anchors are chosen given C. "spread" selects one after another the sample with the largest product
+        of its row maximum and its distance from the hull of the anchors so far, so that near-duplicates of an
+        anchor are not selected beside it. "auto" compares these anchors with those of successive projections,
+        and returns those that leave the smaller residual. "row-maxima" takes the largest row maxima, as
+        published.
     ties : {"farthest", "first"}
-        Tie-breaking where more rows share a maximum than are needed: one after another the point farthest
+        "row-maxima": tie-breaking where more rows share a maximum than are needed: one after another the point farthest
         from the mixtures of the anchors so far, or the lowest index, as in the authors' code.
     recovery : bool, optional
         Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the found
@@ -157,17 +168,18 @@ def merit(
             f"{16e-9 * math.prod(data.shape):.1f} GB. Pass reduce=, the number of leading directions to keep "
             "(for example twice the number of anchors)."
         )
-    most = n if n_components is not None else min(n, 2 * estimated_number(data))
+    estimate = estimated_number(data) if n_components is None else n_components
+    most = n if n_components is not None else min(n, 2 * estimate)
     warm = warm_start(data, init)
-    if warm.coefficients is None and t_init != "paper":
+    if warm.coefficients is None and t_init != "auto":
         raise InvalidParameterError(
             f"t_init={t_init!r} is the iteration at which a warm start continues, and there is none. Pass "
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
-    weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, steps)
+    converges = steps == "fully-corrective"
+    weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, converges)
     if tol is None:
-        unit = 1.0 if steps == "fully-corrective" else data.squared_norm() / n
-        tol = TOL.get(steps, 1e-5) * unit
+        tol = TOL.get(steps, 1e-5) * (1.0 if converges else data.squared_norm() / n)
     tol = float(tol)
     problem = SelfDictionary.of(data, weight, float(mu), gap_tol=tol, skip=skip_converged)
     settings = RunSettings(
@@ -181,7 +193,7 @@ def merit(
         progress=reporter("merit", verbose),
         folder=checkpoint,
     )
-    if steps == "fully-corrective":
+    if converges:
         outcome = run_fully_corrective(data, problem, warm, first, settings)
     else:
         outcome = run_frank_wolfe(
@@ -189,9 +201,16 @@ def merit(
         )
     run, state = outcome.run, outcome.state
     maxima = state.row_maxima
-    candidates = anchors_of(maxima, None if n_components is None else n, most)
-    wanted = len(candidates) if n_components is None else n_components
-    anchors, n_tied = break_ties(data, candidates, maxima[candidates], wanted, ties)
+    selection = choose_anchors(
+        data,
+        maxima,
+        n_components,
+        estimate,
+        choice=choice,
+        ties=ties,
+        greedy=first if init is None else None,
+    )
+    anchors = selection.anchors
     if not len(anchors):
         raise InvalidParameterError(
             f"tol={tol:g} is met before the first step, where all coefficients are zero: the duality gap is "
@@ -202,10 +221,11 @@ def merit(
         "steps": steps,
         "entries": state.columns.nnz,
         "largest_residual": state.largest_residual,
-        "tied": n_tied,
+        "tied": selection.n_tied,
+        "choice": "spa" if selection.from_spa else choice,
     }
     statements = merit_statements(
-        data, problem, state, anchors, initial=outcome.initial, n_iter=run.n_iter, recovery=recovery
+        data, problem, state, selection, initial=outcome.initial, n_iter=run.n_iter, recovery=recovery
     )
     return SelectionResult(
         anchors=anchors,
@@ -227,19 +247,17 @@ def merit(
 
 
 def _penalty_weight(
-    data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart, steps: str
+    data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart, converges: bool
 ) -> tuple[float, dict[str, Any], IntArray]:
     # The weight, what it was computed from, and anchors for the first working set.
-    converges = steps == "fully-corrective"
     if not isinstance(lam, str):
         anchors = warm.anchors
         if anchors is None:
             k = (n_components or estimated_number(data)) if converges else 0
-            anchors = spa(data, min(k, *data.shape)).anchors if k else np.empty(0, dtype=np.intp)
+            anchors = greedy_anchors(data, k) if k else np.empty(0, dtype=np.intp)
         return float(lam), {}, anchors
-    found = balanced_weight(data, n_components, anchors=warm.anchors)
-    weight = 0.5 * found.residual_norm**2 / len(found.anchors) if converges else found.lam
-    return weight, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}, found.anchors
+    found = penalty_weight(data, n_components, lam, converges=converges, anchors=warm.anchors)
+    return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}, found.anchors
 
 
 def _stopping_rules(

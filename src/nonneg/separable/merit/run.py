@@ -19,6 +19,7 @@ from nonneg.iteration.progress import Reporter
 from nonneg.kernels.column_residuals import residuals_of
 from nonneg.kernels.self_dictionary import runs_fused
 from nonneg.kernels.sparse_columns import SparseColumns, no_entries, scaled_columns
+from nonneg.separable.merit.choice import row_maxima_anchors
 from nonneg.separable.merit.frank_wolfe import Step, advance, frank_wolfe
 from nonneg.separable.merit.fully_corrective import (
     FullyCorrective,
@@ -28,7 +29,6 @@ from nonneg.separable.merit.fully_corrective import (
 from nonneg.separable.merit.initialization import LONGEST_EXACT, WarmStart, first_iteration, initial_columns
 from nonneg.separable.merit.line_search import STEP_RULES, take_corrective_steps
 from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
-from nonneg.separable.row_maxima import leading_rows
 
 # Bytes per second that checkpoints may write on average: a large run is saved less often, so that saving
 # takes little of its time.
@@ -57,22 +57,10 @@ class RunSettings:
         """Count new anchors, where a rule needs that."""
         if self.anchor_window is None:
             return state, measures
-        anchors = np.sort(anchors_of(state.row_maxima, self.n_components, self.most))
+        anchors = np.sort(row_maxima_anchors(state.row_maxima, self.n_components, self.most))
         before = state.anchors
         new = len(anchors) if before is None else len(np.setxor1d(anchors, before))
         return replace(state, anchors=anchors), {**measures, "new_anchors": new}
-
-
-def anchors_of(maxima: FloatArray, n_components: int | None, most: int) -> IntArray:
-    """Return the rows with the largest maxima; None takes those before the largest drop."""
-    curve = leading_rows(maxima, len(maxima))[1]
-    if n_components is None:
-        # Far down the curve single rows drop to zero; the anchors are among the first.
-        drops = curve[:most] - np.append(curve, 0.0)[1 : most + 1]
-        n_components = int(np.argmax(drops)) + 1
-    found = leading_rows(maxima, n_components)[0]
-    # A row of zeros is no anchor, even if more were requested.
-    return found[curve[: len(found)] > 0]
 
 
 @dataclass(frozen=True)
@@ -102,7 +90,8 @@ def run_frank_wolfe(
     residual = residuals_of(problem.dictionary, columns)
     t = 0
     if warm.coefficients is not None:
-        t = first_iteration(t_init, residual, data.xp if data.container == "array" else np)
+        scale = math.sqrt(data.squared_norm() / n)
+        t = first_iteration(t_init, residual, data.xp if data.container == "array" else np, scale=scale)
         columns = scaled_columns(columns, t * (t + 1) / 2) if open_loop else columns
     # On a GPU the lists of C stay there; the other step rules read them on the host.
     on_device = open_loop and runs_fused(residual)

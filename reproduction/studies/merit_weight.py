@@ -1,0 +1,305 @@
+"""The default of MERIT on planted anchors: its weight, choice of anchors and certificate beside other methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.certificates.certificate import Verdict as Said
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.select import select_anchors
+from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
+from reproduction.experiment import Experiment, Record, Setting
+from reproduction.grouping import grouped, mean_and_spread
+from reproduction.merit.anchor_trials import PUBLISHED, blocks
+from reproduction.merit.rates import Rate, rate_cell
+from reproduction.registry import TITLES
+from reproduction.studies.planted_anchors import CHOOSING, KINDS, n_found, planted
+
+NAME = "studies/merit-weight"
+N_DRAWS, BATCH = 50, 10
+CHOOSING_DRAWS = 10
+WINDOW = (0.02, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Multiples of the automatic weight of which the page shows the window."""
+GRID = (0.2, 1.0, 5.0)
+"""Multiples whose best the default is compared with; 1 is the default."""
+GREEDY = {"spa": "SPA", "snpa": "SNPA", "xray": "XRAY", "fast-anchor": "FastAnchor"}
+UNITS = (1e-6, 1e6)
+# Two means differ by more than sampling explains beyond so many standard errors (99 % of a normal variable).
+STANDARD_ERRORS = 2.58
+# An answer with a wrong anchor must be warned of in at least, a right one in at most this share of the draws.
+WARNED, FALSE_ALARMS = 0.95, 0.05
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Return the settings: the window of weights on choosing draws, then the draws that are reported."""
+    if quick:
+        small = {"n": 100, "m": 20, "k": 5, "snr": 20}
+        cases = [
+            {"stage": "window", "kind": "uniform", "stream": 0} | small,
+            {"stage": "rates", "kind": "near-duplicates", "stream": 1} | small,
+            {"stage": "units", "kind": "uniform", "stream": 1} | small,
+        ]
+        return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
+    usual = {"m": 50, "k": 20, "n": 300}
+    window = [
+        usual | {"kind": kind, "n": n, "k": k, "snr": snr}
+        for kind in CHOOSING
+        for n, k in ((100, 20), (300, 20), (1000, 20), (300, 5), (300, 40))
+        for snr in (7.5, 12.5)
+    ]
+    rates = [usual | {"kind": kind, "snr": snr} for kind in KINDS for snr in (5, 10, 20, 30)]
+    rates += [
+        usual | {"kind": "uniform", "k": k, "m": m, "snr": snr}
+        for k, m in ((5, 20), (5, 100), (10, 50), (40, 50), (40, 100))
+        for snr in (5, 10, 20)
+    ]
+    rates += [
+        usual | {"kind": "near-duplicates", "k": k, "m": m, "snr": snr}
+        for k, m in ((5, 20), (40, 50))
+        for snr in (5, 10, 20)
+    ]
+    rates += [
+        {"kind": kind, "n": n, "m": 50, "k": 40, "snr": 10.5}
+        for kind in ("uniform", "near-duplicates")
+        for n in (100, 1000)
+    ]
+    units = [usual | {"kind": kind, "snr": 10} for kind in ("uniform", "near-duplicates")]
+    return [
+        {"stage": stage, "stream": stream} | case | block
+        for stage, stream, cases, n_draws in (
+            ("window", 0, window, CHOOSING_DRAWS),
+            ("rates", 1, rates, N_DRAWS),
+            ("units", 1, units, CHOOSING_DRAWS),
+        )
+        for case in cases
+        for block in blocks(n_draws, BATCH)
+    ]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    """Run the methods on some draws."""
+    stage = {"window": _window, "rates": _rates, "units": _units}[setting["stage"]]
+    first = setting["first_draw"]
+    return [
+        {"draw": draw} | stage(setting, _draw(setting, draw))
+        for draw in range(first, first + setting["n_draws"])
+    ]
+
+
+def _draw(setting: Setting, draw: int) -> Any:
+    sizes = (setting[name] for name in ("n", "m", "k"))
+    return planted(setting["kind"], *sizes, setting["snr"], draw, stream=setting["stream"])
+
+
+def _merit(X: FloatArray, k: int | None, **params: Any) -> SelectionResult:
+    return select_anchors(X, k, method="merit", method_params={"recovery": False} | params)
+
+
+def _window(setting: Setting, points: Any) -> dict[str, Any]:
+    k = setting["k"]
+    lam = _merit(points.X, k).lam or 0.0
+    return {
+        f"x {factor:g}": n_found(points, _merit(points.X, k, lam=factor * lam, choice="spread").anchors)
+        for factor in WINDOW
+    }
+
+
+def _rates(setting: Setting, points: Any) -> dict[str, Any]:
+    X, k = points.X, setting["k"]
+    result = select_anchors(X, k)
+    lam = result.lam or 0.0
+    found: dict[str, Any] = {"x 1": n_found(points, result.anchors)}
+    for factor in GRID:
+        if factor != 1.0:
+            found[f"x {factor:g}"] = n_found(points, _merit(X, k, lam=factor * lam).anchors)
+    published = _merit(X, k, lam="paper", **PUBLISHED)
+    found["published"] = n_found(points, published.anchors)
+    for method in GREEDY:
+        # XRAY takes nonnegative data; the noise has made some entries negative.
+        data = np.maximum(X, 0.0) if method == "xray" else X
+        found[method] = n_found(points, select_anchors(data, k, method=method, rng=0).anchors)
+    unknown = _merit(X, None)
+    signs = [statement.name for statement in result.certificate if statement.verdict is Said.FAILS]
+    return found | {
+        "warned": int(bool(signs)),
+        "ratio": round(min(result.certificate["alternatives"].number or 0.0, 1e6), 4),
+        "from_spa": int(result.facts["choice"] == "spa"),
+        "gap": round((result.gap or 0.0) / (result.objective or math.inf), 4),
+        "number": unknown.n_components,
+        "unknown": n_found(points, unknown.anchors),
+    }
+
+
+def _units(setting: Setting, points: Any) -> dict[str, Any]:
+    k = setting["k"]
+    anchors = select_anchors(points.X, k).anchors.tolist()
+    return {
+        f"{unit:g}": int(select_anchors(unit * points.X, k).anchors.tolist() == anchors) for unit in UNITS
+    }
+
+
+def summarize(records: Sequence[Record]) -> list[Artifact]:
+    """Return the tables and the claims."""
+    by_stage = grouped(records, "stage")
+    artifacts: list[Artifact] = []
+    if window := by_stage.get(("window",), []):
+        artifacts += _window_artifacts(window)
+    rates = by_stage.get(("rates",), [])
+    if rates:
+        artifacts += _rate_tables(rates)
+    return [*artifacts, *_verdicts(rates, by_stage.get(("units",), []))]
+
+
+def _window_artifacts(records: Sequence[Record]) -> list[Artifact]:
+    panels = []
+    for snr in sorted({record["snr"] for record in records}):
+        here = [record for record in records if record["snr"] == snr]
+        series = []
+        for (n, k), group in sorted(grouped(here, "n", "k").items()):
+            shares = [float(np.mean([r[f"x {factor:g}"] / k for r in group])) for factor in WINDOW]
+            series.append(Series(f"N = {n}, K = {k}", list(WINDOW), shares))
+        panels.append(Curves(f"{snr:g} dB", "weight / automatic weight", "anchors found", series, x_log=True))
+    caption = (
+        "The window of weights on the choosing draws: share of the anchors found against the weight in "
+        f"multiples of the automatic one, mean over {', '.join(CHOOSING)} and draws (without SPA's anchors "
+        "as an alternative)."
+    )
+    return [Figure("window", caption, panels, n_columns=2)]
+
+
+def _cases(records: Sequence[Record]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    return grouped(records, "kind", "n", "m", "k", "snr")
+
+
+def _counts(group: Sequence[Record], name: str) -> FloatArray:
+    return np.array([record[name] for record in group], dtype=np.float64)
+
+
+def _rate(group: Sequence[Record], name: str, k: int) -> Rate:
+    return Rate(int(np.sum(_counts(group, name) == k)), len(group))
+
+
+def _rate_tables(records: Sequence[Record]) -> list[Artifact]:
+    heads = {"kind": "samples", "n": "N", "m": "M", "k": "K", "snr": "SNR (dB)"}
+    names = {"x 1": "default", "best": "best weight", "published": "published MERIT"} | GREEDY
+    counts, certificates = [], []
+    rates = []
+    for (kind, n, m, k, snr), group in _cases(records).items():
+        head = {"kind": kind, "n": n, "m": m, "k": k, "snr": snr}
+        means = {name: mean_and_spread(_counts(group, name).tolist())[0] for name in names if name != "best"}
+        grid = {factor: mean_and_spread(_counts(group, f"x {factor:g}").tolist())[0] for factor in GRID}
+        counts.append(head | means | {"best": max(value or 0.0 for value in grid.values())})
+        rates.append(
+            head
+            | {"x 1": rate_cell(_rate(group, "x 1", k))}
+            | {name: _rate(group, name, k).value for name in ("published", *GREEDY)}
+            | {"best": max(_rate(group, f"x {factor:g}", k).value for factor in GRID)}
+        )
+        right = _counts(group, "x 1") == k
+        warned = _counts(group, "warned") == 1
+        certificates.append(
+            head
+            | {
+                "right": f"{int(np.sum(warned & right))} of {int(right.sum())}",
+                "wrong": f"{int(np.sum(warned & ~right))} of {int(np.sum(~right))}",
+                "number": Measured(float(np.mean(_counts(group, "number") == k))),
+                "unknown": Measured(float(np.mean(_counts(group, "unknown")))),
+                "from_spa": float(np.mean(_counts(group, "from_spa"))),
+                "gap": float(np.median(_counts(group, "gap"))),
+            }
+        )
+    more = {
+        "right": "right answers with a warning", "wrong": "wrong answers with a warning",
+        "from_spa": "SPA's anchors returned", "number": "K unknown: K found",
+        "unknown": "K unknown: anchors found", "gap": "median relative gap",
+    }  # fmt: skip
+    grid_words = ", ".join(f"{factor:g}" for factor in GRID)
+    return [
+        Paragraph("Samples: " + "; ".join(f"**{kind}**, {words}" for kind, words in KINDS.items()) + "."),
+        Table(
+            f"Anchors found, mean over draws. Best weight: the best of {grid_words} times the automatic one.",
+            heads | names, counts, 3,
+        ),
+        Table("Draws in which all anchors were found.", heads | names, rates, 3),
+        Table("Certificate of the default, and the number of anchors when it is unknown.", heads | more,
+              certificates, 3),
+    ]  # fmt: skip
+
+
+def _verdicts(records: Sequence[Record], units: Sequence[Record]) -> list[Verdict]:
+    full = {key: group for key, group in _cases(records).items() if len(group) >= N_DRAWS}
+    return [
+        _never_below(full, "spa", "SPA"),
+        _never_below(full, "published", "the published weight and choice of anchors"),
+        *(
+            _never_below(full, f"x {factor:g}", f"{factor:g} times its weight")
+            for factor in GRID
+            if factor != 1
+        ),
+        _never_below(full, "snpa", "SNPA"),
+        *_warnings(full),
+        _numbers(full),
+        Verdict(
+            "multiplying X by 1e-6 or 1e6 changes no anchor",
+            all(record[f"{unit:g}"] for record in units for unit in UNITS)
+            if len(units) >= CHOOSING_DRAWS
+            else None,
+            f"{len(units)} draws",
+        ),
+    ]
+
+
+def _never_below(cases: dict[tuple[Any, ...], list[dict[str, Any]]], name: str, words: str) -> Verdict:
+    claim = f"the default finds as many anchors as {words}, up to sampling error, in every setting"
+    worse = []
+    for (kind, n, m, k, snr), group in cases.items():
+        difference = _counts(group, "x 1") - _counts(group, name)
+        error = float(np.std(difference, ddof=1)) / math.sqrt(len(group))
+        if np.mean(difference) < -STANDARD_ERRORS * error:
+            worse.append(f"{kind}, N = {n}, M = {m}, K = {k}, {snr:g} dB: {np.mean(difference):.2f}")
+    return Verdict(claim, not worse if cases else None, "; ".join(worse) or f"{len(cases)} settings")
+
+
+def _warnings(cases: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdict]:
+    pairs = [(record["x 1"] == key[3], record["warned"]) for key, group in cases.items() for record in group]
+    wrong = Rate(sum(w for right, w in pairs if not right), sum(not right for right, _ in pairs) or 1)
+    right = Rate(sum(w for right, w in pairs if right), sum(right for right, _ in pairs) or 1)
+    return [
+        Verdict(
+            f"at least {WARNED:.0%} of the answers with a wrong anchor carry a warning",
+            wrong.value >= WARNED if cases else None,
+            f"{wrong}, {wrong.value:.1%}",
+        ),
+        Verdict(
+            f"at most {FALSE_ALARMS:.0%} of the right answers carry one",
+            right.value <= FALSE_ALARMS if cases else None,
+            f"{right}, {right.value:.1%}",
+        ),
+    ]
+
+
+def _numbers(cases: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict:
+    lines, met = [], True
+    for snr in sorted({key[4] for key in cases}):
+        groups = [(key[3], record) for key, group in cases.items() if key[4] == snr for record in group]
+        rate = Rate(sum(record["number"] == k for k, record in groups), len(groups))
+        lines.append(f"{snr:g} dB: {rate}")
+        met = met and (rate.value >= 0.9 or snr < 15)
+    return Verdict(
+        "without K, its value is found in at least 90 % of the draws from 15 dB on",
+        met if cases else None,
+        "; ".join(lines),
+    )
+
+
+def cost(setting: Setting) -> float:
+    """Return the relative cost of a trial."""
+    return float(setting["n_draws"] * (1 + (setting["n"] / 300) ** 2) * (1 + setting["k"] / 20))
+
+
+EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -1,0 +1,169 @@
+"""Which rows of C become anchors: large row maxima that lie apart, or SPA's where those fit better.
+
+The paper selects the K largest row maxima. Samples that are close to one anchor share its weight, and the two
+largest of them are then selected while another anchor is left out, whatever the weight of the penalty. Here
+every maximum is multiplied by the distance of its sample from the hull of the anchors selected so far, which
+is as small as the noise for the second of two near-duplicates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonneg._arrays import to_float64
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.separable.merit.penalty_weight import (
+    MOST_POINTS,
+    evenly_spaced,
+    greedy_anchors,
+    squared_residuals,
+)
+from nonneg.separable.merit.tie_breaking import NO_DISTANCE, SAME_DISTANCE, break_ties
+from nonneg.separable.row_maxima import distinct_rows, leading_rows
+from nonneg.separable.weights import anchor_weights
+
+CHOICES = ("auto", "spread", "row-maxima")
+# Rows among which anchors are looked for, those with the largest maxima: this many per anchor, but not fewer
+# than the second number. With 250 near-duplicates of each of 40 anchors among 100,000 samples, fewer left
+# anchors out; more are never selected.
+ROWS_PER_ANCHOR, FEWEST_ROWS = 20, 500
+# Distances are updated for this many candidates at a time, those with the largest scores.
+BATCH = 32
+# Squared residuals of two sets of anchors that agree to this fraction fit equally well.
+SAME_FIT = 1e-9
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Anchors, and how they were chosen."""
+
+    anchors: IntArray  # by decreasing row maximum
+    candidates: IntArray  # the samples among which they were chosen
+    apart: bool = True  # whether distances counted, not row maxima alone
+    from_spa: bool = False  # whether the anchors of SPA fit better
+    n_tied: int = 0  # rows that share the last row maximum ("row-maxima")
+    # Mean squared residual of the samples with the anchors chosen, and with those of SPA; None if not compared.
+    fit: float | None = None
+    spa_fit: float | None = None
+
+
+def choose_anchors(
+    data: DataMatrix,
+    maxima: FloatArray,
+    n_components: int | None,
+    estimate: int,
+    *,
+    choice: str,
+    ties: str,
+    greedy: IntArray | None,
+) -> Selection:
+    """Select anchors by their row maxima; `estimate` is the number where none is given."""
+    if choice == "row-maxima":
+        return _by_row_maxima(data, maxima, n_components, estimate, ties)
+    wanted = n_components or min(2 * estimate + 1, len(maxima))
+    order = leading_rows(maxima, max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS))[0]
+    candidates = order[maxima[order] > 0]
+    anchors, scores = apart(data, candidates, maxima[candidates], wanted)
+    if n_components is None:
+        anchors = anchors[: number_of_anchors(scores, estimate)]
+    elif len(anchors) < n_components:
+        # All other candidates are mixtures of the anchors: the rest of the places go by row maxima.
+        anchors = distinct_rows(data, np.concatenate([anchors, candidates]), n_components)
+    if choice == "spread" or not len(anchors):
+        return Selection(_by_maxima(anchors, maxima), candidates)
+    rows = evenly_spaced(len(maxima), MOST_POINTS)
+    fit = float(np.mean(squared_residuals(data, anchors, rows)))
+    greedy = _greedy(data, len(anchors), greedy)
+    if len(greedy) < len(anchors):
+        return Selection(_by_maxima(anchors, maxima), candidates, fit=fit)
+    spa_fit = float(np.mean(squared_residuals(data, greedy, rows)))
+    from_spa = spa_fit < (1.0 - SAME_FIT) * fit
+    chosen = _by_maxima(greedy if from_spa else anchors, maxima)
+    return Selection(chosen, candidates, from_spa=from_spa, fit=fit, spa_fit=spa_fit)
+
+
+def apart(data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int) -> tuple[IntArray, FloatArray]:
+    """Select rows one after another by row maximum times distance from the hull of those before."""
+    if not len(rows):
+        return rows, np.empty(0)
+    places = np.argsort(rows)  # of equal scores, the lowest index
+    rows, maxima = rows[places], maxima[places]
+    points = to_float64(data.take_rows(rows)).astype(np.float64)
+    longest = float(np.linalg.norm(points, axis=1).max(initial=0.0))
+    distances = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    current = np.ones(len(rows), dtype=bool)
+    taken: list[int] = []
+    scores: list[float] = []
+    while len(taken) < min(n_wanted, len(rows)):
+        bounds = maxima * distances
+        while not current[lead := _leading(bounds)]:
+            old = np.flatnonzero(~current)
+            update = old[np.argsort(-bounds[old], kind="stable")[:BATCH]]
+            distances[update] = _hull_distances(points[update], points[taken])
+            bounds[update] = maxima[update] * distances[update]
+            current[update] = True
+        if taken and distances[lead] <= NO_DISTANCE * longest:
+            break
+        scores.append(float(bounds[lead]))
+        if not taken:
+            distances[:] = np.inf
+        taken.append(lead)
+        distances[lead] = 0.0
+        # A hull that grows only comes closer: the old distances are upper bounds, and most need no update.
+        current[:] = False
+        current[taken] = True
+    return rows[taken], np.asarray(scores)
+
+
+def number_of_anchors(scores: FloatArray, estimate: int) -> int:
+    """Return the number of anchors: the largest ratio of successive scores around an estimate."""
+    # From half to twice the estimate: below, the first distances fall for reasons of geometry, whatever the
+    # number (the second is from one point, the third from a segment).
+    if len(scores) < 2:
+        return len(scores)
+    first = max(1, min(estimate // 2, len(scores) - 1))
+    return first + int(np.argmax(scores[first - 1 : -1] / np.maximum(scores[first:], 1e-300)))
+
+
+def _leading(bounds: FloatArray) -> int:
+    return int(np.argmax(bounds >= (1.0 - SAME_DISTANCE) * bounds.max()))
+
+
+def _hull_distances(points: FloatArray, vertices: FloatArray) -> FloatArray:
+    weights = to_float64(anchor_weights(as_data_matrix(points), vertices, sum_to_one=True))
+    return np.asarray(np.linalg.norm(points - weights @ vertices, axis=1))
+
+
+def _greedy(data: DataMatrix, k: int, given: IntArray | None) -> IntArray:
+    # SPA is greedy: the first k of more anchors are the anchors for k.
+    return greedy_anchors(data, k) if given is None or len(given) < k else given[:k]
+
+
+def _by_maxima(anchors: IntArray, maxima: FloatArray) -> IntArray:
+    return anchors[np.lexsort((anchors, -maxima[anchors]))]
+
+
+def _by_row_maxima(
+    data: DataMatrix, maxima: FloatArray, n_components: int | None, estimate: int, ties: str
+) -> Selection:
+    candidates = row_maxima_anchors(maxima, None if n_components is None else len(maxima), 2 * estimate)
+    wanted = len(candidates) if n_components is None else n_components
+    anchors, n_tied = break_ties(data, candidates, maxima[candidates], wanted, ties)
+    return Selection(
+        anchors, candidates[: max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS)], apart=False, n_tied=n_tied
+    )
+
+
+def row_maxima_anchors(maxima: FloatArray, n_components: int | None, most: int) -> IntArray:
+    """Return the rows with the largest maxima; without a number, up to their largest drop."""
+    curve = leading_rows(maxima, len(maxima))[1]
+    if n_components is None:
+        # Far down the curve single rows drop to zero; the anchors are among the first.
+        drops = curve[:most] - np.append(curve, 0.0)[1 : most + 1]
+        n_components = int(np.argmax(drops)) + 1
+    found = leading_rows(maxima, n_components)[0]
+    # A row of zeros is no anchor, even if more were requested.
+    return found[curve[: len(found)] > 0]

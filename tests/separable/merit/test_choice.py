@@ -1,0 +1,152 @@
+"""Which rows become anchors, how many, and what the certificate says of them, on planted anchors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reproduction.studies.planted_anchors import n_found, planted
+from tests.references.containers import TORCH, as_container
+
+from nonneg import select_anchors
+from nonneg.certificates.certificate import Verdict
+from nonneg.data import as_data_matrix
+from nonneg.separable.merit.choice import apart, choose_anchors, number_of_anchors
+
+PARAMS = {"recovery": False}
+
+
+def default(X, k, **params):
+    return select_anchors(X, k, method_params=PARAMS | params)
+
+
+@pytest.fixture(scope="module")
+def copies():
+    """200 samples between 10 anchors at 20 dB, every tenth of which is a near-copy of an anchor."""
+    return planted("near-duplicates", 200, 30, 10, 20.0, 0)
+
+
+def test_near_duplicates_are_not_two_anchors(copies):
+    assert n_found(copies, default(copies.X, 10).anchors) == 10
+    # The largest row maxima alone are those of copies, whatever the weight.
+    assert n_found(copies, default(copies.X, 10, choice="row-maxima").anchors) < 10
+
+
+def test_the_number_of_anchors_is_found_beside_near_duplicates(copies):
+    assert default(copies.X, None).n_components == 10
+
+
+@pytest.mark.parametrize("kind", ["duplicates", "near-duplicates"])
+def test_the_order_of_the_samples_decides_nothing(kind):
+    points = planted(kind, 150, 20, 6, 15.0, 1)
+    order = np.random.default_rng(0).permutation(150)
+    found, other = default(points.X, 6).anchors, default(points.X[order], 6).anchors
+    one, two = (X[np.lexsort(X.T)] for X in (points.X[found], points.X[order][other]))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 2.0**-20, 1e6])
+def test_the_unit_of_the_data_decides_nothing(unit, copies):
+    found, other = default(copies.X, 10), default(unit * copies.X, 10)
+    assert np.array_equal(found.anchors, other.anchors)
+    assert other.lam == pytest.approx(unit**2 * found.lam, rel=1e-9)
+    assert other.n_iter == found.n_iter
+    for mine, theirs in zip(found.certificate, other.certificate, strict=True):
+        assert mine.verdict is theirs.verdict, mine.name
+    if unit == 2.0**-20:
+        assert abs(found.coefficients - other.coefficients).max() == 0
+
+
+@pytest.mark.parametrize("init", [None, "spa"])
+def test_warm_starts_do_not_depend_on_the_unit(init, copies):
+    found, other = (
+        select_anchors(unit * copies.X, 10, init=init, max_iter=20, method_params={"steps": "open-loop"})
+        for unit in (1.0, 1e4)
+    )
+    assert found.facts["t_init"] == other.facts["t_init"]
+    assert np.array_equal(found.anchors, other.anchors)
+
+
+def test_the_weight_does_not_grow_with_the_number_of_samples():
+    weights = [
+        select_anchors(planted("uniform", n, 30, 10, 12.0, 0).X, 10, max_iter=1,
+                       method_params=PARAMS | {"steps": "open-loop"}).lam
+        for n in (200, 2000, 20_000)
+    ]  # fmt: skip
+    assert max(weights) <= 1.25 * min(weights)
+
+
+def test_more_samples_do_not_lose_anchors():
+    for n in (200, 1500):
+        points = planted("uniform", n, 30, 20, 12.0, 0)
+        assert n_found(points, default(points.X, 20).anchors) == 20
+
+
+def test_spa_is_returned_where_it_fits_better():
+    # Five anchors under strong noise: rows of C tell little.
+    fell_back = 0
+    for draw in range(4):
+        points = planted("sparse", 120, 20, 5, 6.0, draw)
+        result = default(points.X, 5)
+        spa = select_anchors(points.X, 5, method="spa").anchors
+        fit = result.certificate["fit"].quantities
+        assert (fit["spa"] < fit["merit"]) == (fit["returned"] == "spa")
+        if fit["returned"] == "spa":
+            fell_back += 1
+            assert result.facts["choice"] == "spa"
+            assert set(result.anchors) == set(spa)
+        assert np.all(np.diff(result.scores) <= 0)
+    assert fell_back
+
+
+def test_the_certificate_tells_right_answers_from_wrong_ones():
+    right = wrong = 0
+    for draw in range(4):
+        clear = planted("uniform", 150, 30, 10, 25.0, draw)
+        result = default(clear.X, 10)
+        assert n_found(clear, result.anchors) == 10
+        right += any(statement.verdict is Verdict.FAILS for statement in result.certificate)
+        noisy = planted("uniform", 150, 30, 10, 1.0, draw)
+        result = default(noisy.X, 10)
+        assert n_found(noisy, result.anchors) < 10
+        assert "other anchors may fit as well" in result.certificate["alternatives"].sentence
+        wrong += any(statement.verdict is Verdict.FAILS for statement in result.certificate)
+    assert right == 0
+    assert wrong == 4
+
+
+def test_distances_are_from_the_hull_of_those_before():
+    X = np.array([[0.0, 0.0], [4.0, 0.0], [3.9, 0.0], [0.0, 3.0], [1.0, 1.0]])
+    rows, scores = apart(as_data_matrix(X), np.arange(5), np.array([1.0, 0.9, 1.0, 0.5, 1.0]), 5)
+    assert rows.tolist()[:1] == [2]
+    # From (3.9, 0): the origin is 3.9 away, then (0, 3) is 3 away from the segment, times its maximum.
+    assert rows.tolist()[1:3] == [0, 3]
+    assert scores[1] == pytest.approx(3.9)
+    assert scores[2] == pytest.approx(1.5)
+    # The last one is a mixture of the others, and no anchor.
+    assert rows.tolist() == [2, 0, 3, 1]
+    assert scores[3] == pytest.approx(0.09)
+
+
+@pytest.mark.parametrize("container", ["csr", "strict", TORCH])
+def test_every_container(container, copies):
+    maxima = np.random.default_rng(0).random(200)
+    rows = np.arange(200)
+    dense = apart(as_data_matrix(copies.X), rows, maxima, 12)[0]
+    assert np.array_equal(
+        apart(as_data_matrix(as_container(copies.X, container)), rows, maxima, 12)[0], dense
+    )
+
+
+def test_places_that_no_distance_fills_go_by_row_maxima():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    found = choose_anchors(
+        as_data_matrix(X), np.array([1.0, 1.0, 0.2, 0.6]), 3, 3, choice="spread", ties="farthest", greedy=None
+    )
+    assert found.anchors.tolist() == [0, 1, 3]
+
+
+def test_the_number_is_where_the_scores_fall_most():
+    scores = np.array([9.0, 2.0, 1.9, 1.8, 1.7, 0.2, 0.15])
+    # The first fall, of the distance from one point to that from a segment, is outside the range.
+    assert number_of_anchors(scores, 5) == 5
+    assert number_of_anchors(scores[:1], 1) == 1
