@@ -11,6 +11,7 @@ from nonneg.applications.communities.methods import MERIT_GAP, MERIT_ITERATIONS,
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
+from reproduction.merit.anchor_trials import PUBLISHED
 from reproduction.merit.coauthor_networks import (
     ENERGY,
     METHODS,
@@ -20,7 +21,6 @@ from reproduction.merit.coauthor_networks import (
     load_network,
     networks_at_hand,
 )
-from reproduction.merit.anchor_trials import PUBLISHED
 from reproduction.merit.peak_memory import can_measure, measured_peak
 from reproduction.registry import TITLES
 

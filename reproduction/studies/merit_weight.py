@@ -1,4 +1,4 @@
-"""The default of MERIT on planted anchors: its weight, choice of anchors and certificate beside other methods."""
+"""The default of MERIT on planted anchors: its weight, choice of anchors and certificate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
             {"stage": "units", "kind": "uniform", "stream": 1} | small,
         ]
         return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
-    usual = {"m": 50, "k": 20, "n": 300}
+    usual: dict[str, Any] = {"m": 50, "k": 20, "n": 300}
     window = [
         usual | {"kind": kind, "n": n, "k": k, "snr": snr}
         for kind in CHOOSING
@@ -92,8 +92,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _draw(setting: Setting, draw: int) -> Any:
-    sizes = (setting[name] for name in ("n", "m", "k"))
-    return planted(setting["kind"], *sizes, setting["snr"], draw, stream=setting["stream"])
+    n, m, k = (setting[name] for name in ("n", "m", "k"))
+    return planted(setting["kind"], n, m, k, setting["snr"], draw, stream=setting["stream"])
 
 
 def _merit(X: FloatArray, k: int | None, **params: Any) -> SelectionResult:

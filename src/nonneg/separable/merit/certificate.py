@@ -13,13 +13,12 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.sparse_columns import SparseColumns
 from nonneg.separable.certificate import margin_statement
+from nonneg.separable.merit.alternatives import alternatives_statement, uncertain_anchors_statement
 from nonneg.separable.merit.choice import Selection
 from nonneg.separable.merit.initialization import WarmStartCondition, warm_start_condition
-from nonneg.separable.merit.penalty_weight import MOST_POINTS, evenly_spaced, squared_residuals
 from nonneg.separable.merit.problem import FrankWolfeIterate, SelfDictionary
 from nonneg.separable.merit.recovery_conditions import (
     ModelFacts,
-    alternatives_statement,
     conditioning_statement,
     hull_distance,
     lemma_1_statement,
@@ -62,7 +61,8 @@ def merit_statements(
     statements = [
         duality_gap_statement(state.loss, state.gap),
         margin_statement(state.row_maxima, anchors, apart=selection.apart),
-        alternatives_statement(kappa, farthest_outside(data, selection), longest),
+        alternatives_statement(kappa, math.sqrt(selection.fit.largest), longest),
+        uncertain_anchors_statement(data, anchors, selection.candidates),
         *selection_statements(selection),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),
@@ -76,29 +76,25 @@ def merit_statements(
     return statements + [state_of(facts) for state_of in theorems]
 
 
-def farthest_outside(data: DataMatrix, selection: Selection) -> float:
-    """Return the largest distance of a sample from the hull of the anchors."""
-    # Where there are very many samples: of those that stand out as candidates, and some of the others.
-    rows = np.union1d(evenly_spaced(data.shape[0], MOST_POINTS), selection.candidates)
-    rows = np.setdiff1d(rows, selection.anchors)
-    if not len(rows):
-        return 0.0
-    return math.sqrt(float(squared_residuals(data, selection.anchors, rows).max()))
-
-
 def selection_statements(selection: Selection) -> list[Statement]:
     """State whether the anchors or those of SPA fit better, where both were compared."""
-    fit, other = selection.fit, selection.spa_fit
-    if fit is None or other is None:
+    fits = selection.merit_fit, selection.spa_fit
+    if fits[0] is None or fits[1] is None:
         return []
-    fit, other = math.sqrt(fit), math.sqrt(other)
-    sentence = (
-        f"The anchors of MERIT leave a residual of {fit:.4g} per sample (root mean square), those of SPA "
-        f"{other:.4g}; "
+    (mine, largest), (spa, spa_largest) = (
+        (math.sqrt(fit.mean), math.sqrt(fit.largest)) for fit in fits if fit is not None
     )
-    sentence += "those of SPA are returned." if selection.from_spa else "those of MERIT are returned."
-    quantities = {"merit": fit, "spa": other, "returned": "spa" if selection.from_spa else "merit"}
-    return [Statement("fit", sentence, min(fit, other), None, Verdict.HOLDS, quantities)]
+    sentence = (
+        f"The anchors of MERIT leave residuals of {mine:.4g} (root mean square) and at most {largest:.4g}, "
+        f"those of SPA {spa:.4g} and {spa_largest:.4g}; those of "
+        f"{'SPA' if selection.from_spa else 'MERIT'} are returned."
+    )
+    quantities = {
+        "merit": mine, "merit_largest": largest, "spa": spa, "spa_largest": spa_largest,
+        "returned": "spa" if selection.from_spa else "merit",
+    }  # fmt: skip
+    number = math.sqrt(selection.fit.mean)
+    return [Statement("fit", sentence, number, None, Verdict.HOLDS, quantities)]
 
 
 def model_facts(

@@ -2,8 +2,8 @@
 
 The paper selects the K largest row maxima. Samples that are close to one anchor share its weight, and the two
 largest of them are then selected while another anchor is left out, whatever the weight of the penalty. Here
-every maximum is multiplied by the distance of its sample from the hull of the anchors selected so far, which
-is as small as the noise for the second of two near-duplicates.
+the fourth root of a maximum is multiplied by the distance of its sample from the hull of the anchors selected
+so far, which is as small as the noise for the second of two near-duplicates.
 """
 
 from __future__ import annotations
@@ -30,10 +30,23 @@ CHOICES = ("auto", "spread", "row-maxima")
 # than the second number. With 250 near-duplicates of each of 40 anchors among 100,000 samples, fewer left
 # anchors out; more are never selected.
 ROWS_PER_ANCHOR, FEWEST_ROWS = 20, 500
+# The power of a row maximum beside the distance. On planted near-duplicates 1 loses anchors whose weight is
+# shared by many samples; from 1/10 to 1/2 the same anchors are found.
+POWER = 0.25
 # Distances are updated for this many candidates at a time, those with the largest scores.
 BATCH = 32
-# Squared residuals of two sets of anchors that agree to this fraction fit equally well.
+# Two sets of anchors whose scores agree to this fraction fit equally well.
 SAME_FIT = 1e-9
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well anchors fit: squared distances of samples from their hull."""
+
+    # Of two sets of anchors, that with the smaller largest distance is better. The mean prefers wrong anchors
+    # that noise moved outward, because they span more; the anchor that is missing shows in the largest.
+    mean: float
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -42,12 +55,13 @@ class Selection:
 
     anchors: IntArray  # by decreasing row maximum
     candidates: IntArray  # the samples among which they were chosen
+    fit: Fit
     apart: bool = True  # whether distances counted, not row maxima alone
-    from_spa: bool = False  # whether the anchors of SPA fit better
     n_tied: int = 0  # rows that share the last row maximum ("row-maxima")
-    # Mean squared residual of the samples with the anchors chosen, and with those of SPA; None if not compared.
-    fit: float | None = None
-    spa_fit: float | None = None
+    # Where the anchors of MERIT and SPA were compared: the fits of both, and whether those of SPA fit better.
+    merit_fit: Fit | None = None
+    spa_fit: Fit | None = None
+    from_spa: bool = False
 
 
 def choose_anchors(
@@ -66,23 +80,42 @@ def choose_anchors(
     wanted = n_components or min(2 * estimate + 1, len(maxima))
     order = leading_rows(maxima, max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS))[0]
     candidates = order[maxima[order] > 0]
-    anchors, scores = apart(data, candidates, maxima[candidates], wanted)
+    weights = maxima[candidates] ** POWER
+    if 0 < len(candidates) < wanted:
+        # Fewer rows are in use than anchors are wanted: those of SPA come after them.
+        more = np.setdiff1d(_greedy(data, wanted, greedy), candidates)
+        candidates = np.concatenate([candidates, more])
+        weights = np.concatenate([weights, np.full(len(more), weights.min())])
+    anchors, scores = apart(data, candidates, weights, wanted)
     if n_components is None:
         anchors = anchors[: number_of_anchors(scores, estimate)]
     elif len(anchors) < n_components:
         # All other candidates are mixtures of the anchors: the rest of the places go by row maxima.
         anchors = distinct_rows(data, np.concatenate([anchors, candidates]), n_components)
-    if choice == "spread" or not len(anchors):
-        return Selection(_by_maxima(anchors, maxima), candidates)
-    rows = evenly_spaced(len(maxima), MOST_POINTS)
-    fit = float(np.mean(squared_residuals(data, anchors, rows)))
+    anchors = _by_maxima(anchors, maxima)
+    if not len(anchors):
+        return Selection(anchors, candidates, Fit(0.0, 0.0))
+    if choice == "spread":
+        return Selection(anchors, candidates, fit_of(data, anchors, candidates))
     greedy = _greedy(data, len(anchors), greedy)
+    candidates = np.union1d(candidates, greedy)
+    fit = fit_of(data, anchors, candidates)
     if len(greedy) < len(anchors):
-        return Selection(_by_maxima(anchors, maxima), candidates, fit=fit)
-    spa_fit = float(np.mean(squared_residuals(data, greedy, rows)))
-    from_spa = spa_fit < (1.0 - SAME_FIT) * fit
-    chosen = _by_maxima(greedy if from_spa else anchors, maxima)
-    return Selection(chosen, candidates, from_spa=from_spa, fit=fit, spa_fit=spa_fit)
+        return Selection(anchors, candidates, fit)
+    spa_fit = fit_of(data, greedy, candidates)
+    if spa_fit.largest < (1.0 - SAME_FIT) * fit.largest:
+        anchors = _by_maxima(greedy, maxima)
+        return Selection(anchors, candidates, spa_fit, merit_fit=fit, spa_fit=spa_fit, from_spa=True)
+    return Selection(anchors, candidates, fit, merit_fit=fit, spa_fit=spa_fit)
+
+
+def fit_of(data: DataMatrix, anchors: IntArray, candidates: IntArray) -> Fit:
+    """Measure the distances of samples from the hull of the anchors."""
+    # Where there are very many samples: of those that stand out as candidates, and some of the others.
+    some = evenly_spaced(data.shape[0], MOST_POINTS)
+    rows = np.union1d(some, candidates)
+    squares = squared_residuals(data, anchors, rows)
+    return Fit(float(np.mean(squares[np.isin(rows, some)])), float(squares.max()))
 
 
 def apart(data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int) -> tuple[IntArray, FloatArray]:
@@ -90,7 +123,7 @@ def apart(data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int) -
     if not len(rows):
         return rows, np.empty(0)
     places = np.argsort(rows)  # of equal scores, the lowest index
-    rows, maxima = rows[places], maxima[places]
+    rows, weights = rows[places], weights[places]
     points = to_float64(data.take_rows(rows)).astype(np.float64)
     longest = float(np.linalg.norm(points, axis=1).max(initial=0.0))
     distances = np.linalg.norm(points - points.mean(axis=0), axis=1)
@@ -98,12 +131,12 @@ def apart(data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int) -
     taken: list[int] = []
     scores: list[float] = []
     while len(taken) < min(n_wanted, len(rows)):
-        bounds = maxima * distances
+        bounds = weights * distances
         while not current[lead := _leading(bounds)]:
             old = np.flatnonzero(~current)
             update = old[np.argsort(-bounds[old], kind="stable")[:BATCH]]
             distances[update] = _hull_distances(points[update], points[taken])
-            bounds[update] = maxima[update] * distances[update]
+            bounds[update] = weights[update] * distances[update]
             current[update] = True
         if taken and distances[lead] <= NO_DISTANCE * longest:
             break
@@ -133,8 +166,8 @@ def _leading(bounds: FloatArray) -> int:
 
 
 def _hull_distances(points: FloatArray, vertices: FloatArray) -> FloatArray:
-    weights = to_float64(anchor_weights(as_data_matrix(points), vertices, sum_to_one=True))
-    return np.asarray(np.linalg.norm(points - weights @ vertices, axis=1))
+    mixtures = to_float64(anchor_weights(as_data_matrix(points), vertices, sum_to_one=True))
+    return np.asarray(np.linalg.norm(points - mixtures @ vertices, axis=1))
 
 
 def _greedy(data: DataMatrix, k: int, given: IntArray | None) -> IntArray:
@@ -152,9 +185,11 @@ def _by_row_maxima(
     candidates = row_maxima_anchors(maxima, None if n_components is None else len(maxima), 2 * estimate)
     wanted = len(candidates) if n_components is None else n_components
     anchors, n_tied = break_ties(data, candidates, maxima[candidates], wanted, ties)
-    return Selection(
-        anchors, candidates[: max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS)], apart=False, n_tied=n_tied
-    )
+    if not len(anchors):
+        return Selection(anchors, candidates, Fit(0.0, 0.0), apart=False)
+    candidates = candidates[: max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS)]
+    fit = fit_of(data, anchors, candidates)
+    return Selection(anchors, candidates, fit, apart=False, n_tied=n_tied)
 
 
 def row_maxima_anchors(maxima: FloatArray, n_components: int | None, most: int) -> IntArray:

@@ -69,7 +69,7 @@ def _equal_points(data: DataMatrix, mixtures: FloatArray, vertices: FloatArray) 
 
 
 def first_iteration(rule: str | int, residual: Any, xp: Any, *, scale: float = 1.0) -> int:
-    """Return the iteration t at which a warm start continues; `scale` is the root mean square norm of a point."""
+    """Return the iteration t at which a warm start continues; `scale` is the norm of a typical point."""
     n = residual.shape[0]
     # Residuals of CPU tensors are NumPy arrays.
     xp = np if isinstance(residual, np.ndarray) else xp

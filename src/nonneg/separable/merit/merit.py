@@ -116,11 +116,11 @@ def merit(
         How anchors are chosen given C. "spread" selects one after another the sample with the largest product
         of its row maximum and its distance from the hull of the anchors so far, so that near-duplicates of an
         anchor are not selected beside it. "auto" compares these anchors with those of successive projections,
-        and returns those that leave the smaller residual. "row-maxima" takes the largest row maxima, as
+        and returns those that leave the smaller residuals. "row-maxima" takes the largest row maxima, as
         published.
     ties : {"farthest", "first"}
-        "row-maxima": tie-breaking where more rows share a maximum than are needed: one after another the point farthest
-        from the mixtures of the anchors so far, or the lowest index, as in the authors' code.
+        "row-maxima": tie-breaking where more rows share a maximum than are needed: one after another the
+        point farthest from the mixtures of the anchors so far, or the lowest index, as in the authors' code.
     recovery : bool, optional
         Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the found
         anchors; by default where points times anchors are at most a million.

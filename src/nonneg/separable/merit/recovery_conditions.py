@@ -1,8 +1,8 @@
 """Whether the anchors of a self-dictionary problem are the right ones: the conditions of the paper.
 
 The theorems are about a true model X = W H + V. Here they are evaluated with the anchors found as W, their
-best mixtures as H and the residuals as V; every sentence says so. They are sufficient conditions: where one is
-not met, the theorem says nothing about the anchors, and the verdict is "not verifiable".
+best mixtures as H and the residuals as V; every sentence says so. They are sufficient conditions: where one
+is not met, the theorem says nothing about the anchors, and the verdict is "not verifiable".
 
 References: Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable NMF":
 Definitions 1 and 2, Lemma 1, Theorems 2 to 4, Proposition 1.
@@ -21,10 +21,6 @@ from nonneg.leastsquares.simplex import simplex_least_squares
 
 # Distances from the hull need one least-squares problem per anchor: seconds up to this number.
 MOST_ANCHORS = 256
-# How much farther the nearest anchor must be than the farthest other sample: a wrong anchor is a sample that
-# noise moved out of the hull, so that it is about as far as the farthest of the others, and the anchor that it
-# replaces is far outside. Chosen on the choosing draws of studies/merit-weight, which reports the rates.
-CLEAR_RATIO = 1.1
 ESTIMATED = "with W, H and V estimated from the anchors found"
 
 
@@ -83,27 +79,6 @@ def conditioning_statement(kappa: float | None, longest: float) -> Statement:
     )
     verdict = Verdict.HOLDS if kappa > threshold else Verdict.FAILS
     return Statement("conditioning", sentence, kappa, threshold, verdict, {"longest_anchor": longest})
-
-
-def alternatives_statement(kappa: float | None, outside: float, longest: float) -> Statement:
-    """State whether another sample could take the place of an anchor."""
-    if kappa is None:
-        sentence = f"Other anchors were not looked for: there are more than {MOST_ANCHORS} anchors."
-        return Statement("alternatives", sentence, None, None, Verdict.NOT_VERIFIABLE)
-    begin = (
-        f"The anchor that the others replace best is {kappa:.4g} away from their convex hull; the sample "
-        f"farthest from the hull of all anchors is {outside:.4g} away"
-    )
-    # Without noise all distances from the hull are rounding errors.
-    exact = outside <= 1e-7 * longest
-    ratio = math.inf if exact else kappa / outside
-    holds = kappa > 1e-7 * longest and ratio >= CLEAR_RATIO
-    sentence = (
-        f"{begin}: no other sample fits as well." if holds else f"{begin}: other anchors may fit as well."
-    )
-    quantities = {"kappa": kappa, "outside": outside}
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS
-    return Statement("alternatives", sentence, ratio, CLEAR_RATIO, verdict, quantities)
 
 
 def support_statement(share: float, n_outside: int) -> Statement:
