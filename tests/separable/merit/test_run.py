@@ -96,7 +96,12 @@ def test_the_weight_is_the_residual_of_successive_projections(data):
     assert published.lam == pytest.approx(norm / 12, rel=1e-6)
     assert found.lam == pytest.approx(0.5 * norm**2 / len(data.X), rel=1e-6)
     converged = penalty_weight(points, 6, converges=True).lam
-    assert converged == pytest.approx(0.5 * norm**2 / 6, rel=1e-6)
+    assert converged == pytest.approx(0.3 * norm**2 / 6, rel=1e-6)
+    # Without noise, a share of the variance.
+    W = np.eye(6)[np.arange(70) % 6]
+    quiet = as_data_matrix(W)
+    assert penalty_weight(quiet, 6).lam == pytest.approx(0.0, abs=1e-12)
+    assert penalty_weight(quiet, 6, converges=True).lam == pytest.approx(0.05 * W.var(axis=0).sum() * 70 / 6)
     for rule, weight in (("auto", found), ("paper", published)):
         params = {"lam": rule, "steps": "open-loop"}
         assert select_anchors(data.X, 6, method_params=params, max_iter=1).lam == weight.lam

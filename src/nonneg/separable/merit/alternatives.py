@@ -97,7 +97,7 @@ def leading_directions(centered: FloatArray, n_directions: int) -> tuple[FloatAr
 
 def competition(vertices: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the distances of vertices from the hull of the others, and how far points reach toward them."""
-    # The second is 1 for a point that is as far along the direction from the hull to the vertex as the vertex.
+    # The second is 1 for a point as far along the direction from the hull to the vertex as the vertex.
     k = len(vertices)
     center = vertices.mean(axis=0)
     shifted, points = vertices - center, points - center

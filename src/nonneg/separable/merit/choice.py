@@ -118,8 +118,10 @@ def fit_of(data: DataMatrix, anchors: IntArray, candidates: IntArray) -> Fit:
     return Fit(float(np.mean(squares[np.isin(rows, some)])), float(squares.max()))
 
 
-def apart(data: DataMatrix, rows: IntArray, maxima: FloatArray, n_wanted: int) -> tuple[IntArray, FloatArray]:
-    """Select rows one after another by row maximum times distance from the hull of those before."""
+def apart(
+    data: DataMatrix, rows: IntArray, weights: FloatArray, n_wanted: int
+) -> tuple[IntArray, FloatArray]:
+    """Select rows one after another by weight times distance from the hull of those before."""
     if not len(rows):
         return rows, np.empty(0)
     places = np.argsort(rows)  # of equal scores, the lowest index

@@ -46,8 +46,8 @@ MOST_POINTS, MOST_POINTS_PUBLISHED = 20_000, 100_000
 # noise stay.
 NOISE_SHARE = 0.5
 # For converged runs: between 0.1 and 1 the same anchors are found, and larger weights take less time. Where
-# there is hardly any noise, a share of the variance of the samples instead: smaller weights take long, and from
-# 0.01 to 0.1 of it the anchors are the same.
+# there is hardly any noise, a share of the variance of the samples instead: smaller weights take long, and
+# from 0.01 to 0.1 of it the anchors are the same.
 CONVERGED_SHARE, VARIANCE_SHARE = 0.3, 0.05
 VARIANCE_POINTS = 2000  # from which that variance is estimated
 
