@@ -107,7 +107,7 @@ def test_steps_and_weights_are_said(tmp_path, planted):
         (["--method", "spa"], "needs n_components"),
         (
             ["-k", "3", "--method", "spa", "--lam", "1"],
-            "does not accept lam; only 'merit' and 'fast-gradient' do",
+            "does not accept lam; only 'merit', 'fast-gradient' and 'css-nmf' do",
         ),
         (["-k", "3", "--mu", "0"], "mu must be"),
     ],

@@ -21,9 +21,9 @@ def check_arguments(values: Mapping[str, Any]) -> None:
                 raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
 
 
-def _is_weight(value: Any) -> bool:
+def _is_weight(value: Any, names: tuple[str, ...] = ("auto",)) -> bool:
     if isinstance(value, str):
-        return value in ("auto", "paper")
+        return value in names
     return is_number(value) and 0 <= value < math.inf
 
 
@@ -45,7 +45,11 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "preconditioner": ("ellipsoid", "whitening", "spa"),
 }
 _CHECKS: dict[str, tuple[str, Any]] = {
-    "lam": ("'auto', 'paper' or a finite number not below 0", _is_weight),
+    # "paper" is a rule of MERIT alone, as `select_anchors` says.
+    "lam": (
+        "'auto', 'paper' or a finite number not below 0",
+        lambda value: _is_weight(value, ("auto", "paper")),
+    ),
     "mu": (
         "a finite number above 0, for example 1e-5",
         lambda value: is_number(value) and 0 < value < math.inf,

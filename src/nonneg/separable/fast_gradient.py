@@ -79,7 +79,7 @@ def fast_gradient(
         The data, one point per row, in this process.
     n_components : int or None
         The number of anchors; None takes the largest drop of the diagonal and needs a number as `lam`.
-    lam : float, "auto" or "paper"
+    lam : float or "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
     max_iter : int
@@ -118,7 +118,7 @@ def fast_gradient(
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
     check_memory(data, memory_limit, "fast-gradient")
-    if n_components is None and isinstance(lam, str):
+    if n_components is None and lam == "auto":
         raise InvalidParameterError(
             "fast-gradient needs n_components or a number as lam: its automatic weight depends on the number "
             "of anchors. Pass one of them, or use method='merit'."
@@ -127,7 +127,7 @@ def fast_gradient(
     xp = array_namespace(points)
     n = points.shape[0]
     spread = 1.0 + SPREAD * (generator(rng).random(n) - 0.5)
-    adaptive = isinstance(lam, str)  # "auto" is the published weight
+    adaptive = lam == "auto"
     weight = _balanced(data, n_components, init, spread) if adaptive else float(lam)
     prices = xp.asarray(spread, dtype=points.dtype, device=points.device)
     target = math.inf if n_components is None else min(n_components / 2.0 + 1.0, float(n_components))

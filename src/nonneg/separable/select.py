@@ -148,6 +148,8 @@ def select_anchors(
     }  # fmt: skip
     keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
     check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
+    if keywords.get("lam") == "paper" and name != "merit":
+        raise not_accepted(name, "lam='paper'", ["merit"])
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:

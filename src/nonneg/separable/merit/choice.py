@@ -80,6 +80,8 @@ def choose_anchors(
     wanted = n_components or min(2 * estimate + 1, len(maxima))
     order = leading_rows(maxima, max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS))[0]
     candidates = order[maxima[order] > 0]
+    if n_components is None:
+        candidates = _without_zeros(data, candidates)
     weights = maxima[candidates] ** POWER
     if 0 < len(candidates) < wanted:
         # Fewer rows are in use than anchors are wanted: those of SPA come after them.
@@ -88,6 +90,8 @@ def choose_anchors(
         weights = np.concatenate([weights, np.full(len(more), weights.min())])
     anchors, scores = apart(data, candidates, weights, wanted)
     if n_components is None:
+        # Where distances ended at zero, the next score is zero.
+        scores = np.append(scores, np.zeros(int(len(scores) < wanted)))
         anchors = anchors[: number_of_anchors(scores, estimate)]
     elif len(anchors) < n_components:
         # All other candidates are mixtures of the anchors: the rest of the places go by row maxima.
@@ -161,6 +165,12 @@ def number_of_anchors(scores: FloatArray, estimate: int) -> int:
         return len(scores)
     first = max(1, min(estimate // 2, len(scores) - 1))
     return first + int(np.argmax(scores[first - 1 : -1] / np.maximum(scores[first:], 1e-300)))
+
+
+def _without_zeros(data: DataMatrix, rows: IntArray) -> IntArray:
+    # The origin is a vertex of mixtures whose weights sum to one, but nobody asks for a component of zeros.
+    useful = to_float64(data.take_rows(rows)).any(axis=1)
+    return rows[useful] if useful.any() else rows
 
 
 def _leading(bounds: FloatArray) -> int:
