@@ -33,6 +33,8 @@ RATIOS = tuple(range(8, 16))
 WEIGHED_LIKE = 1000
 """The weight of the row-sparsity penalty is that for this number of points at the same noise."""
 N_DRAWS = 3
+# The steps and the choice of anchors with which the page was made; `studies/merit-million` shows the default.
+AS_SHOWN = {"steps": "open-loop", "choice": "row-maxima"}
 STEPS = (0, 1, 2, 3)
 MILLION = 1_000_000
 SEARCH_SIZE = 100_000
@@ -82,7 +84,7 @@ def _both(setting: Setting, checkpoint: Path | None) -> list[dict[str, Any]]:
             X,
             k,
             method="merit",
-            method_params={"lam": _weight(X, k), "mu": MU, "recovery": False},
+            method_params={"lam": _weight(X, k), "mu": MU, "recovery": False} | AS_SHOWN,
             max_iter=MERIT_ITERATIONS,
             tol=GAP["dirichlet"],
             checkpoint=checkpoint,

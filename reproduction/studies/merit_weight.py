@@ -22,8 +22,8 @@ from reproduction.studies.planted_anchors import CHOOSING, KINDS, n_found, plant
 
 NAME = "studies/merit-weight"
 N_DRAWS, BATCH = 50, 10
-CHOOSING_DRAWS = 10
-WINDOW = (0.02, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+CHOOSING_DRAWS, UNIT_DRAWS = 5, 10
+WINDOW = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
 """Multiples of the automatic weight of which the page shows the window."""
 GRID = (0.2, 1.0, 5.0)
 """Multiples whose best the default is compared with; 1 is the default."""
@@ -47,26 +47,22 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
     usual: dict[str, Any] = {"m": 50, "k": 20, "n": 300}
     window = [
-        usual | {"kind": kind, "n": n, "k": k, "snr": snr}
+        usual | {"kind": kind, "n": n, "k": k, "snr": 10}
         for kind in CHOOSING
-        for n, k in ((100, 20), (300, 20), (1000, 20), (300, 5), (300, 40))
-        for snr in (7.5, 12.5)
+        for n, k in ((100, 20), (300, 20), (600, 20), (300, 5), (300, 40))
     ]
-    rates = [usual | {"kind": kind, "snr": snr} for kind in KINDS for snr in (5, 10, 20, 30)]
+    rates = [usual | {"kind": kind, "snr": snr} for kind in KINDS for snr in (5, 10, 20)]
+    rates += [usual | {"kind": "uniform", "snr": 30}]
     rates += [
         usual | {"kind": "uniform", "k": k, "m": m, "snr": snr}
         for k, m in ((5, 20), (5, 100), (10, 50), (40, 50), (40, 100))
-        for snr in (5, 10, 20)
+        for snr in (7.5, 15)
     ]
-    rates += [
-        usual | {"kind": "near-duplicates", "k": k, "m": m, "snr": snr}
-        for k, m in ((5, 20), (40, 50))
-        for snr in (5, 10, 20)
-    ]
+    rates += [usual | {"kind": "near-duplicates", "k": k, "m": m, "snr": 10} for k, m in ((5, 20), (40, 50))]
     rates += [
         {"kind": kind, "n": n, "m": 50, "k": 40, "snr": 10.5}
-        for kind in ("uniform", "near-duplicates")
         for n in (100, 1000)
+        for kind in ("uniform", "near-duplicates")
     ]
     units = [usual | {"kind": kind, "snr": 10} for kind in ("uniform", "near-duplicates")]
     return [
@@ -74,7 +70,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for stage, stream, cases, n_draws in (
             ("window", 0, window, CHOOSING_DRAWS),
             ("rates", 1, rates, N_DRAWS),
-            ("units", 1, units, CHOOSING_DRAWS),
+            ("units", 1, units, UNIT_DRAWS),
         )
         for case in cases
         for block in blocks(n_draws, BATCH)
@@ -247,7 +243,7 @@ def _verdicts(records: Sequence[Record], units: Sequence[Record]) -> list[Verdic
         Verdict(
             "multiplying X by 1e-6 or 1e6 changes no anchor",
             all(record[f"{unit:g}"] for record in units for unit in UNITS)
-            if len(units) >= CHOOSING_DRAWS
+            if len(units) >= UNIT_DRAWS
             else None,
             f"{len(units)} draws",
         ),

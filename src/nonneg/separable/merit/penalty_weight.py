@@ -45,10 +45,12 @@ MOST_POINTS, MOST_POINTS_PUBLISHED = 20_000, 100_000
 # multiples between 0.1 and 1 find the same anchors, above 1 the first anchors are lost, below 0.1 the rows of
 # noise stay.
 NOISE_SHARE = 0.5
-# For converged runs: between 0.1 and 1 the same anchors are found, and larger weights take less time. Where
-# there is hardly any noise, a share of the variance of the samples instead: smaller weights take long, and
-# from 0.01 to 0.1 of it the anchors are the same.
-CONVERGED_SHARE, VARIANCE_SHARE = 0.3, 0.05
+# For converged runs: a few hundred samples want 0.2 to 0.5 (choosing draws again); for thousands, 0.1 to 3
+# find the same anchors, and 1 takes half the time or less. In between, the share grows with their number.
+CONVERGED_SHARES, MANY_SAMPLES = (0.3, 1.0), 10_000
+# Where there is hardly any noise, a share of the variance of the samples instead: smaller weights take long,
+# and from 0.01 to 0.1 of it the anchors are the same.
+VARIANCE_SHARE = 0.05
 VARIANCE_POINTS = 2000  # from which that variance is estimated
 
 
@@ -86,7 +88,8 @@ def penalty_weight(
         return PenaltyWeight(NOISE_SHARE * mean, anchors, norm)
     some = to_float64(data.take_rows(evenly_spaced(n, VARIANCE_POINTS))).astype(np.float64)
     variance = float(np.sum(np.var(some, axis=0)))
-    return PenaltyWeight(max(CONVERGED_SHARE * mean, VARIANCE_SHARE * variance) * n / k, anchors, norm)
+    share = float(np.clip(n / MANY_SAMPLES, *CONVERGED_SHARES))
+    return PenaltyWeight(max(share * mean, VARIANCE_SHARE * variance) * n / k, anchors, norm)
 
 
 def greedy_anchors(data: DataMatrix, n_components: int) -> IntArray:
