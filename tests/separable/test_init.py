@@ -31,7 +31,8 @@ def test_anchors_to_start_from_are_rows_of_the_data(method, with_zeros):
 
 
 def test_coefficients_to_start_from_are_those_of_all_samples(with_zeros):
-    options = {"normalize": "l1", "method_params": {"lam": 0.1}, "max_iter": 10}
+    params = {"lam": 0.1, "steps": "open-loop"}
+    options = {"normalize": "l1", "method_params": params, "max_iter": 10}
     first = select_anchors(with_zeros, 6, **options)
     again = select_anchors(with_zeros, 6, init=first.coefficients, **options)
     inner = first.coefficients[N_ZERO:, N_ZERO:]
@@ -102,7 +103,7 @@ def test_a_start_that_is_drawn_follows_the_seed():
 def test_every_container_starts_from_anchors(form, noisy):
     pytest.importorskip({"torch": "torch", "dask": "dask"}.get(form, "scipy"))
     options = {"init": [3, 40, 11, 60, 25, 80], "reduce": 12, "max_iter": 10}
-    plain = select_anchors(noisy.X, 6, **options)
+    plain = select_anchors(noisy.X, 6, method_params={"steps": "open-loop"}, **options)
     for rule in ("paper", "authors"):
         found = select_anchors(as_container(noisy.X, form), 6, method_params={"t_init": rule}, **options)
         same = select_anchors(noisy.X, 6, method_params={"t_init": rule}, **options)

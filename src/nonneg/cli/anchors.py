@@ -56,7 +56,7 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--steps",
         metavar="NAME",
-        help="merit: open-loop as published (default), or line-search, away, pairwise or fully-corrective",
+        help="merit: fully-corrective (default), open-loop as published, line-search, away or pairwise",
     )
     group.add_argument("--init", metavar="NAME", help="method that finds the initial anchors, such as spa")
     group.add_argument(

@@ -59,7 +59,7 @@ def constraint_sums(
     right = xp.astype(xp.concat([-residual, raised[:, None]], axis=1), xp.float32)
     host = isinstance(right, np.ndarray)
     rows = ROWS if host else max(1, min(n_points, ENTRIES // (8 * COLUMNS)))
-    columns = COLUMNS if host else max(1, ENTRIES // rows)
+    columns = min(n_columns, COLUMNS if host else max(1, ENTRIES // rows))
     right = right.T  # BLAS reads it as it is
     found = np.empty(n_points)
 
@@ -90,7 +90,7 @@ def _sums(xp: Any, points: Array, right: Array, columns: int) -> FloatArray:
         return total
     whole = xp.zeros(points.shape[0], dtype=xp.float64, device=points.device)
     for first in range(0, n_columns, columns):
-        scores = points @ right[:, first : first + columns]
+        scores = points @ right[:, first : min(first + columns, n_columns)]
         scores = scores.clamp_(min=0.0) if hasattr(scores, "clamp_") else xp.clip(scores, 0.0, None)
         # Short sums in float32 first: a conversion of all scores would take as long as the product.
         n_short = scores.shape[1] // SHORT

@@ -37,7 +37,7 @@ def _is_flag(value: Any) -> bool:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "steps": ("open-loop", "line-search", "away", "pairwise", "fully-corrective"),
+    "steps": ("auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"),
     "choice": ("auto", "spread", "row-maxima"),
     "ties": ("farthest", "first"),
     "variant": ("max", "rand"),

@@ -84,7 +84,8 @@ def test_spa_is_returned_where_it_fits_better():
     fell_back = 0
     for draw in range(4):
         points = planted("sparse", 120, 20, 5, 6.0, draw)
-        result = default(points.X, 5)
+        # Early-stopped rows: the converged ones fit better than SPA in these draws.
+        result = select_anchors(points.X, 5, method_params={"steps": "open-loop", "recovery": False})
         spa = select_anchors(points.X, 5, method="spa").anchors
         fit = result.certificate["fit"].quantities
         assert (fit["spa_largest"] < fit["merit_largest"]) == (fit["returned"] == "spa")

@@ -24,9 +24,15 @@ def data():
     return separable_dirichlet(70, 15, 6, snr=15, rng=5)
 
 
+def open_loop(X, n_components, *, method_params=None, **options):
+    """Run the published steps."""
+    params = {"steps": "open-loop"} | (method_params or {})
+    return select_anchors(X, n_components, method_params=params, **options)
+
+
 @pytest.mark.parametrize("mu", [1e-300, 1e-5, 1e-2, 1.0, 1e3])
 def test_equals_the_paper_for_any_smoothing(mu, data):
-    found = select_anchors(data.X, 6, method_params={"lam": 0.4, "mu": mu}, max_iter=30, tol=0.0)
+    found = open_loop(data.X, 6, method_params={"lam": 0.4, "mu": mu}, max_iter=30, tol=0.0)
     X, C = data.X.T, found.coefficients.toarray()
     expected = reference.frank_wolfe(X, 0.4, max(mu, 1e-12), 30)
     assert np.abs(C - expected).max() <= 1e-12
@@ -35,11 +41,12 @@ def test_equals_the_paper_for_any_smoothing(mu, data):
         assert found.gap == pytest.approx(reference.gap(X, C, 0.4, mu), rel=1e-9)
 
 
+@pytest.mark.parametrize("steps", ["open-loop", "fully-corrective"])
 @pytest.mark.parametrize("container", ["csr", "strict", TORCH, "dask"])
-def test_holders_agree(container, data):
+def test_holders_agree(container, steps, data):
     X = np.where(data.X < 0.3, 0.0, data.X)
-    dense = select_anchors(X, 6, max_iter=20)
-    options = {"reduce": 15} if container == "dask" else {}
+    dense = select_anchors(X, 6, max_iter=20, method_params={"steps": steps})
+    options = {"method_params": {"steps": steps}} | ({"reduce": 15} if container == "dask" else {})
     other = select_anchors(as_container(X, container), 6, max_iter=20, **options)
     assert np.array_equal(dense.anchors, other.anchors)
     assert abs(dense.coefficients - other.coefficients).max() <= 1e-8
@@ -47,8 +54,8 @@ def test_holders_agree(container, data):
 
 
 def test_float32_points_give_float32_coefficients(data):
-    whole = select_anchors(data.X, 6, method_params={"lam": 0.3}, max_iter=20)
-    half = select_anchors(data.X.astype(np.float32), 6, method_params={"lam": 0.3}, max_iter=20)
+    whole = open_loop(data.X, 6, method_params={"lam": 0.3}, max_iter=20)
+    half = open_loop(data.X.astype(np.float32), 6, method_params={"lam": 0.3}, max_iter=20)
     assert half.coefficients.dtype == np.float32
     assert abs(whole.coefficients - half.coefficients).max() <= 1e-6
 
@@ -80,8 +87,8 @@ def test_equal_points_are_not_two_anchors(data):
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_the_unit_of_the_data_does_not_matter(scale, data):
-    found = select_anchors(data.X, 6, method_params={"lam": 0.3}, max_iter=20, tol=0.0)
-    other = select_anchors(data.X * scale, 6, method_params={"lam": 0.3 * scale**2}, max_iter=20, tol=0.0)
+    found = open_loop(data.X, 6, method_params={"lam": 0.3}, max_iter=20, tol=0.0)
+    other = open_loop(data.X * scale, 6, method_params={"lam": 0.3 * scale**2}, max_iter=20, tol=0.0)
     assert abs(found.coefficients - other.coefficients).max() == 0
 
 
@@ -119,7 +126,7 @@ def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
 
 def test_pairwise_steps_make_the_certificate_tight():
     data = separable_dirichlet(100, 50, 40, snr=15, rng=4)
-    plain = select_anchors(data.X, 40, max_iter=30)
+    plain = open_loop(data.X, 40, max_iter=30)
     tight = select_anchors(data.X, 40, method_params={"steps": "pairwise"}, max_iter=30)
     assert tight.gap <= 5e-3 * min(plain.gap, tight.objective)
     assert tight.objective < plain.objective
@@ -194,7 +201,7 @@ def test_a_tolerance_that_the_start_meets_is_refused():
 
 
 def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
-    found = select_anchors(data.X, 6, method_params={"lam": 1e6}, max_iter=3)
+    found = open_loop(data.X, 6, method_params={"lam": 1e6}, max_iter=3)
     assert found.n_iter == 3
     assert len(found.anchors)
 

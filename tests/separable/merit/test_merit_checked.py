@@ -57,7 +57,11 @@ def test_the_public_function_gives_the_same_coefficients(name):
     case, X, lam, mu = checked(name)
     n_iter = int(case["iters"])
     found = select_anchors(
-        X, len(case["pure"]), method_params={"lam": lam, "mu": mu}, max_iter=n_iter, tol=0.0
+        X,
+        len(case["pure"]),
+        method_params={"lam": lam, "mu": mu, "steps": "open-loop"},
+        max_iter=n_iter,
+        tol=0.0,
     )
     assert np.abs(found.coefficients.toarray() - case["C"]).max() <= 1e-12
     # The history belongs to the iterate after each step, the case's to the one before.

@@ -145,9 +145,13 @@ def test_warm_starts(init, data):
     )
     assert first.n_iter == 0
     given = {"spa": "spa", "anchors": spa.anchors, "result": spa, "coefficients": first.coefficients}[init]
-    found = select_anchors(data.X, 6, init=given, method_params={"lam": 0.2}, max_iter=10, tol=0.0)
+    found = select_anchors(
+        data.X, 6, init=given, method_params={"lam": 0.2, "steps": "open-loop"}, max_iter=10, tol=0.0
+    )
     assert found.facts["t_init"] >= 1
-    same = select_anchors(data.X, 6, init=spa.anchors, method_params={"lam": 0.2}, max_iter=10, tol=0.0)
+    same = select_anchors(
+        data.X, 6, init=spa.anchors, method_params={"lam": 0.2, "steps": "open-loop"}, max_iter=10, tol=0.0
+    )
     assert abs(found.coefficients - same.coefficients).max() <= 1e-12
 
 
@@ -199,7 +203,7 @@ def test_the_history_and_the_callback(data):
         seen.append((progress.n_iter, progress.state.gap, len(progress.history)))
         return progress.n_iter == 4
 
-    found = select_anchors(data.X, 6, callback=watch, max_iter=50)
+    found = select_anchors(data.X, 6, callback=watch, max_iter=50, method_params={"steps": "open-loop"})
     assert found.stop_reason is StopReason.CALLBACK
     assert found.n_iter == 4
     assert [n for n, _, _ in seen] == [1, 2, 3, 4]
@@ -318,9 +322,9 @@ def test_sparse_points_with_too_many_features(data, monkeypatch):
 
 
 def test_residuals_made_anew_are_the_same(data, monkeypatch):
-    kept = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
+    kept = select_anchors(data.X, 6, method_params={"lam": 0.2, "steps": "open-loop"}, max_iter=25)
     monkeypatch.setattr("nonneg.separable.merit.frank_wolfe.REFRESH", 4)
-    made = select_anchors(data.X, 6, method_params={"lam": 0.2}, max_iter=25)
+    made = select_anchors(data.X, 6, method_params={"lam": 0.2, "steps": "open-loop"}, max_iter=25)
     assert abs(kept.coefficients - made.coefficients).max() == 0
     assert made.gap == pytest.approx(kept.gap, rel=1e-10)
     assert made.history["gap"] != kept.history["gap"]

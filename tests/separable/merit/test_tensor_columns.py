@@ -69,8 +69,8 @@ def test_every_iterate_is_that_of_the_host(lam, mu, data, as_on_a_gpu):
 def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
     monkeypatch.setattr("nonneg.separable.merit.frank_wolfe.REFRESH", 8)
     # Not from anchors: their own residuals would be zero but for roundings, which decide what is chosen.
-    init = select_anchors(data.X, 6, max_iter=6).coefficients
-    params = {"lam": 0.4, "anchor_window": 40, "recovery": True}
+    init = select_anchors(data.X, 6, max_iter=6, method_params={"steps": "open-loop"}).coefficients
+    params = {"steps": "open-loop", "lam": 0.4, "anchor_window": 40, "recovery": True}
     options = {"init": init if warm else None, "max_iter": 20, "method_params": params}
     expected = select_anchors(data.X, 6, **options)
     found = select_anchors(as_on_a_gpu(data.X), 6, **options)
@@ -84,7 +84,7 @@ def test_a_run_is_the_run_of_the_host(warm, data, as_on_a_gpu, monkeypatch):
 
 def test_a_resumed_run_equals_an_uninterrupted_one(data, as_on_a_gpu, tmp_path):
     X = as_on_a_gpu(data.X)
-    options = {"method_params": {"anchor_window": 40, "lam": 0.2}}
+    options = {"method_params": {"steps": "open-loop", "anchor_window": 40, "lam": 0.2}}
     whole = select_anchors(X, 6, max_iter=12, **options)
     for n_iter in (5, 12):
         parts = select_anchors(X, 6, max_iter=n_iter, checkpoint=tmp_path, **options)

@@ -44,6 +44,7 @@ INNER, LAST = 0.1, 0.3
 KEPT = 0.9
 # Single precision changes scores by about this share of the squared norms.
 ROUNDING = 1e-6
+MANY_POINTS = 2000
 # The lower bound corrects the levels for violated constraints one after another, up to this number of them.
 CORRECTED = 2048
 # Largest size in bytes of the six arrays of ADMM: in host memory, and on a GPU.
@@ -109,8 +110,8 @@ class FullyCorrective:
         self.points = CenteredPoints(problem.dictionary)
         self.square = self.points.square
         # Single precision is enough where its errors are far below the gap that is wanted: the objective is
-        # not below lam, because some row has a maximum in every column's sum.
-        coarse = tol * self.lam > ROUNDING * self.square
+        # not below lam, because the row maxima sum to one at least. Few points take no time in any case.
+        coarse = self.points.n >= MANY_POINTS and tol * self.lam > ROUNDING * self.square
         xp = self.points.xp
         self.dtype = xp.float32 if coarse else xp.float64
         self.limit = GPU_LIMIT if is_cuda_tensor(problem.dictionary.points) else HOST_LIMIT
@@ -214,7 +215,7 @@ class FullyCorrective:
         for some in points.blocks(len(rows) + points.shape[1]):
             part = points.xp.astype(weights[:, some], points.xp.float64)
             part = part / points.xp.sum(part, axis=0)
-            out[some] = part.T @ base - points.tile(some.start, some.stop)
+            out[some, ...] = part.T @ base - points.tile(some.start, some.stop)
         return out
 
     def _bounded(self, state: WorkingSetIterate, before: float) -> WorkingSetIterate:
@@ -231,8 +232,8 @@ class FullyCorrective:
         own = 0.0
         for some in points.blocks(len(state.rows) + points.shape[1]):
             shares = xp.clip(xp.astype(state.dual[:, some], xp.float64), 0.0, None)
-            levels[some] = xp.min(base @ residual[some].T + state.rho * shares, axis=0)
-            own += float(xp.sum(residual[some] * points.tile(some.start, some.stop)))
+            levels[some] = xp.min(base @ residual[some, ...].T + state.rho * shares, axis=0)
+            own += float(xp.sum(residual[some, ...] * points.tile(some.start, some.stop)))
         sums = constraint_sums(points.tile, points.n, points.radius, residual, levels)
         total, largest = float(xp.sum(levels)) - own, float(sums.max())
         # Scaled residuals and levels meet the constraints.
@@ -293,7 +294,7 @@ class CenteredPoints:
 
     def tile(self, start: int, stop: int) -> Array:
         """Return a range of points."""
-        part = self.points[start:stop]
+        part = self.points[start:stop] if self.sparse else self.points[start:stop, ...]
         return self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64) - self.center
 
     def rows(self, index: IntArray) -> Array:

@@ -41,7 +41,7 @@ def merit(
     tol: float | None = None,
     init: Any = None,
     t_init: str | int = "auto",
-    steps: str = "open-loop",
+    steps: str = "auto",
     corrective_steps: int | None = None,
     skip_converged: bool = False,
     residual_tol: float | None = None,
@@ -92,13 +92,14 @@ def merit(
         The iteration at which a warm start continues: "auto" is the root mean square norm of a sample over
         that of its residual, "paper" the inverse of the latter alone, which depends on the unit of X; see
         `nonneg.separable.merit.initialization.first_iteration`.
-    steps : {"open-loop", "line-search", "away", "pairwise", "fully-corrective"}
-        "open-loop" is the published 2 / (t + 2). The others depart from the published iterates. With
-        "line-search", "away" and "pairwise" every column has a step size of its own, and one exact line
-        search along the joint direction makes the objective decrease. "away" adds away steps, "pairwise"
-        moves weight from the worst vertex to the best. "fully-corrective" solves the problem over a working
-        set of rows and scans all points for those that have to enter it; this converges, to the problem
-        without smoothing (the sum of the row maxima, `mu` near 0).
+    steps : {"auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"}
+        "auto" is "fully-corrective", but "open-loop" with parameters of the published run: `lam` of 0 or
+        "paper", `t_init` or `skip_converged`. "open-loop" is the published 2 / (t + 2). The others depart
+        from the published iterates. With "line-search", "away" and "pairwise" every column has a step size of
+        its own, and one exact line search along the joint direction makes the objective decrease. "away" adds
+        away steps, "pairwise" moves weight from the worst vertex to the best. "fully-corrective" solves the
+        problem over a working set of rows and scans all points for those that have to enter it; this
+        converges, to the problem without smoothing (the sum of the row maxima), and does not use `mu`.
     corrective_steps : int, optional
         The number of steps over the vertices in use after each call of the oracle, so that a small duality
         gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop" and
@@ -156,6 +157,9 @@ def merit(
     .. [1] Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
+    if steps == "auto":
+        published = lam in (0, "paper") or skip_converged or t_init != "auto"
+        steps = "open-loop" if published else "fully-corrective"
     _check_together(steps, corrective_steps, skip_converged, tol, lam)
     if not isinstance(data, LocalMatrix):
         raise UnsupportedInputError(
@@ -237,7 +241,7 @@ def merit(
         scores=maxima[anchors],
         row_maxima=maxima,
         lam=weight,
-        mu=float(mu),
+        mu=0.0 if converges else float(mu),
         objective=state.loss,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
