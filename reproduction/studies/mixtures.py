@@ -24,6 +24,7 @@ REPORTING = (
     "violin+bass",
     "violin+plucked",
     "nonstationary440",
+    "bass+drums@44100",
 )
 """Had no part in choosing anything."""
 HARMONIC = ("plucked+bass", "notes", "piano+bass", "violin+bass", "violin+plucked", "nonstationary440")
@@ -41,15 +42,17 @@ def mixture(kind: str, draw: int, seconds: float = SECONDS) -> tuple[FloatArray,
         recording = load_nonstationary440(simulation=1 + draw % 2)
         assert recording.sources is not None
         return recording.sources[:, draw // 2 % 10], recording.rate
-    names = kind.split("+")
+    names, _, rate = kind.partition("@")
     gain = 10 ** (np.random.default_rng([draw, 7]).uniform(-DECIBELS, DECIBELS) / 20)
-    sources = [_source(name, draw, at, seconds) for at, name in enumerate(names)]
-    return np.stack([sources[0], gain * sources[1]]), RATE
+    sources = [
+        _source(name, draw, at, seconds, int(rate or RATE)) for at, name in enumerate(names.split("+"))
+    ]
+    return np.stack([sources[0], gain * sources[1]]), int(rate or RATE)
 
 
-def _source(name: str, draw: int, at: int, seconds: float) -> FloatArray:
+def _source(name: str, draw: int, at: int, seconds: float, rate: int) -> FloatArray:
     if name != "armstrong":
-        return instrument_sound(name, seconds, rate=RATE, rng=np.random.default_rng([draw, at]))
+        return instrument_sound(name, seconds, rate=rate, rng=np.random.default_rng([draw, at]))
     # Parts of the recording that do not overlap, after its first seconds.
     signal = load_armstrong().signals[0]
     first = round((3.0 + seconds * (draw % 12)) * RATE)
