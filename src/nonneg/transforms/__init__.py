@@ -9,6 +9,7 @@ How a call runs: `learn` and `joint_diagonalization` check the parameters; `init
 restarts, a batch that is the first axis of all arrays; `reduction` leaves out directions that no frame has;
 `loop` runs the batch; `dispatch` chooses what makes an iteration: the array code of `steps`, compiled kernels
 for small problems, or CUDA graphs; `restarts` keeps the best, and `certificate` says what is known about it.
+`selection` learns from a part of the frames and lets the others choose between learned and fixed transforms.
 """
 
 from __future__ import annotations
