@@ -66,3 +66,27 @@ def test_what_is_refused():
         group_components(np.ones((3, 2)), np.ones((2, 4)), 1, by="template")
     with pytest.raises(InvalidParameterError, match="from 1 to the number of components 2, got 3"):
         group_components(np.ones((3, 2)), np.ones((2, 4)), 3)
+
+
+def test_features_tell_drums_from_strings_and_low_from_high():
+    rng = np.random.default_rng(0)
+    frames = np.arange(200)
+    steady = 1 + 0.2 * np.sin(2 * np.pi * frames[:, None] / 40 + rng.uniform(0, 6, 3))
+    struck = np.where(frames[:, None] % 20 == rng.integers(20, size=3), 1.0, 0.01)
+    H = rng.random((6, 65)) + 0.1  # the same register
+    assert group_components(np.hstack([steady, struck]), H, 2).tolist() == [0, 0, 0, 1, 1, 1]
+    low, high = np.exp(-np.arange(65) / 3), np.exp(-np.arange(65)[::-1] / 8)
+    H = np.stack([low, high, low, high, low, high])
+    assert group_components(np.hstack([steady, steady]), H, 2).tolist() == [0, 1, 0, 1, 0, 1]
+    # Loudness of the whole does not matter, and neither does the unit of frequency.
+    other = group_components(1e6 * np.hstack([steady, steady]), H, 2, frequencies=7.0 * np.arange(65))
+    assert other.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_many_components_are_grouped_by_moves():
+    rng = np.random.default_rng(1)
+    centers = np.repeat([4, 16, 60], 6)
+    H = np.exp(-np.square((np.arange(65) - centers[:, None]) / 2.0))
+    labels = group_components(1 + 0.1 * rng.random((50, 18)), H, 3)
+    assert labels.tolist() == np.repeat([0, 1, 2], 6).tolist()
+    assert set(group_components(rng.random((50, 18)), rng.random((18, 65)), 7).tolist()) == set(range(7))

@@ -1,0 +1,42 @@
+"""Synthetic instruments: they sound as their names say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.applications.audio import STFT
+from nonneg.applications.audio.grouping import roughness
+from nonneg.datasets import instrument_sound
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+
+NAMES = ("piano", "plucked", "violin", "bass", "drums", "speech")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sounds_are_as_long_and_loud_as_said(name):
+    sound = instrument_sound(name, 1.5, rate=8000, rng=0)
+    assert sound.shape == (12000,)
+    assert np.sqrt(np.mean(np.square(sound))) == pytest.approx(0.1)
+    np.testing.assert_array_equal(instrument_sound(name, 1.5, rate=8000, rng=0), sound)
+    assert not np.array_equal(instrument_sound(name, 1.5, rate=8000, rng=1), sound)
+    assert instrument_sound(name, 0.2, rate=8000, rng=0, dtype=np.float32).dtype == np.float32
+
+
+def test_the_bass_is_low_and_drums_and_plucks_are_rough():
+    spectra = {
+        name: np.abs(STFT(512).analyze(instrument_sound(name, 3.0, rate=8000, rng=0))[0]) for name in NAMES
+    }
+    power = {name: np.square(V).sum(axis=0) for name, V in spectra.items()}
+    centroid = {name: (P @ np.arange(257)) * 8000 / 512 / P.sum() for name, P in power.items()}
+    assert centroid["bass"] < 200
+    assert min(centroid, key=centroid.get) == "bass"
+    rough = {name: roughness(V.sum(axis=1)[:, None])[0] for name, V in spectra.items()}
+    assert min(rough["drums"], rough["plucked"]) > max(rough["violin"], rough["piano"])
+
+
+def test_what_is_refused():
+    with pytest.raises(UnknownNameError, match="Did you mean 'piano'"):
+        instrument_sound("pianoo")
+    with pytest.raises(InvalidParameterError, match="rate=100"):
+        instrument_sound("piano", rate=100)
