@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.datasets import scene_like
+from nonneg.datasets import load_indian_pines, scene_like
 
 POINTS: dict[str, dict[str, Any]] = {
     "5 dB": {"snr": 5},
@@ -49,6 +49,14 @@ SCENES: dict[str, dict[str, Any]] = {
 }
 """What sets each kind of scenes apart from 4 materials, 30 dB and a brightness that varies by a fifth."""
 
+COVERS: dict[str, dict[str, Any]] = {
+    "4 covers": {},
+    "6 covers": {"k": 6},
+    "4 covers, purity 0.8": {"purity": 0.8},
+    "4 covers, 0.1% corrupt pixels": {"outliers": 0.001},
+}
+"""Mixtures of pixels of Indian Pines, as many land covers as named: the variety within a cover is real."""
+
 
 @dataclass(frozen=True)
 class Planted:
@@ -83,6 +91,21 @@ def planted_scene(kind: Mapping[str, Any], rng: np.random.Generator) -> Planted:
     X += _noise_size(X, kind.get("snr", 30)) * rng.standard_normal(X.shape)
     X = np.maximum(_corrupted(X, kind.get("outliers", 0.0), rng), 0.0)
     return Planted(X, vertices, weights)
+
+
+def mixed_covers(kind: Mapping[str, Any], rng: np.random.Generator) -> Planted:
+    """Mix real pixels of some land covers; the vertices are the means of the covers."""
+    scene = load_indian_pines()
+    n, k = 3600, kind.get("k", 4)
+    covers = [cover for cover in np.unique(scene.y[scene.y >= 0]) if np.sum(scene.y == cover) >= 200]
+    chosen = rng.choice(covers, k, replace=False)
+    pixels = [scene.X[scene.y == cover] / 10_000.0 for cover in chosen]
+    weights = _weights(n, k, {"alpha": 0.5, **kind}, rng)
+    X = np.zeros((n, scene.X.shape[1]))
+    for at, some in enumerate(pixels):
+        X += weights[:, at, None] * some[rng.integers(len(some), size=n)]
+    X = _corrupted(X, kind.get("outliers", 0.0), rng)
+    return Planted(X, np.stack([some.mean(axis=0) for some in pixels]), weights)
 
 
 def _weights(n: int, k: int, kind: Mapping[str, Any], rng: np.random.Generator) -> FloatArray:
