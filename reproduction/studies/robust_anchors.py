@@ -39,9 +39,10 @@ ROBUST = ("translated-spa", "lifted-spa", "smoothed-spa", "smoothed-vca", "pp-sp
 IMAGES = (*CLASSIC, *ROBUST, "min-volume")
 # Smoothed SPA without its averages: what the projection and the lift do by themselves.
 ABLATION = "smoothed-spa, one sample"
-SMALL = {f"{snr} dB": {"n": 300, "snr": snr} for snr in (5, 10, 20, 30)}
-"""Points for the convex method, whose work grows with the square of their number."""
-SMALL_METHODS = ("merit", "spa", "smoothed-spa", "pp-spa")
+SMALL: dict[str, dict[str, Any]] = {f"{snr} dB": {"n": 300, "snr": snr} for snr in (5, 10, 20, 30)}
+SMALL["K = 40 of 80 features, 10 dB"] = {"n": 300, "k": 40, "m": 80, "snr": 10}
+"""Points for the convex methods, whose work grows with the square of their number."""
+SMALL_METHODS = ("merit", "css-nmf", "spa", "snpa", "lifted-spa", "smoothed-spa", "pp-spa")
 REAL = ("samson", "moffett")
 KINDS: dict[str, Mapping[str, Any]] = {"points": POINTS, "scenes": SCENES, "covers": COVERS, "small": SMALL}
 DEFAULT = "smoothed-spa"

@@ -70,7 +70,7 @@ class Planted:
 def planted_points(kind: Mapping[str, Any], rng: np.random.Generator) -> Planted:
     """Draw points between vertices with uniform entries."""
     n, k = kind.get("n", 1000), kind.get("k", 5)
-    vertices = rng.random((k, 50))
+    vertices = rng.random((k, kind.get("m", 50)))
     center = vertices.mean(axis=0)
     vertices = center + (vertices - center) / kind.get("closer", 1.0)
     vertices[0] *= kind.get("dark", 1.0)

@@ -80,7 +80,7 @@ class SeparableNMF(FactorizingEstimator):
     n_components_ : int
         The number of anchors.
     anchor_indices_ : array of int of shape (n_components,)
-        Their row indices; for methods that smooth, of the samples nearest to the components.
+        Their row indices; for methods that average, see `SelectionResult.anchors`.
     coefficients_ : sparse array of shape (n_samples, n_samples) or None
         The C of the convex methods, in the orientation of the paper: column l writes sample l as a mixture.
     duality_gap_ : float or None

@@ -17,7 +17,7 @@ from nonneg.data import DataMatrix
 from nonneg.iteration import History
 from nonneg.separable.reduced_points import MIN_NEIGHBORS, lifted, neighborhoods, reduced_points, spread
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.smoothed import averaged_result
+from nonneg.separable.smoothed import averaged_result, extreme_rows
 from nonneg.separable.spa import spa
 from nonneg.separable.translated_spa import best_lift
 
@@ -77,7 +77,8 @@ def _pseudo_vertices(
             break
         direction = means[best] / math.sqrt(sizes[best])
         vertices.append(points[groups[best]].mean(axis=0))
-        members.append(groups[best])
+        along = left[groups[best]] @ direction
+        members.append(groups[best][extreme_rows(along, len(along))])
         scores.append(math.sqrt(sizes[best]))
         left = left - np.outer(left @ direction, direction)
     return np.asarray(vertices).reshape(-1, points.shape[1]), members, scores

@@ -211,11 +211,10 @@ def averaged_result(
     n_wanted: int,
     facts: dict[str, Any],
 ) -> SelectionResult:
-    """Return the result of a method that averages, with the samples nearest to the vertices as anchors."""
-    nearest = _nearest_members(reduced.points, vertices, members)
+    """Return the result of a method that averages; of the members of a vertex the most extreme is first."""
     complete = len(vertices) == n_wanted
     return SelectionResult(
-        anchors=reduced.rows[nearest],
+        anchors=reduced.rows[_distinct_extremes(members)],
         method=method,
         history=history,
         scores=np.asarray(scores),
@@ -228,12 +227,11 @@ def averaged_result(
     )
 
 
-def _nearest_members(points: FloatArray, vertices: FloatArray, members: list[IntArray]) -> IntArray:
-    # No sample stands for two vertices.
+def _distinct_extremes(members: list[IntArray]) -> IntArray:
+    # The most extreme sample is more often a pure one than the sample nearest to the average. None stands for
+    # two vertices.
     taken: list[int] = []
-    for vertex, rows in zip(vertices, members, strict=True):
-        gaps = np.linalg.norm(points[rows] - vertex, axis=1)
-        order = rows[np.lexsort((rows, rounded(gaps)))]
-        free = [int(row) for row in order if int(row) not in taken]
-        taken.append(free[0] if free else int(order[0]))
+    for rows in members:
+        free = [int(row) for row in rows if int(row) not in taken]
+        taken.append(free[0] if free else int(rows[0]))
     return np.asarray(taken, dtype=np.intp)

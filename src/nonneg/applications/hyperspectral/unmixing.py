@@ -90,7 +90,7 @@ class Unmixing(SavableEstimator):
     n_endmembers_ : int
         Number of endmembers.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
-        Row and column of each pure pixel; for methods that smooth, of the pixel nearest to the average.
+        Row and column of each pure pixel; for methods that average pixels, of the most extreme one.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
         The abundance maps; NaN for pixels that are not used.
     residuals_ : array of shape (n_rows, n_columns)
