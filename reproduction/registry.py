@@ -49,7 +49,6 @@ TITLES: dict[str, str] = {
     "purification/basin": "Purification: success against the error of the initialization",
     "purification/swimmer": "Purification and NMF: limbs of swimmers in heavy noise",
     "purification/digits": "Purification and NMF: parts of digits in heavy noise",
-    "studies/merit-million": "MERIT by its plain default on a GPU: a million points where SPA fails",
     "studies/merit-weight": "Default weight, choice of anchors and certificate of MERIT on planted anchors",
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
     "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",

@@ -33,7 +33,7 @@ RATIOS = tuple(range(8, 16))
 WEIGHED_LIKE = 1000
 """The weight of the row-sparsity penalty is that for this number of points at the same noise."""
 N_DRAWS = 3
-# The steps and the choice of anchors with which the page was made; `studies/merit-million` shows the default.
+# The steps and the choice of anchors with which the page was made; `studies/merit-large` shows the default.
 AS_SHOWN = {"steps": "open-loop", "choice": "row-maxima"}
 STEPS = (0, 1, 2, 3)
 MILLION = 1_000_000

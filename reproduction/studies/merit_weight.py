@@ -12,7 +12,7 @@ from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Verdict as Said
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.merit.anchor_trials import PUBLISHED, blocks
@@ -22,11 +22,12 @@ from reproduction.studies.planted_anchors import CHOOSING, KINDS, n_found, plant
 
 NAME = "studies/merit-weight"
 N_DRAWS, BATCH = 50, 10
-CHOOSING_DRAWS, UNIT_DRAWS = 5, 10
+CHOOSING_DRAWS, UNIT_DRAWS, CERTIFICATE_DRAWS = 5, 10, 20
+SHOWN = ("uniform", "sparse", "near-duplicates", "duplicates", "scattered")
 WINDOW = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
 """Multiples of the automatic weight of which the page shows the window."""
 GRID = (0.2, 1.0, 5.0)
-"""Multiples whose best the default is compared with; 1 is the default."""
+"""Multiples whose best the default is compared with, where a setting says so; 1 is the default."""
 GREEDY = {"spa": "SPA", "snpa": "SNPA", "xray": "XRAY", "fast-anchor": "FastAnchor"}
 UNITS = (1e-6, 1e6)
 # Two means differ by more than sampling explains beyond so many standard errors (99 % of a normal variable).
@@ -42,6 +43,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         cases = [
             {"stage": "window", "kind": "uniform", "stream": 0} | small,
             {"stage": "rates", "kind": "near-duplicates", "stream": 1} | small,
+            {"stage": "certificates", "kind": "near-duplicates", "stream": 1} | small,
             {"stage": "units", "kind": "uniform", "stream": 1} | small,
         ]
         return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
@@ -51,26 +53,32 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for kind in CHOOSING
         for n, k in ((100, 20), (300, 20), (600, 20), (300, 5), (300, 40))
     ]
-    rates = [usual | {"kind": kind, "snr": snr} for kind in KINDS for snr in (5, 10, 20)]
-    rates += [usual | {"kind": "uniform", "snr": 30}]
+    rates = [usual | {"kind": kind, "snr": snr} for kind in SHOWN for snr in (5, 10, 20)]
+    plain = usual | {"grid": 0}
+    rates += [plain | {"kind": kind, "snr": 10} for kind in ("spectra", "laplace", "uneven")]
+    rates += [plain | {"kind": "spectra", "snr": 20}, plain | {"kind": "uniform", "snr": 30}]
     rates += [
-        usual | {"kind": "uniform", "k": k, "m": m, "snr": snr}
-        for k, m in ((5, 20), (5, 100), (10, 50), (40, 50), (40, 100))
-        for snr in (7.5, 15)
+        plain | {"kind": kind, "k": k, "m": m, "snr": 10}
+        for kind, k, m in (
+            *(("uniform", 5, 20), ("uniform", 5, 100), ("uniform", 10, 50), ("uniform", 40, 50)),
+            *(("uniform", 40, 100), ("near-duplicates", 5, 20), ("near-duplicates", 40, 50)),
+        )
     ]
-    rates += [usual | {"kind": "near-duplicates", "k": k, "m": m, "snr": 10} for k, m in ((5, 20), (40, 50))]
     rates += [
-        {"kind": kind, "n": n, "m": 50, "k": 40, "snr": 10.5}
-        for n in (100, 1000)
-        for kind in ("uniform", "near-duplicates")
+        {"kind": kind, "n": n, "m": 50, "k": 40, "snr": 10.5, "grid": 0}
+        for kind, n in (("uniform", 100), ("near-duplicates", 100), ("uniform", 1000))
+    ]
+    certificates = [
+        {key: value for key, value in case.items() if key != "grid"} for case in rates if case["n"] < 1000
     ]
     units = [usual | {"kind": kind, "snr": 10} for kind in ("uniform", "near-duplicates")]
     return [
         {"stage": stage, "stream": stream} | case | block
         for stage, stream, cases, n_draws in (
-            ("window", 0, window, CHOOSING_DRAWS),
+            ("certificates", 1, certificates, CERTIFICATE_DRAWS),
             ("rates", 1, rates, N_DRAWS),
             ("units", 1, units, UNIT_DRAWS),
+            ("window", 0, window, CHOOSING_DRAWS),
         )
         for case in cases
         for block in blocks(n_draws, BATCH)
@@ -79,7 +87,9 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Run the methods on some draws."""
-    stage = {"window": _window, "rates": _rates, "units": _units}[setting["stage"]]
+    stage = {"window": _window, "rates": _rates, "certificates": _certificates, "units": _units}[
+        setting["stage"]
+    ]
     first = setting["first_draw"]
     return [
         {"draw": draw} | stage(setting, _draw(setting, draw))
@@ -107,10 +117,10 @@ def _window(setting: Setting, points: Any) -> dict[str, Any]:
 
 def _rates(setting: Setting, points: Any) -> dict[str, Any]:
     X, k = points.X, setting["k"]
-    result = select_anchors(X, k)
+    result = _merit(X, k)
     lam = result.lam or 0.0
     found: dict[str, Any] = {"x 1": n_found(points, result.anchors)}
-    for factor in GRID:
+    for factor in GRID if setting.get("grid", 1) else ():
         if factor != 1.0:
             found[f"x {factor:g}"] = n_found(points, _merit(X, k, lam=factor * lam).anchors)
     published = _merit(X, k, lam="paper", **PUBLISHED)
@@ -119,10 +129,17 @@ def _rates(setting: Setting, points: Any) -> dict[str, Any]:
         # XRAY takes nonnegative data; the noise has made some entries negative.
         data = np.maximum(X, 0.0) if method == "xray" else X
         found[method] = n_found(points, select_anchors(data, k, method=method, rng=0).anchors)
-    unknown = _merit(X, None)
+    return found
+
+
+def _certificates(setting: Setting, points: Any) -> dict[str, Any]:
+    # The whole certificate, theorems included.
+    result, unknown = select_anchors(points.X, setting["k"]), _merit(points.X, None)
     signs = [statement.name for statement in result.certificate if statement.verdict is Said.FAILS]
-    return found | {
+    return {
+        "x 1": n_found(points, result.anchors),
         "warned": int(bool(signs)),
+        "signs": ", ".join(signs),
         "ratio": round(min(result.certificate["alternatives"].number or 0.0, 1e6), 4),
         "from_spa": int(result.facts["choice"] == "spa"),
         "gap": round((result.gap or 0.0) / (result.objective or math.inf), 4),
@@ -145,10 +162,12 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = []
     if window := by_stage.get(("window",), []):
         artifacts += _window_artifacts(window)
-    rates = by_stage.get(("rates",), [])
+    rates, certificates = by_stage.get(("rates",), []), by_stage.get(("certificates",), [])
     if rates:
         artifacts += _rate_tables(rates)
-    return [*artifacts, *_verdicts(rates, by_stage.get(("units",), []))]
+    if certificates:
+        artifacts.append(_certificate_table(certificates))
+    return [*artifacts, *_verdicts(rates, certificates, by_stage.get(("units",), []))]
 
 
 def _window_artifacts(records: Sequence[Record]) -> list[Artifact]:
@@ -180,66 +199,73 @@ def _rate(group: Sequence[Record], name: str, k: int) -> Rate:
     return Rate(int(np.sum(_counts(group, name) == k)), len(group))
 
 
+HEADS = {"kind": "samples", "n": "N", "m": "M", "k": "K", "snr": "SNR (dB)"}
+
+
 def _rate_tables(records: Sequence[Record]) -> list[Artifact]:
-    heads = {"kind": "samples", "n": "N", "m": "M", "k": "K", "snr": "SNR (dB)"}
     names = {"x 1": "default", "best": "best weight", "published": "published MERIT"} | GREEDY
-    counts, certificates = [], []
-    rates = []
+    counts, rates = [], []
     for (kind, n, m, k, snr), group in _cases(records).items():
         head = {"kind": kind, "n": n, "m": m, "k": k, "snr": snr}
-        means = {name: mean_and_spread(_counts(group, name).tolist())[0] for name in names if name != "best"}
-        grid = {factor: mean_and_spread(_counts(group, f"x {factor:g}").tolist())[0] for factor in GRID}
-        counts.append(head | means | {"best": max(value or 0.0 for value in grid.values())})
+        plain = [name for name in names if name != "best"]
+        means = {name: mean_and_spread(_counts(group, name).tolist())[0] for name in plain}
+        grid = [f"x {factor:g}" for factor in GRID if f"x {factor:g}" in group[0]]
+        best = max(float(np.mean(_counts(group, name))) for name in grid) if len(grid) > 1 else None
+        counts.append(head | means | {"best": best})
+        top = max(_rate(group, name, k).value for name in grid) if len(grid) > 1 else None
         rates.append(
             head
-            | {"x 1": rate_cell(_rate(group, "x 1", k))}
+            | {"x 1": rate_cell(_rate(group, "x 1", k)), "best": top}
             | {name: _rate(group, name, k).value for name in ("published", *GREEDY)}
-            | {"best": max(_rate(group, f"x {factor:g}", k).value for factor in GRID)}
         )
-        right = _counts(group, "x 1") == k
-        warned = _counts(group, "warned") == 1
-        certificates.append(
-            head
-            | {
-                "right": f"{int(np.sum(warned & right))} of {int(right.sum())}",
-                "wrong": f"{int(np.sum(warned & ~right))} of {int(np.sum(~right))}",
-                "number": Measured(float(np.mean(_counts(group, "number") == k))),
-                "unknown": Measured(float(np.mean(_counts(group, "unknown")))),
-                "from_spa": float(np.mean(_counts(group, "from_spa"))),
-                "gap": float(np.median(_counts(group, "gap"))),
-            }
-        )
-    more = {
+    words = ", ".join(f"{factor:g}" for factor in GRID)
+    return [
+        Paragraph("Samples: " + "; ".join(f"**{kind}**, {about}" for kind, about in KINDS.items()) + "."),
+        Table(
+            f"Anchors found, mean over draws. Best weight: the best of {words} times the automatic one.",
+            HEADS | names,
+            counts,
+            3,
+        ),
+        Table("Share of the draws in which all anchors were found.", HEADS | names, rates, 3),
+    ]
+
+
+def _certificate_table(records: Sequence[Record]) -> Table:
+    columns = {
         "right": "right answers with a warning", "wrong": "wrong answers with a warning",
         "from_spa": "SPA's anchors returned", "number": "K unknown: K found",
         "unknown": "K unknown: anchors found", "gap": "median relative gap",
     }  # fmt: skip
-    grid_words = ", ".join(f"{factor:g}" for factor in GRID)
-    return [
-        Paragraph("Samples: " + "; ".join(f"**{kind}**, {words}" for kind, words in KINDS.items()) + "."),
-        Table(
-            f"Anchors found, mean over draws. Best weight: the best of {grid_words} times the automatic one.",
-            heads | names, counts, 3,
-        ),
-        Table("Draws in which all anchors were found.", heads | names, rates, 3),
-        Table("Certificate of the default, and the number of anchors when it is unknown.", heads | more,
-              certificates, 3),
-    ]  # fmt: skip
+    rows = []
+    for (kind, n, m, k, snr), group in _cases(records).items():
+        right, warned = _counts(group, "x 1") == k, _counts(group, "warned") == 1
+        rows.append(
+            {"kind": kind, "n": n, "m": m, "k": k, "snr": snr}
+            | {
+                "right": f"{int(np.sum(warned & right))} of {int(right.sum())}",
+                "wrong": f"{int(np.sum(warned & ~right))} of {int(np.sum(~right))}",
+                "number": f"{int(np.sum(_counts(group, 'number') == k))} of {len(group)}",
+                "unknown": float(np.mean(_counts(group, "unknown"))),
+                "from_spa": float(np.mean(_counts(group, "from_spa"))),
+                "gap": float(np.median(_counts(group, "gap"))),
+            }
+        )
+    caption = "Certificate of the default, and the number of anchors where it is unknown."
+    return Table(caption, HEADS | columns, rows, 3)
 
 
-def _verdicts(records: Sequence[Record], units: Sequence[Record]) -> list[Verdict]:
+def _verdicts(
+    records: Sequence[Record], certificates: Sequence[Record], units: Sequence[Record]
+) -> list[Verdict]:
     full = {key: group for key, group in _cases(records).items() if len(group) >= N_DRAWS}
+    stated = {key: group for key, group in _cases(certificates).items() if len(group) >= CERTIFICATE_DRAWS}
+    others = {"spa": "SPA", "published": "the published weight and choice of anchors", "snpa": "SNPA"}
+    others |= {f"x {factor:g}": f"{factor:g} times its weight" for factor in GRID if factor != 1}
     return [
-        _never_below(full, "spa", "SPA"),
-        _never_below(full, "published", "the published weight and choice of anchors"),
-        *(
-            _never_below(full, f"x {factor:g}", f"{factor:g} times its weight")
-            for factor in GRID
-            if factor != 1
-        ),
-        _never_below(full, "snpa", "SNPA"),
-        *_warnings(full),
-        _numbers(full),
+        *(_never_below(full, name, words) for name, words in others.items()),
+        *_warnings(stated),
+        _numbers(stated),
         Verdict(
             "multiplying X by 1e-6 or 1e6 changes no anchor",
             all(record[f"{unit:g}"] for record in units for unit in UNITS)
@@ -252,13 +278,16 @@ def _verdicts(records: Sequence[Record], units: Sequence[Record]) -> list[Verdic
 
 def _never_below(cases: dict[tuple[Any, ...], list[dict[str, Any]]], name: str, words: str) -> Verdict:
     claim = f"the default finds as many anchors as {words}, up to sampling error, in every setting"
-    worse = []
+    worse, compared = [], 0
     for (kind, n, m, k, snr), group in cases.items():
+        if name not in group[0]:
+            continue
+        compared += 1
         difference = _counts(group, "x 1") - _counts(group, name)
         error = float(np.std(difference, ddof=1)) / math.sqrt(len(group))
         if np.mean(difference) < -STANDARD_ERRORS * error:
             worse.append(f"{kind}, N = {n}, M = {m}, K = {k}, {snr:g} dB: {np.mean(difference):.2f}")
-    return Verdict(claim, not worse if cases else None, "; ".join(worse) or f"{len(cases)} settings")
+    return Verdict(claim, not worse if compared else None, "; ".join(worse) or f"{compared} settings")
 
 
 def _warnings(cases: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdict]:

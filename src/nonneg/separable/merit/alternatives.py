@@ -29,6 +29,9 @@ CLEAR_RATIO = 1.1
 # Another sample may be the anchor if it comes within this many standard deviations of the noise, and one of
 # them is more than this share of the distance of the anchor from the hull of the others.
 DEVIATIONS, NOISE_SHARE = 3.0, 0.085
+# Neither where anchors stand out by this ratio, nor among more anchors than this: a mixture that is nearly
+# one of many anchors is rare, and near-duplicates of them would be taken for one.
+CERTAIN_RATIO, FEW_ANCHORS = 2.0, 10
 # Samples and features from which the directions of the mixtures and the noise are estimated: seconds.
 SAMPLES, ENTRIES = 4000, 4_000_000
 
@@ -51,11 +54,15 @@ def alternatives_statement(kappa: float | None, outside: float, longest: float) 
     return Statement("alternatives", sentence, ratio, CLEAR_RATIO, verdict, quantities)
 
 
-def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates: IntArray) -> Statement:
-    """State how many anchors have a competitor within the noise."""
+def uncertain_anchors_statement(
+    data: DataMatrix, anchors: IntArray, candidates: IntArray, ratio: float | None
+) -> Statement:
+    """State how many anchors have a competitor within the noise; `ratio` is that of the alternatives."""
     k = len(anchors)
-    if not 1 < k <= MOST_ANCHORS:
-        sentence = f"The noise of anchors is compared with their distances for 2 to {MOST_ANCHORS} anchors."
+    if not 1 < k <= FEW_ANCHORS:
+        sentence = (
+            f"Competitors of single anchors within the noise are counted for 2 to {FEW_ANCHORS} anchors."
+        )
         return Statement("uncertain-anchors", sentence, None, None, Verdict.NOT_VERIFIABLE)
     n, m = data.shape
     some = to_float64(data.take_rows(evenly_spaced(n, min(SAMPLES, max(k, ENTRIES // m))))).astype(np.float64)
@@ -66,7 +73,8 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
     vertices = (to_float64(data.take_rows(anchors)).astype(np.float64) - mean) @ directions
     distances, reached = competition(vertices, points)
     close = (1.0 - reached) * distances < DEVIATIONS * noise
-    uncertain = int(np.sum(close & (noise > NOISE_SHARE * distances)))
+    doubtful = ratio is not None and ratio < CERTAIN_RATIO
+    uncertain = int(np.sum(close & (noise > NOISE_SHARE * distances))) if doubtful else 0
     sentence = (
         f"The noise has a standard deviation of {noise:.4g} in a direction; anchors stand out from the hull "
         f"of the others by {distances.min():.4g} or more. "
@@ -110,6 +118,8 @@ def competition(vertices: FloatArray, points: FloatArray) -> tuple[FloatArray, F
         away = shifted[i] - foot
         square = float(away @ away)
         distances[i] = math.sqrt(square)
-        if len(points) and square > 0:
-            reached[i] = float(((points - foot) @ away).max()) / square
+        # Duplicates of the vertex are no competitors.
+        other = np.max(np.abs(points - shifted[i]), axis=1, initial=0.0) > 1e-9 * distances[i]
+        if other.any() and square > 0:
+            reached[i] = float(((points[other] - foot) @ away).max()) / square
     return distances, reached

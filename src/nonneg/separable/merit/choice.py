@@ -77,7 +77,7 @@ def choose_anchors(
     """Select anchors by their row maxima; `estimate` is the number where none is given."""
     if choice == "row-maxima":
         return _by_row_maxima(data, maxima, n_components, estimate, ties)
-    wanted = n_components or min(2 * estimate + 1, len(maxima))
+    wanted = n_components or min(_most_anchors(estimate, data.shape[1]) + 1, len(maxima))
     order = leading_rows(maxima, max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS))[0]
     candidates = order[maxima[order] > 0]
     if n_components is None:
@@ -159,12 +159,18 @@ def apart(
 
 def number_of_anchors(scores: FloatArray, estimate: int) -> int:
     """Return the number of anchors: the largest ratio of successive scores around an estimate."""
-    # From half to twice the estimate: below, the first distances fall for reasons of geometry, whatever the
-    # number (the second is from one point, the third from a segment).
+    # Not below half the estimate: the first distances fall for reasons of geometry, whatever the number (the
+    # second is from one point, the third from a segment).
     if len(scores) < 2:
         return len(scores)
     first = max(1, min(estimate // 2, len(scores) - 1))
     return first + int(np.argmax(scores[first - 1 : -1] / np.maximum(scores[first:], 1e-300)))
+
+
+def _most_anchors(estimate: int, n_features: int) -> int:
+    # The estimate is too low where anchors differ in length: up to four times as many are looked at, where
+    # they can be affinely independent.
+    return max(2 * estimate, min(4 * estimate, n_features))
 
 
 def _without_zeros(data: DataMatrix, rows: IntArray) -> IntArray:

@@ -69,7 +69,7 @@ def merit(
         The data, one point per row, in this process; entries may be negative.
     n_components : int or None
         The number of anchors; None takes the largest ratio of two successive scores (row maximum times
-        distance from the anchors so far), between half and twice as many as
+        distance from the anchors so far), from half to four times as many as
         `nonneg.separable.merit.penalty_weight.estimated_number` says. With ``choice="row-maxima"``, the
         largest drop of the sorted row maxima (`SelectionResult.curve`).
     lam : float, "auto" or "paper"
