@@ -58,7 +58,7 @@ def test_the_gradient_is_that_of_the_objective(planted, constraint):
     Ht = planted.H.T + 0.05
     fit = problem.fit(Ht)
     gradient = problem.gradient(Ht, fit)
-    pull = problem.lam * (Ht @ problem.curvature(Ht))
+    pull = problem.lam * (Ht @ fit.curvature)
     direction = np.random.default_rng(2).standard_normal(Ht.shape)
     step = 1e-6
     slope = (problem.fit(Ht + step * direction).loss - problem.fit(Ht - step * direction).loss) / (2 * step)
@@ -74,7 +74,7 @@ def test_the_plain_update_minimizes_a_majorizer(planted, constraint, nonnegative
     fit = problem.fit(Ht)
     new = problem.minimize_majorizer(Ht, fit)
     assert problem.fit(new).loss < fit.loss
-    system, cross = problem.system(Ht, fit), planted.X.T @ fit.W
+    system, cross = problem.system(fit), planted.X.T @ fit.W
 
     def majorizer(Ht):
         return float(np.sum(Ht * (0.5 * Ht @ system - cross)))

@@ -44,6 +44,7 @@ class State:
     Ht: FloatArray
     gram: FloatArray
     misfit: FloatArray
+    curvature: FloatArray
     loss: float
     moves: FloatArray
     bends: FloatArray
@@ -51,7 +52,7 @@ class State:
     @property
     def fit(self) -> Fit:
         """The part of the state that depends on the samples."""
-        return Fit(self.W, self.gram, self.misfit, self.loss)
+        return Fit(self.W, self.gram, self.misfit, self.curvature, self.loss)
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def minimize_volume(
     Ht = np.maximum(Ht, 0.0) if problem.nonnegative else np.array(Ht, dtype=np.float64)
     fit = problem.fit(Ht)
     none = np.zeros((0, Ht.size))
-    state = State(fit.W, Ht, fit.gram, fit.misfit, fit.loss, none, none)
+    state = _state(Ht, fit, none, none)
 
     def step(state: State) -> tuple[State, Mapping[str, Any]]:
         new = advance(problem, state)
@@ -106,7 +107,7 @@ def advance(problem: Problem, state: State) -> State:
     """Return the next iterate, whose objective is smaller."""
     Ht, now = state.Ht, state.fit
     gradient = problem.gradient(Ht, now)
-    inverse = np.linalg.pinv(problem.system(Ht, now), hermitian=True)
+    inverse = np.linalg.pinv(problem.system(now), hermitian=True)
     moves, bends = state.moves, state.bends
     found = _searched(problem, state, gradient, inverse)
     if found is None:
@@ -122,7 +123,11 @@ def advance(problem: Problem, state: State) -> State:
     if np.sum(move * bend) > FLAT * np.sum(bend * (bend @ inverse)):
         moves = np.vstack([moves, move.reshape(1, -1)])[-MEMORY:]
         bends = np.vstack([bends, bend.reshape(1, -1)])[-MEMORY:]
-    return State(fit.W, new, fit.gram, fit.misfit, fit.loss, moves, bends)
+    return _state(new, fit, moves, bends)
+
+
+def _state(Ht: FloatArray, fit: Fit, moves: FloatArray, bends: FloatArray) -> State:
+    return State(fit.W, Ht, fit.gram, fit.misfit, fit.curvature, fit.loss, moves, bends)
 
 
 def _searched(

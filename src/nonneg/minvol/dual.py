@@ -17,6 +17,8 @@ from nonneg.minvol.noise import WEIGHT
 
 MAX_SWEEPS = 60
 MAX_NEWTON = 20
+# A facet whose next step is shorter than this, or gains less than this, waits for the others.
+SHORTEST, GAIN = 1e-2, 1e-4
 # The vertices have settled if they move by less than this share of the size of the simplex.
 SETTLED = 1e-4
 # One facet at a time gets stuck at samples that it touches, unless they give way at first: the noise level
@@ -106,11 +108,11 @@ def _moved(points: FloatArray, facets: FloatArray, place: int, sigma: float) -> 
         length, new = 1.0, value(theta + move)
         while not (new <= now + 1e-4 * length * promised and bounded(theta + length * move)):
             length *= 0.5
-            if length < 1e-6:
+            if length < SHORTEST:
                 return _replaced(facets, place, theta)
             new = value(theta + length * move)
         theta, now = theta + length * move, new
-        if -length * promised <= 1e-8:
+        if -length * promised <= GAIN:
             break
     return _replaced(facets, place, theta)
 

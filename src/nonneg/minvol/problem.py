@@ -9,6 +9,7 @@ counts the distance to the origin as volume pulls dark components toward it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Fit:
     W: SampleArray
     gram: FloatArray  # W' W
     misfit: FloatArray  # (X - W H)' W
+    curvature: FloatArray  # P, for which tr(P H H') bounds the volume term from above, up to a constant
     loss: float  # the objective
 
 
@@ -57,7 +59,7 @@ class Problem:
             **simplex_system(self.data, Ht, self.constraint),
         )
         loss = 0.5 * (square + self.lam * self.log_volume(Ht))
-        return Fit(W, to_float64(gram), to_float64(misfit), loss)
+        return Fit(W, to_float64(gram), to_float64(misfit), self._curvature(Ht), loss)
 
     def log_volume(self, Ht: FloatArray) -> float:
         """Return the logarithm of the determinant, twice that of the volume up to a constant."""
@@ -67,25 +69,24 @@ class Problem:
         edges = Ht @ contrasts(Ht.shape[1], self.constraint).T
         return edges.T @ edges + self.delta * np.eye(edges.shape[1])
 
-    def curvature(self, Ht: FloatArray) -> FloatArray:
-        """Return P, for which tr(P H H') bounds the volume term from above, up to a constant."""
+    def _curvature(self, Ht: FloatArray) -> FloatArray:
         D = contrasts(Ht.shape[1], self.constraint)
         if not len(D):
             return np.zeros((1, 1))
         # A flat simplex may leave a matrix that rounding has made singular.
         return D.T @ np.linalg.pinv(self._volume_gram(Ht), hermitian=True) @ D
 
-    def system(self, Ht: FloatArray, fit: Fit) -> FloatArray:
+    def system(self, fit: Fit) -> FloatArray:
         """Return the matrix of the quadratic majorizer at the present factors."""
-        return fit.gram + self.lam * self.curvature(Ht)
+        return fit.gram + self.lam * fit.curvature
 
     def gradient(self, Ht: FloatArray, fit: Fit) -> FloatArray:
         """Return the gradient of the objective in H, minimized over W."""
-        return self.lam * (Ht @ self.curvature(Ht)) - fit.misfit
+        return self.lam * (Ht @ fit.curvature) - fit.misfit
 
     def minimize_majorizer(self, Ht: FloatArray, fit: Fit) -> FloatArray:
         """Return the H that minimizes the quadratic majorizer at the present factors."""
-        system = self.system(Ht, fit)
+        system = self.system(fit)
         cross = fit.misfit + Ht @ fit.gram
         if self.nonnegative:
             return np.asarray(nonnegative_least_squares(SharedGram(system), cross, start=Ht))
@@ -96,10 +97,11 @@ class Problem:
         gradient = self.gradient(Ht, fit)
         if self.nonnegative:
             gradient = np.where((Ht > 0) | (gradient < 0), gradient, 0.0)
-        size = float(np.linalg.norm(self.lam * (Ht @ self.curvature(Ht))))
+        size = float(np.linalg.norm(self.lam * (Ht @ fit.curvature)))
         return float(np.linalg.norm(gradient)) / size if size > 0 else 0.0
 
 
+@cache
 def contrasts(k: int, constraint: str) -> FloatArray:
     """Return orthonormal rows whose products with H span the edges of the simplex."""
     if constraint == "at-most-one":
