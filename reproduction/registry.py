@@ -53,6 +53,7 @@ TITLES: dict[str, str] = {
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
     "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
+    "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
 
