@@ -28,6 +28,9 @@ MAX_ITER, TOL = 60, 1e-2
 TIED = 1e-3
 # Two descents that agree to this share of the weight have found one simplex, and no third one is needed.
 AGREE = 2e-2
+# Up to this number of components, samples whose largest weights are near 2 / k fill a simplex and, nearly,
+# its reflection: both searches ended in the reflected one in 1 of 24 generated scenes with three components.
+REFLECTED = 4
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,9 @@ def best(reduced: Reduced, rng: Seed = None) -> FloatArray:
     runs = [_descended(problem, first), _descended(problem, _dual_from(reduced, first))]
     if abs(runs[0][0] - runs[1][0]) > AGREE * problem.lam:
         runs.append(_descended(problem, _dual_from(reduced, runs[0][1], regular=False)))
+    if reduced.k <= REFLECTED:
+        center = runs[0][1].mean(axis=0)
+        runs.append(_descended(problem, 2.0 * center - runs[0][1]))
     lowest = min(loss for loss, _ in runs)
     return next(H for loss, H in runs if loss <= lowest + TIED * problem.lam)
 
