@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.references.mixtures import mixtures
 
+from nonneg import MinVolNMF
 from nonneg.data import as_data_matrix
 from nonneg.metrics import spectral_angles
 from nonneg.minvol.dual import mv_dual
@@ -75,3 +76,11 @@ def test_the_polar_simplex_is_that_of_the_samples():
     found = mv_dual(points, moved, 1e-4)
     nearest = np.linalg.norm(found[:, None] - corners[None], axis=2).min(axis=0)
     assert nearest.max() < 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_of_the_searches_is_not_above_the_objective_of_the_true_components(seed):
+    # Near the purity 2/3 the reflected triangle is a minimum, too, and a worse one.
+    planted = mixtures(400, 30, 3, purity=0.72, snr=40.0, rng=seed)
+    found, true = MinVolNMF(3).fit(planted.X), MinVolNMF(3, init=planted.H).fit(planted.X)
+    assert found.history_.loss[-1] <= true.history_.loss[-1] + 1e-3 * found.lam_
