@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nonneg import select_anchors
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.kernels.self_dictionary import dictionary_of
 from nonneg.kernels.self_dictionary.types import Dictionary
 from nonneg.separable.merit.fully_corrective import FullyCorrective
@@ -166,3 +166,16 @@ def test_interrupted_run_resumes(planted, tmp_path):
 def test_weight_of_zero_is_refused(planted):
     with pytest.raises(InvalidParameterError, match="lam"):
         corrective(planted.X, method_params={"lam": 0.0})
+
+
+def test_possible_anchors_are_counted(planted):
+    few, many = (corrective(planted.X, tol=tol).facts["possible_anchors"] for tol in (1e-6, 0.1))
+    assert 6 <= few < many <= 90
+
+
+def test_working_set_that_does_not_fit_is_an_early_end_with_a_warning(planted, monkeypatch):
+    monkeypatch.setattr("nonneg.separable.merit.fully_corrective.HOST_LIMIT", 6.0 * 8 * 90 * 20)
+    with pytest.warns(NonnegWarning, match="A larger lam makes it smaller"):
+        result = corrective(planted.X)
+    assert result.n_iter == 1
+    assert result.gap > 0.01 * result.objective

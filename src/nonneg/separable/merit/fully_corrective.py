@@ -11,6 +11,7 @@ violate theirs enter the working set; where none does, the solution over the wor
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from array_api_compat import device as device_of
 
 from nonneg._arrays import is_cuda_tensor, numpy_dtype, to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.exceptions import NonnegWarning
 from nonneg.iteration import History
 from nonneg.iteration.loop import Stalled
 from nonneg.kernels.dual_constraints import constraint_sums
@@ -203,7 +205,15 @@ class FullyCorrective:
         # As many again as there are: the size of the working set doubles at most.
         new = order[: max(32, int(np.sum(maxima > 0)))]
         rows = np.concatenate([state.rows[kept], new])
-        if 6.0 * np.dtype(numpy_dtype(self.dtype)).itemsize * len(rows) * len(sums) > self.limit:
+        size = 6.0 * np.dtype(numpy_dtype(self.dtype)).itemsize * len(rows) * len(sums)
+        if size > self.limit:
+            share = 100.0 * state.gap / state.loss
+            warnings.warn(
+                f"MERIT stops at a duality gap of {share:.2g}% of the objective: a working set of {len(rows)} "
+                f"rows needs {1e-9 * size:.0f} GB. A larger lam makes it smaller.",
+                NonnegWarning,
+                stacklevel=2,
+            )
             raise Stalled
         return rows, splitting.rows(kept, len(new))
 

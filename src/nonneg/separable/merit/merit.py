@@ -228,6 +228,9 @@ def merit(
         "tied": selection.n_tied,
         "choice": "spa" if selection.from_spa else choice,
     }
+    if outcome.row_bounds is not None:
+        # No solution has a row maximum above its bound.
+        facts["possible_anchors"] = int(np.sum(outcome.row_bounds >= maxima[anchors].min()))
     statements = merit_statements(
         data, problem, state, selection, initial=outcome.initial, n_iter=run.n_iter, recovery=recovery
     )
