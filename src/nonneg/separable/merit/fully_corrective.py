@@ -209,8 +209,8 @@ class FullyCorrective:
         if size > self.limit:
             share = 100.0 * state.gap / state.loss
             warnings.warn(
-                f"MERIT stops at a duality gap of {share:.2g}% of the objective: a working set of {len(rows)} "
-                f"rows needs {1e-9 * size:.0f} GB. A larger lam makes it smaller.",
+                f"MERIT stops at a duality gap of {share:.2g}% of the objective: a working set of "
+                f"{len(rows)} rows needs {1e-9 * size:.0f} GB. A larger lam makes it smaller.",
                 NonnegWarning,
                 stacklevel=2,
             )
