@@ -57,6 +57,8 @@ TITLES: dict[str, str] = {
     "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
     "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
+    "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
+    "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
 

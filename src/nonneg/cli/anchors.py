@@ -47,7 +47,7 @@ def _add_search_arguments(group: Any) -> None:
         "--method",
         metavar="NAME",
         help="merit (default), fast-gradient, spa, snpa, xray, fast-anchor, preconditioned-spa, "
-        "translated-spa, lifted-spa, smoothed-spa, smoothed-vca, pp-spa or vca",
+        "translated-spa, lifted-spa, smoothed-spa, smoothed-vca, pp-spa, vca or css-nmf",
     )
     group.add_argument("--lam", type=arguments.number_or_name, metavar="L", help="weight of the row sparsity")
     group.add_argument("--mu", type=float, metavar="M", help="smoothing of the row sparsity")

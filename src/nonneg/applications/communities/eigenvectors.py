@@ -20,7 +20,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNa
 SPECTRA = ("auto", "magnitude", "algebraic")
 # "auto": noise has eigenvalues of both signs and of about the same size: on the choosing draws of the study
 # `studies/communities` the largest one below zero is at most 1.02 times as large as the last one above, and
-# those of groups that avoid themselves are at least 1.17 times as large.
+# those of groups that avoid themselves are at least 1.13 times as large.
 NEGATIVE_MARGIN = 1.05
 # One node with more than this share of an eigenvector below zero is a hub, not a community.
 LOCALIZED = 0.25
