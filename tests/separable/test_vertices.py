@@ -9,6 +9,7 @@ from tests.references.containers import FORMS, as_container
 from nonneg import SeparableNMF, select_anchors
 from nonneg._arrays import to_float64
 from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral.min_volume import METHODS as UNMIXING_METHODS
 from nonneg.datasets import scene_like
 from nonneg.separable import METHODS, Method, SelectionResult
 from nonneg.separable.spa import spa
@@ -23,7 +24,8 @@ def pairs(data, n_components, *, aggregate="mean"):
 
 @pytest.fixture(autouse=True)
 def registered():
-    with METHODS.registered("pairs", Method(pairs, "pairs of samples", options=frozenset({"aggregate"}))):
+    entry = Method(pairs, "pairs of samples", options=frozenset({"aggregate"}))
+    with METHODS.registered("pairs", entry), UNMIXING_METHODS.registered("pairs", entry):
         yield
 
 
