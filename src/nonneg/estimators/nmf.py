@@ -59,8 +59,8 @@ class NMF(OnlineEstimator):
         `nonneg.estimate_rank` (scikit-learn takes the number of features, as None does here).
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
-        ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H` passed to
-        `fit`. None stands for "custom" if factors are given, for "nndsvda" if
+        "cone-or-random", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
+        and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvda" if
         ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
     n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is

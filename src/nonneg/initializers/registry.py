@@ -76,6 +76,11 @@ _ENTRIES = {
         seeded=False,
         aliases=("cr1",),
     ),
+    "cone-or-random": Initializer(
+        "nonneg.initializers.cone_or_random:cone_or_random_init",
+        "cone where the samples lie in cones, uniform random components elsewhere",
+        weights=False,
+    ),
     "custom": Initializer(
         "nonneg.initializers.given:given_init",
         "the given W and H; a missing one is fitted to the other",

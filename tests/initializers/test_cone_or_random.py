@@ -1,0 +1,83 @@
+"""The initialization that the data choose: cones where samples lie in cones, random components elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import factorize
+from nonneg.cones.initialization import cone_init
+from nonneg.data import as_data_matrix
+from nonneg.initializers.cone_or_random import cone_or_random_init, unexplained_by_cones
+
+
+def samples(kind, rng, n=300):
+    axes = rng.gamma(0.5, size=(8, 60))
+    weights = np.eye(8)[np.arange(n) % 8] if kind == "cones" else rng.dirichlet(np.full(8, 0.5), n)
+    return weights @ axes * np.exp(0.2 * rng.standard_normal((n, 60)))
+
+
+def fraction(X, k=8, seed=0, **container):
+    return unexplained_by_cones(as_data_matrix(X, **container), k, np.random.default_rng(seed))
+
+
+def test_cones_and_mixtures_are_told_apart(rng):
+    for seed in range(5):
+        assert fraction(samples("cones", rng), seed=seed) < 0.2
+        assert 0.5 < fraction(samples("mixtures", rng), seed=seed) <= 1
+
+
+def test_what_cones_leave_is_computed_as_defined(rng):
+    X = rng.gamma(1.0, size=(40, 6))
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    cosines = units @ units.T
+    chosen = [int(np.argmin(cosines.sum(axis=1)))]
+    for _ in range(2):
+        chosen.append(int(np.argmin(cosines[chosen].max(axis=0))))
+    squares = (X * X).sum(axis=1)
+    left = squares @ (1 - cosines[chosen].max(axis=0) ** 2)
+    mean = X.sum(axis=0) / np.linalg.norm(X.sum(axis=0))
+    single = squares.sum() - ((X @ mean) ** 2).sum()
+    assert fraction(X, 3) == pytest.approx(left / single, rel=1e-2)
+
+
+def test_units_zeros_and_weights_of_zero_do_not_matter(rng):
+    X = samples("mixtures", rng, 80)
+    for scale in (2.0**-40, 1e-6, 1e6):
+        assert fraction(scale * X) == pytest.approx(fraction(X))
+        _, Ht = cone_or_random_init(as_data_matrix(X), 8, rng=0)
+        W, scaled_Ht = cone_or_random_init(as_data_matrix(scale * X), 8, rng=0)
+        np.testing.assert_array_equal(scaled_Ht, Ht)
+        np.testing.assert_allclose(W, scale * cone_or_random_init(as_data_matrix(X), 8, rng=0)[0])
+    assert fraction(np.vstack([X, np.zeros((5, 60))])) == pytest.approx(fraction(X))
+    odd = np.vstack([X, np.eye(5, 60)])
+    assert fraction(odd, weights=np.repeat([1.0, 0.0], [80, 5])) == pytest.approx(fraction(X))
+
+
+def test_the_two_branches(rng):
+    cones, mixtures = as_data_matrix(samples("cones", rng)), as_data_matrix(samples("mixtures", rng))
+    for found, expected in zip(cone_or_random_init(cones, 8, rng=3), cone_init(cones, 8), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    W, Ht = cone_or_random_init(mixtures, 8, rng=3)
+    assert not np.array_equal(Ht, cone_or_random_init(mixtures, 8, rng=4)[1])
+    # The best multiple of the sum of the components in every row.
+    np.testing.assert_allclose(
+        W[:, :1] * (Ht.sum(axis=1) @ Ht.sum(axis=1)), mixtures.times(Ht.sum(axis=1)[:, None])
+    )
+    np.testing.assert_array_equal(W, np.repeat(W[:, :1], 8, axis=1))
+
+
+@pytest.mark.parametrize("X", [np.zeros((4, 3)), np.ones((1, 3)), np.outer(np.arange(1.0, 9), np.ones(4))])
+def test_degenerate_data(X):
+    W, Ht = cone_or_random_init(as_data_matrix(X), 2, rng=0)
+    assert np.isfinite(W).all()
+    assert np.isfinite(Ht).all()
+
+
+def test_a_fit_of_cones_is_ahead_after_few_iterations(rng):
+    X = samples("cones", rng)
+
+    def loss(init):
+        return np.median([factorize(X, 8, init=init, rng=seed, max_iter=3, tol=0).loss for seed in range(3)])
+
+    assert loss("cone-or-random") < 0.9 * min(loss("random"), loss("nndsvda"))

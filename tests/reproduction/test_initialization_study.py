@@ -1,0 +1,67 @@
+"""The study of initializations: merges of components, times until an error, and the quick setting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reproduction.artifacts import Table
+from reproduction.studies.initialization import GRID, INITS, RECOMMENDED, Case, error_after, work_until
+from reproduction.studies.merging import merge_components
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
+
+NAME = "studies/initialization"
+
+
+def test_a_merge_is_the_best_rank_one_approximation_of_a_pair(rng):
+    W, Ht = rng.random((7, 2)), rng.random((5, 2))
+    merged_W, merged_Ht = merge_components(W, Ht, 1)
+    U, s, V = np.linalg.svd(W @ Ht.T)
+    np.testing.assert_allclose(merged_W @ merged_Ht.T, s[0] * np.outer(U[:, 0], V[0]), atol=1e-12)
+
+
+def test_the_pair_that_loses_least_is_merged(rng):
+    W, Ht = rng.random((30, 4)), np.eye(6)[:, :4] + 0.01
+    Ht[:, 3] = 3.0 * Ht[:, 1]
+    merged_W, merged_Ht = merge_components(W, Ht, 3)
+    np.testing.assert_allclose(merged_W @ merged_Ht.T, W @ Ht.T, atol=1e-10)
+    assert merge_components(W, Ht, 4)[0].shape == (30, 4)
+
+
+def record(init, errors, seconds=0.0, seed=0):
+    return {
+        "set": "digits", "solver": "hals", "init": init, "seed": seed, "init seconds": seconds,
+        "iteration seconds": 0.5, "errors": errors,
+    }  # fmt: skip
+
+
+def test_time_until_an_error_counts_the_initialization_and_interpolates():
+    run = record("cone", [0.8, 0.4, 0.2], seconds=1.0)
+    assert work_until(run, 0.9, 0.5) == 3
+    assert work_until(run, 0.4, 0.5) == 4
+    assert work_until(run, 0.4 / math.sqrt(2), 0.5) == pytest.approx(4.5)
+    assert work_until(run, 0.1, 0.5) == math.inf
+    assert error_after(run, 4.5, 0.5) == pytest.approx(0.4 / math.sqrt(2))
+    assert error_after(run, 2.5, 0.5) == math.inf
+
+
+def test_a_case_knows_the_first_and_how_far_behind_the_others_are():
+    case = Case([record("rand", [0.8, 0.4, 0.2]), record("cone", [0.4, 0.2, 0.2], seconds=0.25)], 1.0)
+    assert case.error == 0.2
+    assert case.first == "cone"
+    assert case.ratio == {"rand": 3 / 2.5, "cone": 1.0}
+    assert case.excess["rand"] == pytest.approx(math.sqrt(2))
+    assert case.excess["cone"] == pytest.approx(1.0)
+
+
+def test_the_quick_setting_runs_every_initialization():
+    records = quick_records(NAME)
+    assert {record["init"] for record in records} == set(INITS)
+    assert all(len(record["errors"]) == 5 for record in records)
+    counts = [table for table in artifacts(NAME, records, Table) if "worst" in table.columns]
+    assert len(counts) == 4
+    assert all(sum(row["first"] for row in table.rows) == 3 for table in counts)
+    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 12
+    assert RECOMMENDED in INITS
+    assert GRID[:5] == (1, 2, 3, 4, 5)
