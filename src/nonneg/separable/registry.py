@@ -79,7 +79,7 @@ METHODS: Registry[Method] = Registry(
     {
         "merit": Method(
             "nonneg.separable.merit.merit:merit",
-            "Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, in linear memory",
+            "the self-dictionary problem with row sparsity, by working sets or Frank-Wolfe, in linear memory",
             kind="convex",
             needs_n_components=False,
             centered=True,

@@ -1,4 +1,4 @@
-"""MERIT: Frank-Wolfe on the self-dictionary problem with smoothed row sparsity, in linear memory."""
+"""MERIT: the self-dictionary problem with row sparsity, by working sets or Frank-Wolfe, in linear memory."""
 
 from __future__ import annotations
 
