@@ -74,10 +74,10 @@ def merit(
         largest drop of the sorted row maxima (`SelectionResult.curve`).
     lam : float, "auto" or "paper"
         Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
-        mean squared residual of a sample, given the K anchors of successive projections and the best
-        mixtures of them (with fully corrective steps, times N / K): it depends neither on the number of
-        samples nor on the unit of X; the reason is in `nonneg.separable.merit.penalty_weight`. "paper" is
-        ``||X - W H|| / (2 K)`` with these anchors as W and mixtures as H.
+        mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
+        as W and the best mixtures of them as H; with fully corrective steps, 0.3 to 1 times
+        ``||X - W H||^2 / K``. Neither depends on the unit of X; the reason is in
+        `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)``.
     mu : float
         Smoothing of the row sparsity, positive.
     max_iter : int
