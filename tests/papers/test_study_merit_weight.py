@@ -39,7 +39,7 @@ def test_the_quick_setting():
 
 def records(stage="rates", n=N_DRAWS, **changes):
     plain = {**CASE, "stage": stage, **dict.fromkeys(NAMES, 20), "warned": 0, "ratio": 2.0, "from_spa": 0}
-    plain["gap"] = 0.01
+    plain |= {"gap": 0.01, "stream": 2}
     return [{**plain, "draw": draw, **{k: v(draw) for k, v in changes.items()}} for draw in range(n)]
 
 
