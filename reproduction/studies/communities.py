@@ -19,7 +19,6 @@ from nonneg.datasets import (
     load_karate,
     mixed_membership_graph,
 )
-from nonneg.datasets.store import is_available
 from nonneg.exceptions import NonnegError, NonnegWarning
 from nonneg.metrics.ranking import match_memberships
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
@@ -114,10 +113,8 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for start in range(first, first + n_draws, N_BLOCK):
             seeds = list(range(start, start + N_BLOCK))
             settings += [{"group": group, "graph": graph, "seeds": seeds} for graph in GROUPS[group]]
-    networks = [("football", "football"), ("karate", "karate")]
-    networks += [(f"ego {ego}", "facebook_ego") for ego in EGOS]
-    networks += [(name, name) for name in ("dblp4", "dblp2", "dblp1")]
-    settings += [{"group": "networks", "graph": name} for name, folder in networks if is_available(folder)]
+    networks = ["football", "karate", *(f"ego {ego}" for ego in EGOS), "dblp4", "dblp2", "dblp1"]
+    settings += [{"group": "networks", "graph": name} for name in networks]
     whole = [{**setting, "part": part} for setting in settings for part in PARTS if _runs(setting, part)]
     # Draw after draw, so that a part of the trials compares all candidates on all kinds of graphs; the
     # longest first, so that processes end together.
@@ -378,6 +375,7 @@ EXPERIMENT = Experiment(
     trials=trials,
     run=run,
     summarize=summarize,
+    data_sets=("football", "karate", "facebook_ego", "dblp1", "dblp2", "dblp4"),
     quick_data_sets=(),
     cost=cost,
 )

@@ -11,7 +11,13 @@ from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import PurificationNMF, load, metrics, purify
 from nonneg.datasets import purification_data
-from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import (
+    FileFormatError,
+    InvalidParameterError,
+    NonnegWarning,
+    ShapeError,
+    UnknownNameError,
+)
 from nonneg.purification import perturbed_features
 
 
@@ -252,3 +258,14 @@ def test_centered_samples_give_the_same_anchors_whatever_the_signs_of_singular_v
         monkeypatch.setattr(np.linalg, "svd", centered)
         actual = PurificationNMF(n, max_iter=1).fit(X).components_
         np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_features_without_weights_are_not_kept(seed):
+    # Proportions without noise: a linear dependence of the weights, in which rounding decides what is found.
+    rng = np.random.default_rng(seed)
+    X = rng.dirichlet(np.full(5, 0.5), size=600) @ (rng.random((5, 30)) * (rng.random((5, 30)) < 0.3))
+    with pytest.warns(NonnegWarning, match="Purification is not plausible"):
+        model = PurificationNMF(5).fit(X)
+    W = model.transform(X)
+    assert np.linalg.norm(X - W @ model.components_) < 0.01 * np.linalg.norm(X)

@@ -55,11 +55,15 @@ def with_fallback(
         other, whose = nmf_H, "NMF"
         statement = _compared(samples, found, nmf_H, result)
     before, after = explained_share(samples, other), explained_share(samples, found)
-    lost = after < EXPLAINED * before
+    # Features whose weights are all decoded to zero explain nothing, whatever they span.
+    dead = n > 1 and result.certificate["weight-correlation"].number is None
+    lost = after < EXPLAINED * before or dead
     if not lost and statement.verdict is not Verdict.FAILS:
         return replace(result, certificate=Certificate((*result.certificate, statement)))
     if lost:
         reason = f"The features explain {after:.2g} of the squared entries, those of {whose} {before:.2g}."
+        if dead:
+            reason = "Fewer than two of the features that purification found have weights that vary."
         statement = replace(statement, sentence=reason, verdict=Verdict.FAILS)
     warnings.warn(
         f"Purification is not plausible for these data, and the features are those of {whose}. "

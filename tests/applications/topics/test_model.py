@@ -301,8 +301,8 @@ def test_documents_whose_words_are_in_no_topic_are_not_called_empty():
 
 @pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
 def test_unknown_options_are_told(method):
-    with pytest.raises(UnknownNameError, match="does not accept depth"):
-        TopicModel(2, method=method, method_params={"depth": 1}).fit(TEXTS)
+    with pytest.raises(UnknownNameError, match="does not accept deepness"):
+        TopicModel(2, method=method, method_params={"deepness": 1}).fit(TEXTS)
 
 
 def test_parameters_of_iterations_are_refused_where_there_are_none():
