@@ -16,6 +16,16 @@ _before: list[tuple[Any, int]] = []
 _n_users = 0
 
 
+class _Own(threading.local):
+    # The same for the libraries that count threads for each calling thread.
+    def __init__(self) -> None:
+        self.before: list[tuple[Any, int]] = []
+        self.n_users = 0
+
+
+_own = _Own()
+
+
 def _find_libraries() -> None:
     """Find the libraries that were loaded since the last call."""
     global _n_modules
@@ -53,23 +63,23 @@ def single_threaded_blas() -> Iterator[None]:
     # and the last one takes them back, whatever their threads. What is loaded meanwhile is held from the next
     # block on. A child of a fork may inherit a setting that nobody takes back: `_before` says what it was.
     global _n_users
-    own: list[tuple[Any, int]] = []
     with _lock:
         _find_libraries()
-        held = {id(library) for library, _ in _before}
+        held = {id(library) for library, _ in (*_before, *_own.before)}
         for library in _libraries.values():
-            if _belongs_to_threads(library):
-                own.append((library, library.get_num_threads()))
-                library.set_num_threads(1)
-            elif id(library) not in held:
-                _before.append((library, library.get_num_threads()))
+            if id(library) not in held:
+                (_own.before if _belongs_to_threads(library) else _before).append(
+                    (library, library.get_num_threads())
+                )
                 _set(library, 1)
         _n_users += 1
+        _own.n_users += 1
     try:
         yield
     finally:
-        for library, count in own:
-            library.set_num_threads(count)
+        _own.n_users -= 1
+        while _own.n_users == 0 and _own.before:
+            _set(*_own.before.pop())
         with _lock:
             # A child of a fork inside this block has counted anew.
             _n_users = max(0, _n_users - 1)
