@@ -56,7 +56,7 @@ def with_fallback(
         statement = _compared(samples, found, nmf_H, result)
     before, after = explained_share(samples, other), explained_share(samples, found)
     # Features whose weights are all decoded to zero explain nothing, whatever they span.
-    dead = n > 1 and result.certificate["weight-correlation"].number is None
+    dead = nmf_H is not None and n > 1 and result.certificate["weight-correlation"].number is None
     lost = after < EXPLAINED * before or dead
     if not lost and statement.verdict is not Verdict.FAILS:
         return replace(result, certificate=Certificate((*result.certificate, statement)))
