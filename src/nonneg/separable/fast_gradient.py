@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -216,7 +217,7 @@ def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any
     return (error + 1e-3 * whole) / float(spread[anchors].sum())
 
 
-class AcceleratedStep:
+class AcceleratedStep(ABC):
     """One iteration of an accelerated gradient with restarts; subclasses say what the diagonal costs."""
 
     def __init__(self, points: Array, weights: Array) -> None:
@@ -236,13 +237,13 @@ class AcceleratedStep:
         """Return the inverse of the gradient's Lipschitz constant."""
         return 1.0 / self.largest if self.largest > 0 else 1.0
 
+    @abstractmethod
     def slopes(self, diagonal: Array, lam: float) -> Array:
         """Return the gradient of the penalty of weight `lam`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def penalty(self, diagonal: Array, lam: float) -> float:
         """Return what the diagonal costs."""
-        raise NotImplementedError
 
     def reweighted(self, state: GradientState, trace: float) -> GradientState:
         """Return the state with the weight for the next iterations."""
