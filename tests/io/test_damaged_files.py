@@ -199,3 +199,12 @@ def test_mutated_files_of_every_format_are_read_or_refused(tmp_path):
             with contextlib.suppress(NonnegError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 fuzz.read(name, path)
+
+
+def test_broken_links_beside_the_matrix_do_no_harm(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file["X"] = np.eye(3)
+        file["uns/gone"] = h5py.SoftLink("/nowhere")
+        file["uns/elsewhere"] = h5py.ExternalLink("missing.h5", "/X")
+    np.testing.assert_array_equal(read_table(tmp_path / "a.h5ad").X, np.eye(3))
