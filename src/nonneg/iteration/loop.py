@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
 from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
+from nonneg.kernels import clock
 
 State = TypeVar("State")
 
@@ -105,9 +105,9 @@ def iterate(
     finished = done > 0 and stop(history)
     try:
         while n_iter < max_iter and not finished:
-            started = time.perf_counter()
+            started = clock.seconds()
             new, measures = step(state)
-            elapsed = time.perf_counter() - started
+            elapsed = clock.seconds() - started
             values = _evaluate(measures)
             # Ctrl-C until here leaves state and history as they were after the last iteration.
             state, seconds, n_iter = new, seconds + elapsed, n_iter + 1

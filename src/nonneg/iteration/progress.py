@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from nonneg._arguments import checked_verbose
 from nonneg.iteration.history import History
+from nonneg.kernels import clock
 
 logger = logging.getLogger("nonneg")
 
@@ -63,14 +64,14 @@ class LineReporter:
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
         self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
-        self._started = time.monotonic()
+        self._started = clock.seconds()
         self._shown = -math.inf  # the clock may have started with the machine
         self._line = ""
 
     def update(self, progress: Progress, max_iter: int) -> None:
         """Rewrite the line."""
         now = time.monotonic()
-        elapsed = max(now - self._started, 1e-9)
+        elapsed = max(clock.seconds() - self._started, 1e-9)
         losses = progress.history.loss
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
         rate = progress.n_iter / elapsed

@@ -7,11 +7,15 @@ and again in numba's own way if it fails.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
 
-import numba
+from nonneg.kernels.clock import preparing
+
+with preparing():
+    import numba
 
 try:
     from numba.core.caching import FunctionCache
@@ -32,13 +36,27 @@ else:
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function at its first call, or load it from the cache."""
 
+    @_off_the_clock
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
         if FunctionCache is not None and isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
             dispatcher._cache = _QuickCache(dispatcher.py_func)
+        # What numba calls where no version fits the types of the arguments yet.
+        dispatcher._compile_for_args = _off_the_clock(dispatcher._compile_for_args)
         return dispatcher
 
     return decorate
+
+
+def _off_the_clock(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave compilation out of the time of iterations."""
+
+    @functools.wraps(prepare)
+    def prepared(*arguments: Any, **named: Any) -> Any:
+        with preparing():
+            return prepare(*arguments, **named)
+
+    return prepared
 
 
 if FunctionCache is not None:

@@ -28,6 +28,8 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
     """Draw the loss against iterations or seconds."""
     points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
     x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
+    if label == "seconds" and len(x) and x[-1] < 0.5:
+        x, label = 1e3 * x, "milliseconds"
     figure, axes = page_figure(5.2, 3.0)
     axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     if len(x):
@@ -38,6 +40,9 @@ def convergence(values: Sequence[float | None], position: Sequence[float], label
             _leave_room(axes, y)
     if label == "iteration":
         _whole_numbers(axes)
+    else:
+        axes.set_xlim(left=0.0)
+        axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel(label, color=INK)
     axes.set_ylabel("loss", color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
@@ -109,7 +114,14 @@ def heat_map(
     n_components, length = factor.shape
     cells = averaged(factor, N_BINS)
     cells = scaled_rows(cells) if largest is None else cells / largest
-    figure, axes = page_figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)))
+    labels: list[str] = []
+    if names is not None and length <= _N_NAMES:
+        labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
+    longest = max(map(len, labels), default=0)
+    turned = longest * length > 60  # short labels, such as numbers, have room side by side
+    # A turned label of ten-point letters takes this many inches below the map.
+    room = 0.07 * longest if turned else 0.0
+    figure, axes = page_figure(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room)
     axes.imshow(
         cells,
         cmap="Blues",
@@ -121,11 +133,8 @@ def heat_map(
     )
     shown = np.arange(0, n_components, max(1, n_components // 20))
     axes.set_yticks(shown, [str(at) for at in shown])
-    if names is not None and length <= _N_NAMES:
-        labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
-        # Short labels, such as numbers, have room side by side.
-        upright = max(len(label) for label in labels) * length <= 60
-        turn = {} if upright else {"rotation": 60, "ha": "right"}
+    if labels:
+        turn = {"rotation": 60, "ha": "right"} if turned else {}
         axes.set_xticks(range(length), labels, parse_math=False, **turn)
     elif not ordered:
         _whole_numbers(axes)

@@ -6,7 +6,6 @@ Jin, Ke, Moryoussef, Tang & Wang (2024), "Improved algorithm and bounds for succ
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import History
+from nonneg.kernels import clock
 from nonneg.separable.reduced_points import MIN_NEIGHBORS, lifted, neighborhoods, reduced_points, spread
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.smoothed import averaged_result, extreme_rows
@@ -44,12 +44,12 @@ def pp_spa(
     points = reduced.points
     size = reduced.noise_radius if radius == "auto" else float(radius)
     k = min(n_components, points.shape[1] + 1)
-    started, history = time.perf_counter(), History()
+    started, history = clock.seconds(), History()
     first = _pseudo_vertices(points, k, size, np.zeros(points.shape[1]), spread(points))[0]
     lift = best_lift(first) if len(first) > 1 else (np.zeros(points.shape[1]), spread(points))
     vertices, members, scores = _pseudo_vertices(points, k, size, *lift)
     for at, score in enumerate(scores):
-        history.record(at + 1, time.perf_counter() - started, {"score": score})
+        history.record(at + 1, clock.seconds() - started, {"score": score})
     facts = {"radius": size, "noise": reduced.noise, "aggregate": "mean"}
     return averaged_result(reduced, vertices, members, "pp-spa", scores, history, n_components, facts)
 

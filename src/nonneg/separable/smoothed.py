@@ -7,7 +7,6 @@ SVCA. The idea of averaging is that of ALLS, Bhattacharyya & Kannan (2020), SODA
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ from nonneg._ties import first_largest, rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import History, StopReason
+from nonneg.kernels import clock
 from nonneg.separable.reduced_points import (
     ReducedPoints,
     lifted,
@@ -119,7 +119,7 @@ def _smoothed(
     else:
         p = min(int(n_members), len(points))
     search = replace(search, p=p)
-    started, history = time.perf_counter(), History()
+    started, history = clock.seconds(), History()
     if lift:
         first = _vertices(lifted(points, 0.0, spread(points)), k, search)
         averages = _averages(points, first, search.aggregate)
@@ -130,7 +130,7 @@ def _smoothed(
     members = [rows for rows, _ in first]
     scores = [score for _, score in first]
     for at, score in enumerate(scores):
-        history.record(at + 1, time.perf_counter() - started, {"score": score})
+        history.record(at + 1, clock.seconds() - started, {"score": score})
     averages = _averages(points, first, search.aggregate)
     facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
     return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)
