@@ -153,10 +153,11 @@ def test_given_anchors_by_word_and_by_column(planted):
     names = [f"word{at}" for at in range(300)]
     found = TopicModel(3, method="spa", vocabulary=names).fit(planted.X)
     again = TopicModel(3, method="merit", vocabulary=names, anchors=found.anchor_words_).fit(planted.X)
-    np.testing.assert_allclose(again.topics_, found.topics_)
+    # Anchors in another order leave zeros as other roundoff.
+    np.testing.assert_allclose(again.topics_, found.topics_, atol=1e-15)
     assert again.result_ is None
     columns = TopicModel(3, method="xray", anchors=found.anchor_indices_).fit(planted.X)
-    np.testing.assert_allclose(columns.topics_, found.topics_)
+    np.testing.assert_allclose(columns.topics_, found.topics_, atol=1e-15)
     polished = TopicModel(3, anchors=found.anchor_indices_).fit(planted.X)
     # The topic of an anchor keeps its place.
     assert np.array_equal(np.argmax(polished.topics_ @ found.topics_.T, axis=1), [0, 1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.documents import make_vectorizer
-from nonneg.applications.topics.proportions import ENCODER, NMFEncoder, proportions_of, representative_rows
+from nonneg.applications.topics.certify import topic_statements
+from nonneg.applications.topics.documents import make_vectorizer, spread_out
+from nonneg.applications.topics.proportions import (
+    ENCODER,
+    check_encoder,
+    grouped,
+    proportions_of,
+    representative_rows,
+)
 from nonneg.applications.topics.reading import read_documents
 from nonneg.applications.topics.topic_recovery import rows_of_sum_one
 from nonneg.certificates.certificate import Certificate
@@ -46,6 +54,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         "vocabulary_": Names("n_features_in_", optional=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
         "_encode": ENCODER,
+        "topic_names_": Value(list, optional=True),
+        "edits_": Value(list, optional=True),
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -177,11 +187,14 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         self.vectorizer_ = make_vectorizer(None, self.stop_words) if own else None
 
     def _complete_loaded(self) -> None:
-        encoder = self._encode
-        if isinstance(encoder, NMFEncoder):
-            expected = (int(self.n_topics), len(self.word_indices_))
-            if encoder.model.components_.shape != expected:
-                raise FileFormatError("the encoder is for other words or topics. The file is damaged.")
+        check_encoder(self._encode, len(self.components_), len(self.word_indices_))
+        # Files of earlier versions have neither.
+        self.topic_names_ = getattr(self, "topic_names_", [None] * len(self.components_))
+        self.edits_ = getattr(self, "edits_", [])
+        good = all(name is None or isinstance(name, str) for name in self.topic_names_)
+        good = good and all(isinstance(edit, dict) for edit in self.edits_)
+        if not good or len(self.topic_names_) != len(self.components_):
+            raise FileFormatError("the names of topics do not fit the topics. The file is damaged.")
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self.topics_ = rows_of_sum_one(self.components_)
@@ -197,3 +210,44 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
 
     def _proportions(self, used: Any, dtype: Any) -> FloatArray:
         return proportions_of(self._encode(used), used, dtype)
+
+    def _describe(
+        self,
+        used: Any,
+        proportions: FloatArray,
+        components: FloatArray,
+        anchors: IntArray | None,
+        certificate: Certificate,
+        *,
+        names: Sequence[str | None] | None = None,
+        in_order: bool = False,
+    ) -> IntArray:
+        """Set what follows from topics and their proportions in documents; return ``order[new] = old``."""
+        # Fits, edits and batches of a stream end here. Topics are numbered by their share, except where the
+        # user chose the order.
+        total = float(proportions.sum())
+        shares = proportions.sum(axis=0) / (total or 1.0)
+        order = np.arange(len(components))
+        if not in_order:
+            # Shares that differ in their last digits only would depend on the machine.
+            order = np.argsort(-np.round(shares, 9), kind="stable")
+            self._encode = grouped(self._encode, np.argsort(order))
+            components, shares = components[order], shares[order]
+            anchors = None if anchors is None else anchors[order]
+        words = self.word_indices_
+        self.components_ = spread_out(components.astype(proportions.dtype), words, self.n_features_in_)
+        self.topics_ = rows_of_sum_one(self.components_)
+        self.anchor_indices_ = None if anchors is None else words[anchors]
+        self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
+        self.topic_names_ = [None] * len(order) if names is None else [names[at] for at in order]
+        self.topic_proportions_ = shares
+        top = top_words(components, N_TOP_WORDS)
+        self.coherence_ = umass_coherence(used, top)
+        n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
+        self.certificate_ = certificate.with_statements(
+            topic_statements(
+                rows_of_sum_one(components), top, anchors,
+                [] if self.anchor_words_ is None else self.anchor_words_, n_empty, len(proportions),
+            )
+        )  # fmt: skip
+        return order

@@ -16,22 +16,19 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.method_entries import iteration_params
-from nonneg.applications.topics.certify import topic_statements
-from nonneg.applications.topics.documents import spread_out, used_words
-from nonneg.applications.topics.fitted import N_TOP_WORDS, FittedTopics
+from nonneg.applications.topics.documents import used_words
+from nonneg.applications.topics.editing import EditableTopics
 from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.methods import METHODS, Task
 from nonneg.applications.topics.term_weights import inverse_frequencies
-from nonneg.applications.topics.topic_recovery import rows_of_sum_one
 from nonneg.exceptions import (
     InvalidParameterError,
     UnsupportedError,
 )
 from nonneg.iteration import Progress
-from nonneg.metrics.topics import top_words, umass_coherence
 
 
-class TopicModel(FittedTopics):
+class TopicModel(EditableTopics):
     """Topics of documents: distributions over words, and the proportion of each topic in every document.
 
     Parameters
@@ -87,9 +84,14 @@ class TopicModel(FittedTopics):
     anchor_indices_ : array of int or None
         Their columns.
     topic_proportions_ : array of shape (n_topics,)
-        The proportion of each topic in the documents of the fit.
+        The proportion of each topic in the documents of the fit. Topics are numbered by it, the largest
+        first, except where `anchors` gave their order.
     coherence_ : array of shape (n_topics,)
         UMass coherence of the 20 top words in these documents.
+    topic_names_ : list of str or None
+        The names of the topics, None for those without (see `rename_topics`).
+    edits_ : list of dict
+        What was merged, split and renamed after the fit, each with the `mapping` from old to new numbers.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int
@@ -267,20 +269,9 @@ class TopicModel(FittedTopics):
             self.word_indices_ = words
             self._encode = found.encode
             proportions = self._proportions(used, counts.dtype)
-        self.components_ = spread_out(found.components.astype(counts.dtype), words, counts.shape[1])
-        self.topics_ = rows_of_sum_one(self.components_)
-        self.anchor_indices_ = None if found.anchors is None else words[found.anchors]
-        self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
-        total = float(proportions.sum())
-        self.topic_proportions_ = proportions.sum(axis=0) / (total or 1.0)
-        top = top_words(found.components, N_TOP_WORDS)
-        self.coherence_ = umass_coherence(used, top)
-        self.n_iter_, self.result_ = found.n_iter, found.result
-        n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
-        self.certificate_ = found.certificate.with_statements(
-            topic_statements(
-                rows_of_sum_one(found.components), top, found.anchors,
-                [] if self.anchor_words_ is None else self.anchor_words_, n_empty, counts.shape[0],
-            )
-        )  # fmt: skip
-        return proportions
+        self.n_iter_, self.result_, self.edits_ = found.n_iter, found.result, []
+        # Topics of given anchors are in the order of these.
+        order = self._describe(
+            used, proportions, found.components, found.anchors, found.certificate, in_order=places is not None
+        )
+        return proportions[:, order]
