@@ -124,7 +124,7 @@ class NMF(OnlineEstimator):
     history_ : History
         What was measured after each iteration.
     certificate_ : Certificate
-        How good the result provably is; see `certify`.
+        What can be verified about the result; see `certify`.
     result_ : FactorizationResult
         W, H, objective, reason to stop, and all of the above.
     rank_estimate_ : RankResult

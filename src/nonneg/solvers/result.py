@@ -28,7 +28,7 @@ class FactorizationResult:
     history : History
         What was measured after each iteration.
     certificate : Certificate
-        How good the result provably is.
+        What can be verified about the result.
     solver : str
         The solver that ran.
     loss_name : str
