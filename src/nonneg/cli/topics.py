@@ -11,6 +11,8 @@ from nonneg.cli import arguments, terminal
 
 TOPICS, DOCUMENTS, WEIGHTS = "topics.csv", "documents.csv", "topics.npy"
 N_WORDS, N_EXAMPLES, N_LETTERS = 20, 3, 400
+# As Dieng, Ruiz & Blei (2020) count them.
+N_DIVERSITY_WORDS = 25
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +116,7 @@ def write_topics(folder: Path, model: Any, proportions: Any, documents: Any, sec
     record = _record(model, proportions, documents, seconds)
 
     def write_files(fresh: Path) -> None:
-        columns = ("topic", "proportion", "coherence", "anchor")
+        columns = ("topic", "proportion", "n_documents", "npmi", "coherence", "anchor")
         rows = (
             [*(entry[name] for name in columns), " ".join(str(word) for word, _ in entry["words"])]
             for entry in record["topics"]
@@ -141,12 +143,14 @@ def _table(record: dict[str, Any]) -> str:
         {
             "topic": entry["topic"],
             "proportion": f"{entry['proportion']:.1%}",
+            "documents": entry["n_documents"],
+            "NPMI": f"{entry['npmi']:.2f}",
             "anchor": entry["anchor"],
             "words": " ".join(str(word) for word, _ in entry["words"][:8]),
         }
         for entry in record["topics"]
     ]
-    columns = ["topic", "proportion", "anchor", "words"]
+    columns = ["topic", "proportion", "documents", "NPMI", "anchor", "words"]
     if all(row["anchor"] is None for row in rows):
         columns.remove("anchor")
     return markdown_table(rows, columns).rstrip("\n")
@@ -155,12 +159,10 @@ def _table(record: dict[str, Any]) -> str:
 def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dict[str, Any]:
     import numpy as np
 
+    from nonneg.metrics import top_words, topic_diversity
     from nonneg.report.records import run_record
 
     used = model.topics_[:, model.word_indices_]
-    npmi = np.full(len(used), np.nan)
-    if used.shape[1] > 1:
-        npmi = model.coherence(documents.contents, measure="npmi", n_words=N_WORDS)
     examples = model.representative_documents(documents.contents, N_EXAMPLES, proportions=proportions)
     names = model.top_words(N_WORDS)
     # Words without weight are not words of a topic, even where it has fewer than N_WORDS.
@@ -170,8 +172,9 @@ def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dic
         {
             "topic": at,
             "proportion": model.topic_proportions_[at],
+            "n_documents": model.documents_per_topic_[at],
+            "npmi": model.npmi_[at],
             "coherence": model.coherence_[at],
-            "npmi": npmi[at],
             "anchor": None if model.anchor_words_ is None else model.anchor_words_[at],
             "words": list(zip(words, np.sort(used[at])[::-1][: len(words)].tolist(), strict=True)),
             "examples": [_example(documents, int(row), proportions[row, at]) for row in examples[at]],
@@ -194,6 +197,8 @@ def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dic
             "method": model.method,
             "n_topics": len(topics),
             "n_iter": model.n_iter_,
+            "npmi": np.nan if np.isnan(model.npmi_).all() else np.nanmean(model.npmi_),
+            "diversity": topic_diversity(top_words(used, N_DIVERSITY_WORDS)),
             "coherence": model.coherence_.mean(),
             "similarity_count": np.triu(shared, 1).sum(),
             "seconds": seconds,

@@ -18,10 +18,12 @@ from nonneg.metrics.selection import anchors_found, relative_approximation, succ
 from nonneg.metrics.separation import SeparationScores, separation_scores
 from nonneg.metrics.sinusoids import SinusoidFit, atoms_per_frequency, fit_sinusoids
 from nonneg.metrics.topics import (
+    cv_coherence,
     npmi_coherence,
     shared_words,
     similarity_count,
     top_words,
+    topic_diversity,
     umass_coherence,
 )
 
@@ -36,6 +38,7 @@ __all__ = [
     "averaged_rank_correlation",
     "beta_divergence",
     "clustering_accuracy",
+    "cv_coherence",
     "dice_coefficient",
     "fit_sinusoids",
     "match_components",
@@ -55,5 +58,6 @@ __all__ = [
     "spectral_angles",
     "success_rate",
     "top_words",
+    "topic_diversity",
     "umass_coherence",
 ]

@@ -30,7 +30,6 @@ def topic_sentence(record: Mapping[str, Any]) -> str:
 def build_topic_page(record: Mapping[str, Any]) -> str:
     """Write the report of a search for topics."""
     topics = record["topics"]
-    order = sorted(range(len(topics)), key=lambda at: -topics[at]["proportion"])
     proportions = np.array([entry["proportion"] for entry in topics])
     # A topic shares all of its words with itself: that would hide what it shares with others.
     shared = np.array(record["shared_words"], dtype=float)
@@ -41,7 +40,7 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         "answer": topic_sentence(record),
         "outcome": _outcome(record),
         "tiles": _tiles(record),
-        "topics": [_topic(topics[at]) for at in order],
+        "topics": [_topic(entry) for entry in topics],
         "anchored": any(entry["anchor"] is not None for entry in topics),
         "proportions": drawing(figures.strengths(proportions, "topic")),
         "shared": drawing(
@@ -69,7 +68,7 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "number": entry["topic"],
         "proportion": wording.percent(entry["proportion"]),
-        "coherence": wording.number(entry["coherence"], digits=4),
+        "documents": wording.number(entry["n_documents"]),
         "npmi": wording.number(entry["npmi"], digits=2),
         "anchor": entry["anchor"],
         "words": [(word, round(100 * weight / heaviest)) for word, weight in entry["words"][:N_CHIPS]],
@@ -100,7 +99,7 @@ def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("topics", wording.number(result["n_topics"])),
         ("documents", wording.number(data["n_documents"])),
-        ("mean coherence", wording.number(result["coherence"], digits=4)),
+        ("mean NPMI", wording.number(result["npmi"], digits=2)),
         ("shared top words", wording.number(result["similarity_count"])),
         ("time", wording.seconds(result["seconds"])),
     ]

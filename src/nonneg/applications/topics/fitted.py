@@ -21,16 +21,17 @@ from nonneg.applications.topics.proportions import (
     proportions_of,
     representative_rows,
 )
+from nonneg.applications.topics.quality import documents_per_topic, topic_npmi
 from nonneg.applications.topics.reading import read_documents
 from nonneg.applications.topics.topic_recovery import rows_of_sum_one
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import FileFormatError, ShapeError, UnknownNameError
-from nonneg.metrics.topics import npmi_coherence, top_words, umass_coherence
+from nonneg.metrics.topics import cv_coherence, npmi_coherence, top_words, umass_coherence
 
 N_TOP_WORDS = 20
-MEASURES = {"umass": umass_coherence, "npmi": npmi_coherence}
+MEASURES = {"umass": umass_coherence, "npmi": npmi_coherence, "c_v": cv_coherence}
 
 
 class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
@@ -45,12 +46,14 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         "n_iter_": Value(int),
         "_own_vectorizer": Value(bool),
         "certificate_": Record(Certificate.from_dict),
-        "components_": StoredArray("n_topics", "n_features_in_"),
-        "topic_proportions_": StoredArray("n_topics"),
-        "coherence_": StoredArray("n_topics"),
+        "components_": StoredArray("n_topics_", "n_features_in_"),
+        "topic_proportions_": StoredArray("n_topics_"),
+        "coherence_": StoredArray("n_topics_"),
+        "npmi_": StoredArray("n_topics_", optional=True),
+        "documents_per_topic_": StoredArray("n_topics_", kind="i", optional=True),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
         "_inverse": StoredArray("number of words used"),
-        "anchor_indices_": StoredArray("n_topics", kind="i", below="n_features_in_", optional=True),
+        "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
         "vocabulary_": Names("n_features_in_", optional=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
         "_encode": ENCODER,
@@ -161,8 +164,9 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             Documents in which every top word occurs, as those of the fit.
-        measure : {"umass", "npmi"}
-            See `nonneg.metrics.umass_coherence` and `nonneg.metrics.npmi_coherence`.
+        measure : {"umass", "npmi", "c_v"}
+            See `nonneg.metrics`: `umass_coherence`, `npmi_coherence` and `cv_coherence`; the last with sliding
+            windows over texts, and with documents as windows for counts.
         n_words : int
             Number of words per topic.
 
@@ -174,6 +178,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         check_is_fitted(self, "components_")
         if measure not in MEASURES:
             raise UnknownNameError.of("measure", measure, MEASURES)
+        if measure == "c_v" and hasattr(self.vectorizer_, "build_analyzer"):
+            return cv_coherence(list(map(self.vectorizer_.build_analyzer(), X)), self.top_words(n_words))
         counts = self._read(X, reset=False)[:, self.word_indices_]
         return MEASURES[measure](counts, top_words(self.components_[:, self.word_indices_], n_words))
 
@@ -197,6 +203,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
             raise FileFormatError("the names of topics do not fit the topics. The file is damaged.")
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
+        self.n_topics_ = len(self.components_)
         self.topics_ = rows_of_sum_one(self.components_)
         self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
 
@@ -243,6 +250,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         self.topic_proportions_ = shares
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)
+        self.npmi_ = topic_npmi(used, components)
+        self.n_topics_, self.documents_per_topic_ = len(components), documents_per_topic(proportions[:, order])
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         self.certificate_ = certificate.with_statements(
             topic_statements(

@@ -86,12 +86,18 @@ class TopicModel(EditableTopics):
     topic_proportions_ : array of shape (n_topics,)
         The proportion of each topic in the documents of the fit. Topics are numbered by it, the largest
         first, except where `anchors` gave their order.
+    documents_per_topic_ : array of int of shape (n_topics,)
+        Number of documents of the fit in which the topic has the largest proportion.
+    npmi_ : array of shape (n_topics,)
+        Normalized pointwise mutual information of the 10 top words in these documents, from -1 to 1.
     coherence_ : array of shape (n_topics,)
         UMass coherence of the 20 top words in these documents.
     topic_names_ : list of str or None
         The names of the topics, None for those without (see `rename_topics`).
     edits_ : list of dict
         What was merged, split and renamed after the fit, each with the `mapping` from old to new numbers.
+    n_topics_ : int
+        The number of topics.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int

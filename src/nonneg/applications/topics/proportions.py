@@ -148,8 +148,8 @@ class _InnerEncoder(Part):
         return super().read(name, replace(content, sizes={}))
 
 
-_SCALE = StoredArray("n_topics", optional=True)
-_TOPICS = StoredArray("n_topics", "number of words used")
+_SCALE = StoredArray("n_topics_", optional=True)
+_TOPICS = StoredArray("n_topics_", "number of words used")
 _CLASSES: dict[Any, Fields] = {
     LeastSquaresEncoder: {
         "components": _TOPICS,

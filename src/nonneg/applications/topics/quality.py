@@ -1,0 +1,29 @@
+"""How good topics are: coherence of their words, and the documents that they rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray, IntArray
+from nonneg.metrics.topics import npmi_coherence, top_words
+
+# Lau, Newman & Baldwin (2014) rate topics by ten words.
+N_NPMI_WORDS = 10
+
+
+def documents_per_topic(proportions: FloatArray) -> IntArray:
+    """Return in how many documents each topic has the largest proportion."""
+    filled = proportions[proportions.sum(axis=1) > 0]
+    return np.bincount(np.argmax(filled, axis=1), minlength=proportions.shape[1]).astype(np.int64)
+
+
+def topic_npmi(counts: Any, components: FloatArray) -> FloatArray:
+    """Return the NPMI of the top words of every topic; NaN for a topic of a single word."""
+    found = np.full(len(components), np.nan)
+    for at, words in enumerate(top_words(components, N_NPMI_WORDS)):
+        words = words[components[at, words] > 0]
+        if len(words) > 1:
+            found[at] = npmi_coherence(counts, [words])[0]
+    return found
