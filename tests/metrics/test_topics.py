@@ -9,7 +9,15 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.metrics import npmi_coherence, shared_words, similarity_count, top_words, umass_coherence
+from nonneg.metrics import (
+    cv_coherence,
+    npmi_coherence,
+    shared_words,
+    similarity_count,
+    top_words,
+    topic_diversity,
+    umass_coherence,
+)
 
 
 @pytest.fixture
@@ -95,3 +103,64 @@ def test_top_words_of_sparse_topics_and_of_nan():
     np.testing.assert_array_equal(top_words(sp.csr_array(topics), 2), [[1, 2]])
     with pytest.raises(NonFiniteDataError, match="NaN"):
         top_words(topics * np.nan)
+
+
+def written_out_cv(windows, topic):
+    # Röder et al. (2015): NPMI vectors over the words of a topic, cosine with their sum, mean over words.
+    def p(*words):
+        return sum(all(word in window for word in words) for window in windows) / len(windows)
+
+    def npmi(one, other):
+        return math.log((p(one, other) + 1e-12) / (p(one) * p(other))) / -math.log(p(one, other) + 1e-12)
+
+    vectors = [[npmi(one, other) for other in topic] for one in topic]
+    total = [sum(column) for column in zip(*vectors, strict=True)]
+    cosines = [
+        sum(a * b for a, b in zip(vector, total, strict=True)) / (math.hypot(*vector) * math.hypot(*total))
+        for vector in vectors
+    ]
+    return sum(cosines) / len(cosines)
+
+
+def test_cv_of_tokens_is_what_its_definition_says(rng):
+    words = [f"w{at}" for at in range(8)]
+    texts = [[words[at] for at in rng.integers(8, size=size)] for size in (12, 5, 9, 0, 7, 3)]
+    windows = [
+        {*text[start : start + 6]} for text in texts for start in range(max(1, len(text) - 6 + 1))
+    ]  # a text that is shorter than the window is one window, and so is an empty one
+    topics = [["w0", "w3", "w5"], ["w1", "w2", "w7", "w4"]]
+    expected = [written_out_cv(windows, topic) for topic in topics]
+    np.testing.assert_allclose(cv_coherence(texts, topics, window_size=6), expected)
+
+
+def test_cv_of_counts_takes_documents_as_windows(documents):
+    tokens = [[f"w{at}" for at in np.flatnonzero(row)] for row in documents]
+    chosen = [[3, 0, 5], [1, 2, 7]]
+    found = cv_coherence(sp.csr_array(documents), chosen)
+    np.testing.assert_allclose(found, cv_coherence(tokens, [[f"w{at}" for at in topic] for topic in chosen]))
+    # Words that are always together are as alike as can be.
+    assert cv_coherence([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [[0, 1]])[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("documents", "words", "error", "message"),
+    [
+        ("a text", [["a"]], InvalidParameterError, "one text"),
+        (["a text", "another"], [["a"]], InvalidParameterError, "Split them"),
+        ([["a", "b"]], [["a", "c"]], InvalidDataError, "'c' is in no document"),
+        ([["a", "b"]], [["a"]], InvalidParameterError, "at least two top words"),
+    ],
+)
+def test_cv_says_what_it_cannot_take(documents, words, error, message):
+    with pytest.raises(error, match=message):
+        cv_coherence(documents, words)
+    with pytest.raises(InvalidParameterError, match="window_size"):
+        cv_coherence([["a", "b"]], [["a", "b"]], window_size=0)
+
+
+def test_diversity_is_the_fraction_of_distinct_words():
+    assert topic_diversity([[0, 1], [2, 3]]) == 1.0
+    assert topic_diversity([[0, 1], [0, 1]]) == 0.5
+    assert topic_diversity([[0, 1], [0, 3]]) == 0.75
+    with pytest.raises(ShapeError, match="at least one top word"):
+        topic_diversity(np.zeros((0, 5), dtype=int))

@@ -28,7 +28,7 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
 )
-from nonneg.metrics import clustering_accuracy, similarity_count, top_words, umass_coherence
+from nonneg.metrics import clustering_accuracy, cv_coherence, similarity_count, top_words, umass_coherence
 
 METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "merit-0", "fast-gradient"]
 TEXTS = [
@@ -123,6 +123,10 @@ def test_texts_words_and_examples():
     examples = model.representative_documents(TEXTS, 2)
     assert set(examples[animals]) <= {0, 1, 4}
     assert set(examples[1 - animals]) <= {2, 3, 5}
+    assert model.documents_per_topic_.tolist() == [3, 3]
+    tokens = [model.vectorizer_.build_analyzer()(text) for text in TEXTS]
+    expected = cv_coherence(tokens, model.top_words(4))
+    np.testing.assert_allclose(model.coherence(TEXTS, measure="c_v", n_words=4), expected)
     assert model.vectorizer_ is not None
     assert model.feature_names_in_ if hasattr(model, "feature_names_in_") else True
     both = TopicModel(2, vectorizer=TfidfVectorizer(stop_words="english"), random_state=0).fit(
@@ -206,6 +210,11 @@ def test_coherence_is_that_of_the_top_words(planted):
     np.testing.assert_allclose(model.coherence_, expected)
     np.testing.assert_allclose(model.coherence(planted.X), expected)
     assert np.all(np.abs(model.coherence(planted.X, measure="npmi", n_words=5)) <= 1)
+    np.testing.assert_allclose(model.npmi_, model.coherence(planted.X, measure="npmi", n_words=10))
+    top = top_words(model.topics_, 10)
+    np.testing.assert_allclose(
+        model.coherence(planted.X, measure="c_v", n_words=10), cv_coherence(planted.X, top)
+    )
     with pytest.raises(UnknownNameError, match="measure"):
         model.coherence(planted.X, measure="cv")
     # Fewer top words are shared than there are.

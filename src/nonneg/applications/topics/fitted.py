@@ -165,8 +165,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             Documents in which every top word occurs, as those of the fit.
         measure : {"umass", "npmi", "c_v"}
-            See `nonneg.metrics`: `umass_coherence`, `npmi_coherence` and `cv_coherence`; the last with sliding
-            windows over texts, and with documents as windows for counts.
+            See `nonneg.metrics`: `umass_coherence`, `npmi_coherence` and `cv_coherence`, the last with
+            sliding windows over texts, and with documents as windows for counts.
         n_words : int
             Number of words per topic.
 
@@ -251,7 +251,10 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)
         self.npmi_ = topic_npmi(used, components)
-        self.n_topics_, self.documents_per_topic_ = len(components), documents_per_topic(proportions[:, order])
+        self.n_topics_, self.documents_per_topic_ = (
+            len(components),
+            documents_per_topic(proportions[:, order]),
+        )
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         self.certificate_ = certificate.with_statements(
             topic_statements(
