@@ -25,7 +25,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check static bench docs reproduce fuzz clean
+.PHONY: help demo test check static bench docs reproduce fuzz mutants clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -58,8 +58,11 @@ reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1
 fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(ARGS)
 
+mutants: $(DEV) $(VENV)/.ready-mutants ## change single lines and see whether a test fails: ARGS="--sample 200 --since main~5"
+	$(ONE_THREAD) $(BIN)/python -m tests.mutants $(ARGS)
+
 clean: ## remove what was built, the virtual environment included
-	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -83,6 +86,10 @@ $(VENV)/.ready-torch: $(DEV)
 
 $(VENV)/.ready-docs: $(DEV)
 	$(INSTALL) --group docs
+	@touch $@
+
+$(VENV)/.ready-mutants: $(DEV)
+	$(INSTALL) 'coverage>=7.6'
 	@touch $@
 
 # The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and

@@ -1,0 +1,42 @@
+"""The runner of mutants finds what it is meant to find."""
+
+from __future__ import annotations
+
+from tests import mutants
+
+SOURCE = '''"""Words."""
+
+from __future__ import annotations
+
+LIMIT = 3
+
+
+def f(x: int | None, y: bool = True) -> int:
+    """Words + words."""
+    if x is None and not y:  # and so on
+        return round(1.5)
+    return (x
+            + 2) if x < 0.1 else max(x, "a" + "b")
+'''
+
+
+def test_mutants_of_operators_numbers_and_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    path = tmp_path / "file.py"
+    path.write_text(SOURCE)
+    found = {(mutant.line, mutant.before, mutant.after): mutant for mutant in mutants.mutants_of(path)}
+    assert set(found) == {
+        (8, "True", "False"),
+        (10, "is", "is not"),
+        (10, "and", "or"),
+        (10, "not ", ""),
+        (10, "", "not "),
+        (11, "round", "int"),
+        (12, "+", "-"),
+        (13, "2", "3"),
+        (13, "<", "<="),
+        (13, "", "not "),
+        (13, "max", "min"),
+    }
+    assert "            - 2)" in mutants.mutated(SOURCE, found[12, "+", "-"])
+    assert len(mutants.sampled([path], 100, 0)) == len(found)
