@@ -25,7 +25,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check static bench docs reproduce fuzz mutants clean
+.PHONY: help demo test check static bench docs reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -60,6 +60,9 @@ fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 
 
 mutants: $(DEV) $(VENV)/.ready-mutants ## change single lines and see whether a test fails: ARGS="--sample 200 --since main~5"
 	$(ONE_THREAD) $(BIN)/python -m tests.mutants $(ARGS)
+
+soak: $(DEV) ## disturb fits for half an hour: ARGS="--minutes 30 --seed 1"
+	$(ONE_THREAD) $(BIN)/python -m tests.soak $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
 	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants

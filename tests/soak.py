@@ -1,0 +1,266 @@
+"""Fits under bad conditions, again and again: `make soak`, or `python -m tests.soak --minutes 30 --seed 0`.
+
+Fits are killed and resumed, run beside each other and beside forks, lose Dask workers, are interrupted, and
+meet a full disk. The answer must be that of an undisturbed fit, or an error that says what happened; what was
+there before must stay. Counts end the run; the exit status is 1 if anything went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg import NMF
+
+PATIENCE = 120.0  # seconds after which a process hangs
+FIT = """
+import sys, warnings
+import numpy as np
+from nonneg import NMF
+from nonneg.iteration.checkpoint import Checkpoint
+Checkpoint.due = lambda self: True  # save after every iteration
+warnings.simplefilter("ignore")
+data, folder, out, seed, loss = sys.argv[1:]
+print("go", flush=True)
+model = NMF(6, init="random", random_state=int(seed), beta_loss=loss, max_iter=150, tol=0)
+model.set_params(checkpoint=folder or None)
+np.savez(out, W=model.fit_transform(np.load(data)), H=model.components_)
+"""
+
+
+def matrix(rng: np.random.Generator) -> Any:
+    """Draw data of a size at which a fit takes about a second."""
+    n, m = int(rng.integers(200, 900)), int(rng.integers(50, 300))
+    return rng.gamma(0.5, size=(n, 6)) @ rng.gamma(0.5, size=(6, m)) + 0.01 * rng.random((n, m))
+
+
+def killed_fit(rng: np.random.Generator, folder: Path) -> str:
+    """Kill a fit at random moments; started again with its checkpoint, it gives the same bytes."""
+    np.save(folder / "X.npy", matrix(rng))
+    loss = str(rng.choice(["frobenius", "kullback-leibler"]))
+    seed = str(int(rng.integers(1000)))
+
+    def start(checkpoint: str, out: str) -> subprocess.Popen[str]:
+        words = [str(folder / "X.npy"), checkpoint, str(folder / out), seed, loss]
+        return subprocess.Popen([sys.executable, "-c", FIT, *words], stdout=subprocess.PIPE, text=True)
+
+    assert start("", "whole.npz").wait(PATIENCE) == 0
+    kills = 0
+    for _ in range(int(rng.integers(1, 4))):
+        process = start(str(folder / "checkpoint"), "resumed.npz")
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            process.wait(float(rng.uniform(0.2, 4.0)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    assert start(str(folder / "checkpoint"), "resumed.npz").wait(PATIENCE) == 0
+    with np.load(folder / "whole.npz") as whole, np.load(folder / "resumed.npz") as resumed:
+        for name in ("W", "H"):
+            assert whole[name].tobytes() == resumed[name].tobytes(), f"{name} differs after {kills} kills"
+    return f"killed {kills} times"
+
+
+def full_disk(rng: np.random.Generator, folder: Path) -> str:
+    """Let the disk end while a command writes: one line of error, and the earlier results stay whole."""
+    np.save(folder / "X.npy", matrix(rng))
+    words = [
+        "fit",
+        str(folder / "X.npy"),
+        "-k",
+        "3",
+        "--max-iter",
+        "20",
+        "--quiet",
+        "-o",
+        str(folder / "out"),
+    ]
+    command = [sys.executable, "-W", "ignore", "-m", "nonneg.cli", *words]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE).returncode == 0
+    before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    limit = int(rng.integers(1, 60_000))
+    run = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert "Traceback" not in run.stderr, run.stderr
+    if run.returncode == 0:
+        return "enough room"
+    after = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    assert before == after, f"the earlier results changed: {sorted(before)} {sorted(after)}"
+    assert run.stderr.strip(), "no word of what happened"
+    return "refused"
+
+
+def concurrent_fits(rng: np.random.Generator, folder: Path) -> str:
+    """Fit in several threads at once: each gives what it gives alone, and BLAS has its threads back."""
+    from threadpoolctl import threadpool_info
+
+    X = matrix(rng)
+    before = sorted((library["filepath"], library["num_threads"]) for library in threadpool_info())
+    seeds = [int(seed) for seed in rng.integers(1000, size=4)]
+    alone = [_factors(X, seed) for seed in seeds]
+    found: dict[int, bytes] = {}
+    threads = [
+        threading.Thread(target=lambda at=at, seed=seed: found.__setitem__(at, _factors(X, seed)))
+        for at, seed in enumerate(seeds)
+    ]
+    for thread in threads:
+        thread.start()
+        time.sleep(float(rng.uniform(0, 0.1)))
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert [found.get(at) for at in range(4)] == alone, "a fit beside others differs"
+    after = sorted((library["filepath"], library["num_threads"]) for library in threadpool_info())
+    assert before == after, f"threads of BLAS before {before}, after {after}"
+    return "four threads"
+
+
+def _factors(X: Any, seed: int) -> bytes:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = NMF(4, init="random", random_state=seed, max_iter=40, tol=0)
+        return bytes(model.fit_transform(X).tobytes() + model.components_.tobytes())
+
+
+def forked_fits(rng: np.random.Generator, folder: Path) -> str:
+    """Fork while other threads fit: every child finishes its own fit."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return "no fork here"
+    X, stop = matrix(rng), threading.Event()
+
+    def fit_on() -> None:
+        while not stop.is_set():
+            _factors(X, 0)
+
+    expected = _factors(X, 1)
+    threads = [threading.Thread(target=fit_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            time.sleep(float(rng.uniform(0, 0.3)))
+            child = multiprocessing.get_context("fork").Process(target=_check_factors, args=(X, expected))
+            child.start()
+            child.join(PATIENCE)
+            if child.exitcode is None:
+                child.kill()
+                raise AssertionError("a forked fit hangs")
+            assert child.exitcode == 0, f"a forked fit ended with {child.exitcode}"
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return "four children"
+
+
+def _check_factors(X: Any, expected: bytes) -> None:
+    os._exit(0 if _factors(X, 1) == expected else 1)
+
+
+def interrupted_command(rng: np.random.Generator, folder: Path) -> str:
+    """Press Ctrl-C during a command: what it leaves is whole."""
+    np.save(folder / "X.npy", matrix(rng))
+    words = ["fit", str(folder / "X.npy"), "-k", "6", "--max-iter", "3000", "--tol", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "nonneg.cli", *words, "-o", str(folder / "out")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(float(rng.uniform(0.3, 6.0)))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in told, told
+    if not (folder / "out").exists():
+        return "nothing written"
+    record = json.loads((folder / "out" / "result.json").read_text())
+    assert np.load(folder / "out" / "W.npy").shape[1] == 6
+    return "interrupted" if record["stop_reason"] == "interrupted" else "finished"
+
+
+def dead_worker(rng: np.random.Generator, folder: Path) -> str:
+    """Kill one of two Dask worker processes during a fit: the answer stays the same."""
+    import dask.array
+    from distributed import Client, LocalCluster
+
+    X, seed = matrix(rng), int(rng.integers(1000))
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster),
+    ):
+        data = dask.array.from_array(X, chunks=(len(X) // 6 + 1, X.shape[1]))
+        victim = int(next(iter(cluster.workers.values())).pid)
+        timer = threading.Timer(float(rng.uniform(0.2, 3.0)), os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = NMF(4, init="random", random_state=seed, max_iter=25, tol=0).fit(data)
+        killed = not timer.is_alive()
+        timer.cancel()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = NMF(4, init="random", random_state=seed, max_iter=25, tol=0).fit(X)
+    error, expected = float(model.reconstruction_err_), float(whole.reconstruction_err_)
+    assert abs(error - expected) <= 1e-6 * expected, f"error {error} instead of {expected}"
+    return "worker killed" if killed else "fit was quicker"
+
+
+ACTIONS: tuple[Callable[[np.random.Generator, Path], str], ...] = (
+    *(killed_fit, full_disk, concurrent_fits, forked_fits, interrupted_command, dead_worker),
+)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Disturb fits for some minutes and print the counts."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(words)
+    rng = np.random.default_rng(options.seed)
+    counts: dict[str, Counter[str]] = {action.__name__: Counter() for action in ACTIONS}
+    end, n_wrong, n_done = time.monotonic() + 60 * options.minutes, 0, 0
+    while time.monotonic() < end:
+        action = ACTIONS[n_done % len(ACTIONS)]
+        n_done += 1
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                outcome = action(rng, Path(folder))
+            except Exception:
+                n_wrong += 1
+                outcome = "WRONG"
+                print(f"{action.__name__}, round {n_done}:\n{traceback.format_exc()}", flush=True)
+        counts[action.__name__][outcome] += 1
+    for name, outcomes in counts.items():
+        print(f"{name}: " + ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common()))
+    print(f"{n_done} rounds in {options.minutes:g} minutes, seed {options.seed}: {n_wrong} went wrong")
+    return int(n_wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
