@@ -17,6 +17,7 @@ COMMANDS = {
     "rank": "estimate the number of components by several methods, and write a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
     "topics": "find the topics of documents, and write a report with top words and representative documents",
+    "edit-topics": "merge, split and rename topics that were found, and write everything again",
     "communities": "find the overlapping communities of a graph, and draw it in a report",
     "separate": "separate a recording into its sources, and write sound files and a report",
     "unmix": "find the endmembers of a hyperspectral image, and write abundance maps and a report",
@@ -25,7 +26,7 @@ COMMANDS = {
     "reproduce": "reproduce the experiments of the papers",
     "bench": "run the benchmarks against other libraries",
 }
-"""The commands, with what their help says; the file of a command has its name."""
+"""The commands, with what their help says; the file of a command has its name, with _ for -."""
 
 INTERRUPTED = 130
 
@@ -68,7 +69,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         if name == wanted:
             # Only this command's file is imported, so that help comes at once.
-            module = importlib.import_module(f"nonneg.cli.{name}")
+            module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser

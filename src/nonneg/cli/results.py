@@ -101,11 +101,16 @@ def write_names(folder: Path, rows: Sequence[str] | None, columns: Sequence[str]
         (folder / NAMES).write_text(as_json(names), encoding="utf-8")
 
 
-def write_proportions(path: Path, proportions: FloatArray, names: Sequence[str]) -> None:
+def write_proportions(
+    path: Path, proportions: FloatArray, names: Sequence[str], topics: Sequence[str | None] = ()
+) -> None:
     """Write the topic proportions of documents as a .csv file, after the topic with the largest one."""
-    best = np.where(proportions.sum(axis=1) > 0, proportions.argmax(axis=1), -1)
-    heading = ["document", "topic", *(f"topic_{at}" for at in range(proportions.shape[1]))]
-    rows = zip(names, best, proportions, strict=True)
+    best = np.where(proportions.sum(axis=1) > 0, proportions.argmax(axis=1), -1).tolist()
+    # Names of topics have a column where there are any.
+    called = [[topics[at] or ""] if at >= 0 else [""] for at in best] if any(topics) else [[]] * len(best)
+    heading = ["document", "topic", *(["name"] if any(topics) else [])]
+    heading += [f"topic_{at}" for at in range(proportions.shape[1])]
+    rows = zip(names, best, called, proportions, strict=True)
     write_csv(
-        path, heading, ([name, int(topic), *(f"{one:.6g}" for one in row)] for name, topic, row in rows)
+        path, heading, ([name, topic, *own, *(f"{one:.6g}" for one in row)] for name, topic, own, row in rows)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
-TOPICS, DOCUMENTS, WEIGHTS = "topics.csv", "documents.csv", "topics.npy"
+TOPICS, DOCUMENTS, WEIGHTS, TIMES = "topics.csv", "documents.csv", "topics.npy", "over_time.csv"
 N_WORDS, N_EXAMPLES, N_LETTERS = 20, 3, 400
 # As Dieng, Ruiz & Blei (2020) count them.
 N_DIVERSITY_WORDS = 25
@@ -47,6 +47,10 @@ def _add_text_arguments(group: Any) -> None:
     group.add_argument(
         "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, that holds the texts"
     )
+    group.add_argument(
+        "--time-column", metavar="NAME",
+        help="column of a table, or key of JSON lines, that holds dates: adds topics over time",
+    )  # fmt: skip
     group.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
     group.add_argument("--vocabulary", type=Path, metavar="FILE", help="words of a matrix, one per line")
     group.add_argument(
@@ -92,7 +96,8 @@ def run(options: argparse.Namespace) -> int:
     first = "stdlib" if options.stdlib else options.files[0].absolute().name.split(".")[0]
     folder = options.output or Path(f"{first}-topics")
     check_output_folder(folder)
-    documents = _read(options)
+    inputs = _inputs(options)
+    documents = read_inputs(inputs, quiet=options.quiet)
     with terminal.warnings_as_notes():
         parameters = _parameters(options, documents)
         n_topics = options.topics or len(parameters.get("anchors", range(10)))
@@ -104,33 +109,38 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         proportions = model.fit_transform(documents.contents)
         seconds = time.perf_counter() - started
-    write_topics(folder, model, proportions, documents, seconds)
+    write_topics(folder, model, proportions, documents, seconds, inputs)
     return 0
 
 
-def write_topics(folder: Path, model: Any, proportions: Any, documents: Any, seconds: float) -> None:
+def write_topics(
+    folder: Path, model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any]
+) -> None:
     """Write the results, and say what they are."""
     from nonneg.cli.results import save_array, say_results, write_csv, write_proportions, write_results
+    from nonneg.cli.topics_over_time import over_time_table
     from nonneg.report.topic_page import build_topic_page, topic_sentence
 
-    record = _record(model, proportions, documents, seconds)
+    record = _record(model, proportions, documents, seconds, inputs)
 
     def write_files(fresh: Path) -> None:
-        columns = ("topic", "proportion", "n_documents", "npmi", "coherence", "anchor")
+        columns = ("topic", "name", "proportion", "n_documents", "npmi", "coherence", "anchor")
         rows = (
             [*(entry[name] for name in columns), " ".join(str(word) for word, _ in entry["words"])]
             for entry in record["topics"]
         )
         write_csv(fresh / TOPICS, [*columns, "words"], rows)
-        write_proportions(fresh / DOCUMENTS, proportions, documents.names)
+        write_proportions(fresh / DOCUMENTS, proportions, documents.names, model.topic_names_)
         save_array(fresh / WEIGHTS, model.topics_)
+        if record["over_time"] is not None:
+            write_csv(fresh / TIMES, *over_time_table(record["over_time"]))
 
     written = write_results(
         folder,
         record,
         write_files,
         lambda: build_topic_page(record),
-        known=(TOPICS, DOCUMENTS, WEIGHTS),
+        known=(TOPICS, DOCUMENTS, WEIGHTS, TIMES),
         model=model,
     )
     say_results(topic_sentence(record), _table(record), written)
@@ -142,6 +152,7 @@ def _table(record: dict[str, Any]) -> str:
     rows = [
         {
             "topic": entry["topic"],
+            "name": entry["name"],
             "proportion": f"{entry['proportion']:.1%}",
             "documents": entry["n_documents"],
             "NPMI": f"{entry['npmi']:.2f}",
@@ -150,15 +161,19 @@ def _table(record: dict[str, Any]) -> str:
         }
         for entry in record["topics"]
     ]
-    columns = ["topic", "proportion", "documents", "NPMI", "anchor", "words"]
-    if all(row["anchor"] is None for row in rows):
-        columns.remove("anchor")
+    columns = ["topic", "name", "proportion", "documents", "NPMI", "anchor", "words"]
+    for column in ("name", "anchor"):
+        if all(row[column] is None for row in rows):
+            columns.remove(column)
     return markdown_table(rows, columns).rstrip("\n")
 
 
-def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dict[str, Any]:
+def _record(
+    model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any]
+) -> dict[str, Any]:
     import numpy as np
 
+    from nonneg.cli.topics_over_time import over_time_record
     from nonneg.metrics import top_words, topic_diversity
     from nonneg.report.records import run_record
 
@@ -171,6 +186,7 @@ def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dic
     topics = [
         {
             "topic": at,
+            "name": model.topic_names_[at],
             "proportion": model.topic_proportions_[at],
             "n_documents": model.documents_per_topic_[at],
             "npmi": model.npmi_[at],
@@ -205,6 +221,10 @@ def _record(model: Any, proportions: Any, documents: Any, seconds: float) -> dic
         },
         topics=topics,
         shared_words=shared,
+        hierarchy=model.hierarchy().merges,
+        over_time=over_time_record(model, proportions, documents),
+        edits=model.edits_,
+        inputs=inputs,
     )
 
 
@@ -217,16 +237,35 @@ def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
     return {"name": documents.names[row], "row": row, "proportion": proportion, "text": text}
 
 
-def _read(options: argparse.Namespace) -> Any:
+def _inputs(options: argparse.Namespace) -> dict[str, Any]:
+    """Say where the documents are, for `nonneg edit-topics`."""
+    vocabulary = options.vocabulary
+    return {
+        "files": [str(path.absolute()) for path in options.files],
+        "stdlib": options.stdlib,
+        "text_column": options.text_column,
+        "time_column": options.time_column,
+        "lines": options.lines,
+        "vocabulary": None if vocabulary is None else str(vocabulary.absolute()),
+    }
+
+
+def read_inputs(inputs: dict[str, Any], *, quiet: bool) -> Any:
+    """Read the documents of a run again."""
     from nonneg.applications.topics.files import Documents, read_documents
 
-    if not options.stdlib:
+    if not inputs.get("stdlib"):
+        vocabulary = inputs.get("vocabulary")
         return read_documents(
-            options.files, column=options.text_column, lines=options.lines, vocabulary=options.vocabulary
+            [Path(path) for path in inputs["files"]],
+            column=inputs.get("text_column"),
+            lines=bool(inputs.get("lines")),
+            vocabulary=None if vocabulary is None else Path(vocabulary),
+            time_column=inputs.get("time_column"),
         )
     from nonneg.datasets import load_standard_library
 
-    if not options.quiet:
+    if not quiet:
         terminal.note("reading the docstrings of the standard library")
     found = load_standard_library()
     texts, names = found.extras["texts"], found.extras["objects"]

@@ -98,7 +98,7 @@ def _write(
             save_array(fresh / "W.npy", W)
         if saved.class_name == "TopicModel":
             names = found.names or [f"row {at}" for at in range(len(W))]
-            write_proportions(fresh / "documents.csv", W, names)
+            write_proportions(fresh / "documents.csv", W, names, saved.model.topic_names_)
         elif saved.kind == "table" and (csv or found.names is not None or found.is_table):
             components = [f"component_{at}" for at in range(W.shape[1])]
             write_factor(fresh / "W.csv", W, "sample", found.names, components)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.report import figures, wording
+from nonneg.report import figures, topic_figures, wording
 from nonneg.report.rendering import drawing, render
 
 N_CHIPS = 15
@@ -19,7 +19,7 @@ def topic_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out."""
     data, k = record["data"], record["result"]["n_topics"]
     largest = max(record["topics"], key=lambda entry: entry["proportion"])
-    words = ", ".join(str(word) for word, _ in largest["words"][:3])
+    words = _label(largest)
     topics = "1 topic" if k == 1 else f"{wording.number(k)} topics"
     return (
         f"{topics} in {wording.number(data['n_documents'])} documents; the largest ({words}) makes up "
@@ -56,6 +56,15 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         else None,
         "darkest": wording.number(max(most, ALIKE)),
         "pairs": _pairs(shared, topics),
+        "over_time": _over_time(record),
+        "tree": drawing(
+            topic_figures.tree(
+                record["hierarchy"], [f"{_label(entry)}  {entry['topic']}" for entry in topics]
+            )
+        )
+        if len(record["hierarchy"]) > 1
+        else None,
+        "edits": [_edit(entry) for entry in record["edits"]],
         "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
         "facts": _facts(record),
         "versions": record.get("versions", {}),
@@ -67,6 +76,7 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
     heaviest = max((weight for _, weight in entry["words"]), default=1.0) or 1.0
     return {
         "number": entry["topic"],
+        "name": entry["name"],
         "proportion": wording.percent(entry["proportion"]),
         "documents": wording.number(entry["n_documents"]),
         "npmi": wording.number(entry["npmi"], digits=2),
@@ -81,6 +91,68 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
             for example in entry["examples"]
         ],
     }
+
+
+def _label(entry: Mapping[str, Any]) -> str:
+    return entry["name"] or ", ".join(str(word) for word, _ in entry["words"][:3])
+
+
+def _over_time(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    found = record["over_time"]
+    if found is None:
+        return None
+    counts, periods = found["counts"], found["periods"]
+    said = [
+        f"{wording.counted(sum(counts), 'document')} by {found['unit']}, from {periods[0]} to {periods[-1]}."
+    ]
+    if found["n_missing"]:
+        wrong = found["unreadable"]
+        told = f", {len(wrong)} of them with an entry that is not a date" if wrong else ""
+        first = f" ({wrong[0][0]}: “{wrong[0][1][:40]}”)" if wrong else ""
+        said.append(
+            f"{wording.counted(found['n_missing'], 'document')} without a date left out{told}{first}."
+        )
+    if found["n_empty"]:
+        said.append(f"{wording.counted(found['n_empty'], 'document')} without a topic left out.")
+    said.append(
+        "Dots are means, the larger the more documents; the line is smoothed over neighboring periods "
+        f"(Gaussian kernel of {wording.number(found['bandwidth'])} periods, chosen by leave-one-out)."
+        if found["bandwidth"]
+        else "Too few periods to smooth."
+    )
+    courses = []
+    for at, entry in enumerate(record["topics"]):
+        raw, smooth = ([row[at] for row in found[name]] for name in ("proportions", "smoothed"))
+        peak = max((value, -place) for place, value in enumerate(smooth) if value is not None)
+        courses.append(
+            {
+                "number": entry["topic"],
+                "label": _label(entry),
+                "peak": f"{wording.percent(peak[0])} in {periods[-peak[1]]}",
+                "figure": drawing(
+                    topic_figures.course(periods, counts, raw, smooth, f"topic {entry['topic']}")
+                ),
+            }
+        )
+    return {
+        "sentences": said,
+        "documents": drawing(topic_figures.documents_per_period(periods, counts, found["unit"])),
+        "courses": courses,
+    }
+
+
+def _edit(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell a change of topics, and how it changed their numbers."""
+    said = [f"topics {' and '.join(map(str, group))} merged" for group in entry["merged"]]
+    said += [f"topic {topic} split into {into}" for topic, into in entry["split"]]
+    said += [
+        f"topic {topic} called {name}" if name else f"the name of topic {topic} removed"
+        for topic, name in entry["renamed"]
+    ]
+    moved = [
+        f"{old} → {' and '.join(map(str, new))}" for old, new in enumerate(entry["mapping"]) if new != [old]
+    ]
+    return {"sentence": ", ".join(said), "numbers": ", ".join(moved)}
 
 
 def _outcome(record: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.documents import spread_out, used_words
-from nonneg.applications.topics.fitted import FittedTopics
+from nonneg.applications.topics.exploring import ExplorableTopics
 from nonneg.applications.topics.methods import METHODS, Task
 from nonneg.applications.topics.proportions import SplitEncoder, grouped
 from nonneg.applications.topics.term_weights import inverse_frequencies, term_weights
@@ -29,7 +29,7 @@ from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParam
 Names = Mapping[Any, str | None]
 
 
-class EditableTopics(FittedTopics):
+class EditableTopics(ExplorableTopics):
     """Fitted topics that can be merged, split and renamed."""
 
     method: str
@@ -101,25 +101,6 @@ class EditableTopics(FittedTopics):
             A new one, with these `topic_names_`; this model stays as it is.
         """
         return self._edited(None, rename=names)
-
-    def topic_labels(self, n_words: int = 3) -> list[str]:
-        """Return what to call the topics: their names, or else their top words.
-
-        Parameters
-        ----------
-        n_words : int
-            Number of words for a topic without a name.
-
-        Returns
-        -------
-        list of str
-            One label per topic.
-        """
-        words = self.top_words(n_words)
-        return [
-            name or ", ".join(str(word) for word in top)
-            for name, top in zip(self.topic_names_, words, strict=True)
-        ]
 
     def _number(self, topic: Any) -> int:
         """Return the number of a topic that was named by number or by name."""

@@ -39,6 +39,7 @@ class Documents:
     names: list[str]  # one per document
     words: list[str] | None  # what the columns of counts are called
     source: str  # where they came from, in a few words
+    times: list[Any] | None = None  # when each was written, where a column says so
 
     @property
     def are_texts(self) -> bool:
@@ -52,6 +53,7 @@ def read_documents(
     column: str | None = None,
     lines: bool = False,
     vocabulary: Path | None = None,
+    time_column: str | None = None,
     at_least: int = 2,
 ) -> Documents:
     """Read documents from files and folders."""
@@ -61,6 +63,11 @@ def read_documents(
     if lines:
         _check_lines(paths)
     if len(paths) == 1 and column is None and _is_matrix(first):
+        if time_column is not None:
+            raise InvalidParameterError(
+                f"--time-column names a column of a table of texts, and {first} is read as word counts. Name "
+                "the column of texts with --text-column; in Python, TopicModel.over_time takes counts."
+            )
         return _matrix(first, vocabulary)
     if vocabulary is not None:
         raise InvalidParameterError(
@@ -68,17 +75,21 @@ def read_documents(
         )
     names: list[str] = []
     texts: list[str] = []
+    times: list[Any] = []
     for path in paths:
-        for name, text in _texts(Path(path), column, lines):
+        for name, text, time in _texts(Path(path), column, lines, time_column):
             names.append(name)
             texts.append(text)
+            times.append(time)
+    if time_column is not None and all(time is None for time in times):
+        raise InvalidParameterError(f"No document has an entry under {time_column!r} (--time-column).")
     if len(texts) < at_least:
         found = f"{'one document' if texts else 'no document'} in {', '.join(map(str, paths))}"
         hint = "" if lines else ", or use --lines where every line is a document"
         needed = "; topics need several" if at_least > 1 else ""
         raise FileFormatError(f"There is {found}{needed}. Name more files{hint}.")
     source = first.name if len(paths) == 1 else f"{first.name} and {len(paths) - 1} more"
-    return Documents(texts, names, None, source or str(first))
+    return Documents(texts, names, None, source or str(first), None if time_column is None else times)
 
 
 def _ending(path: Path) -> str:
@@ -128,30 +139,37 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
     return Documents(table.X, list(names), words, path.name)
 
 
-def _texts(path: Path, column: str | None, lines: bool) -> Iterator[tuple[str, str]]:
+def _texts(
+    path: Path, column: str | None, lines: bool, time_column: str | None
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the name, the text and the time of every document."""
+    if time_column is not None and (path.is_dir() or _ending(path) in TEXTS):
+        raise InvalidParameterError(
+            f"--time-column names a column of a table or a key of JSON lines, and {path} has neither."
+        )
     if path.is_dir():
         found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
         if not found:
             raise FileFormatError(f"{path} holds no text files ({', '.join(TEXTS)}).")
         for entry in found:
-            for name, text in _texts(entry, None, lines):
-                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text
+            for name, text, _ in _texts(entry, None, lines, None):
+                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text, None
         return
     if not path.exists():
         raise FileFormatError(f"{path} does not exist.")
     ending = _ending(path)
     if ending in JSON_LINES:
-        yield from _json_lines(path, column or "text")
+        yield from _json_lines(path, column or "text", time_column)
     elif ending in TABLES:
-        yield from _column(path, TABLES[ending], column)
+        yield from _column(path, TABLES[ending], column, time_column)
     elif ending in TEXTS:
         text = _read_text(path)
         if not lines:
-            yield path.name, text
+            yield path.name, text, None
         else:
             for at, line in enumerate(_lines(text), 1):
                 if line.strip():
-                    yield f"{path.name}:{at}", line.rstrip("\n")
+                    yield f"{path.name}:{at}", line.rstrip("\n"), None
     else:
         raise FileFormatError(
             f"{path} is of an unknown kind. Expected texts ({', '.join(TEXTS)}), a table "
@@ -191,7 +209,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
         csv.field_size_limit(before)
 
 
-def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
+def _json_lines(path: Path, key: str, time_column: str | None) -> Iterator[tuple[str, str, Any]]:
     for at, line in enumerate(_lines(_read_text(path)), 1):
         if not line.strip():
             continue
@@ -212,10 +230,13 @@ def _json_lines(path: Path, key: str) -> Iterator[tuple[str, str]]:
                 f"{path}, line {at}: no text under {key!r}; found {keys}. Name the key with --text-column."
             )
         name = next((str(entry[word]) for word in ("name", "title", "id") if word in entry), f"line {at}")
-        yield name, entry[key]
+        time = None if time_column is None else entry.get(time_column)
+        yield name, entry[key], time
 
 
-def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[str, str]]:
+def _column(
+    path: Path, delimiter: str, column: str | None, time_column: str | None
+) -> Iterator[tuple[str, str, Any]]:
     rows = _rows(path, delimiter)
     headings = next(rows, None)
     if headings is None:
@@ -224,9 +245,11 @@ def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[st
         raise InvalidParameterError(
             f"Name the column of {path} that holds the texts with --text-column: one of {headings}."
         )
-    if column not in headings:
-        raise InvalidParameterError(f"{path} has no column {column!r}; its columns are {headings}.")
+    for wanted in (column, time_column):
+        if wanted is not None and wanted not in headings:
+            raise InvalidParameterError(f"{path} has no column {wanted!r}; its columns are {headings}.")
     at = headings.index(column)
+    when = None if time_column is None else headings.index(time_column)
     named = next((headings.index(word) for word in ("name", "title", "id") if word in headings), None)
     for number, row in enumerate(rows, 2):
         if row:
@@ -234,4 +257,5 @@ def _column(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[st
                 raise FileFormatError(
                     f"{path}, row {number}: {len(row)} cells, but the texts are in column {at + 1}."
                 )
-            yield (row[named] if named is not None and named < len(row) else f"row {number}"), row[at]
+            name = row[named] if named is not None and named < len(row) else f"row {number}"
+            yield name, row[at], row[when] if when is not None and when < len(row) else None

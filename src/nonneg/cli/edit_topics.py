@@ -1,0 +1,161 @@
+"""`nonneg edit-topics DIR`: merge, split and rename topics that `nonneg topics` found."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from nonneg.cli import arguments, terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "model", type=Path, metavar="DIR", help="the folder that `nonneg topics -o DIR` wrote"
+    )
+    parser.add_argument(
+        "files", type=Path, nargs="*", metavar="FILES",
+        help="the documents (default: where `nonneg topics` found them)",
+    )  # fmt: skip
+    group = parser.add_argument_group("changes", "Topics go by number or name; all numbers are those in DIR.")
+    group.add_argument(
+        "--merge",
+        action="append",
+        default=[],
+        metavar="A,B,...",
+        help="make these topics one; may be repeated",
+    )
+    group.add_argument(
+        "--split", action="append", default=[], metavar="A[:N]",
+        help="divide a topic into N (default: 2); may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--rename", action="append", default=[], metavar="A=NAME",
+        help="name a topic; nothing after = takes its name away; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--cut",
+        type=arguments.count,
+        metavar="N",
+        help="merge topics along the tree of the report until N are left",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="output folder (default: DIR-edited)"
+    )
+    output.add_argument("--quiet", action="store_true", help="do not show progress")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load, change, write."""
+    from nonneg.cli.topics import read_inputs, write_topics
+    from nonneg.report.folder import check_output_folder
+
+    model, record = _opened(options.model)
+    changes = _changes(options, model)
+    folder = options.output or Path(f"{options.model.absolute().name}-edited")
+    check_output_folder(folder)
+    inputs = _inputs(options, record)
+    documents = read_inputs(inputs, quiet=options.quiet)
+    before = record["data"]["n_documents"] if record else len(documents.names)
+    if len(documents.names) != before:
+        terminal.note(f"note: there are {len(documents.names)} documents now, and there were {before}")
+    with terminal.warnings_as_notes():
+        started = time.perf_counter()
+        edited = model._edited(documents.contents, **changes)
+        proportions = edited.transform(documents.contents)
+        seconds = time.perf_counter() - started
+    if not options.quiet:
+        moved = [
+            f"{old} is now {' and '.join(map(str, new))}"
+            for old, new in enumerate(edited.edits_[-1]["mapping"])
+            if new != [old]
+        ]
+        terminal.note(f"numbers of topics: {', '.join(moved) or 'as before'}")
+    write_topics(folder, edited, proportions, documents, seconds, inputs)
+    return 0
+
+
+def _opened(folder: Path) -> tuple[Any, dict[str, Any] | None]:
+    """Return the model and the record of its run, if there is one."""
+    from nonneg.cli.results import RESULT
+    from nonneg.cli.transform_inputs import opened_model
+    from nonneg.exceptions import FileFormatError
+    from nonneg.report.records import read_run
+
+    saved = opened_model(folder)
+    if saved.class_name != "TopicModel":
+        raise FileFormatError(
+            f"{saved.path} holds a model of class {saved.class_name}. Give the folder that `nonneg topics` "
+            "wrote."
+        )
+    result = saved.path.parent / RESULT
+    return saved.model, read_run(result) if folder.is_dir() and result.is_file() else None
+
+
+def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
+    from nonneg.exceptions import InvalidParameterError
+
+    merge = [[_topic(part) for part in group.split(",")] for group in options.merge]
+    for given, group in zip(options.merge, merge, strict=True):
+        if len(set(group)) < 2:
+            raise InvalidParameterError(f"--merge {given}: expected several topics, such as --merge 3,7.")
+    split = dict(_split(text) for text in options.split)
+    rename = dict(_name(text) for text in options.rename)
+    if options.cut is not None:
+        if merge or split:
+            raise InvalidParameterError("--cut merges topics by itself. Leave out --merge and --split.")
+        merge = model.hierarchy().cut(options.cut)
+    if not (merge or split or rename):
+        raise InvalidParameterError("Nothing to change. Give --merge, --split, --rename or --cut.")
+    return {"merge": merge, "split": split, "rename": rename}
+
+
+def _topic(text: str) -> Any:
+    return int(text) if text.strip().isdigit() else text.strip()
+
+
+def _split(text: str) -> tuple[Any, int]:
+    from nonneg.exceptions import InvalidParameterError
+
+    topic, colon, parts = text.rpartition(":")
+    if not colon:
+        return _topic(text), 2
+    if not parts.strip().isdigit():
+        raise InvalidParameterError(
+            f"--split {text}: expected a number after the colon, such as --split 2:3."
+        )
+    return _topic(topic), int(parts)
+
+
+def _name(text: str) -> tuple[Any, str | None]:
+    from nonneg.exceptions import InvalidParameterError
+
+    topic, equals, name = text.partition("=")
+    if not equals:
+        raise InvalidParameterError(
+            f"--rename {text}: expected a topic and a name, such as --rename 0=sports."
+        )
+    return _topic(topic), name.strip() or None
+
+
+def _inputs(options: argparse.Namespace, record: dict[str, Any] | None) -> dict[str, Any]:
+    """Say where the documents are: where the user says, or where they were."""
+    from nonneg.exceptions import InvalidParameterError
+
+    known = dict(record["inputs"]) if record else {}
+    if options.files:
+        return known | {"files": [str(path.absolute()) for path in options.files], "stdlib": False}
+    if not known:
+        raise InvalidParameterError(
+            f"{options.model} does not say where its documents are. Name them: nonneg edit-topics DIR FILES."
+        )
+    gone = [path for path in known["files"] if not Path(path).exists()]
+    if gone:
+        raise InvalidParameterError(
+            f"{gone[0]}, in which the topics were found, no longer exists. Say where the documents are: "
+            "nonneg edit-topics DIR FILES."
+        )
+    return known

@@ -1,0 +1,186 @@
+"""Topics over time and the tree over topics."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+
+from nonneg.applications import TopicModel
+from nonneg.applications.topics.dates import read_dates
+from nonneg.applications.topics.hierarchy import topic_hierarchy
+from nonneg.applications.topics.over_time import topics_over_time
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    ShapeError,
+    UnknownNameError,
+)
+
+
+def over_time(proportions, times, **options):
+    labels = [f"topic {at}" for at in range(np.shape(proportions)[1])]
+    return topics_over_time(np.asarray(proportions), read_dates(times, len(times)), labels, **options)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("2021-12-31", "2021-12-31T00:00:00"),
+        ("2021-12-31T23:30:00-02:00", "2022-01-01T01:30:00"),
+        ("2021-12", "2021-12-01T00:00:00"),
+        ("2021", "2021-01-01T00:00:00"),
+        (2021, "2021-01-01T00:00:00"),
+        ("20211231", "2021-12-31T00:00:00"),
+        ("2021/12/31", "2021-12-31T00:00:00"),
+        ("31.12.2021", "2021-12-31T00:00:00"),
+        ("2.1.2021", "2021-01-02T00:00:00"),
+        ("12/31/2021 10:15", "2021-12-31T00:00:00"),
+        ("December 31, 2021", "2021-12-31T00:00:00"),
+        ("31 Dec 2021", "2021-12-31T00:00:00"),
+        ("Fri, 31 Dec 2021 22:00:00 +0000", "2021-12-31T22:00:00"),
+        (1640995199, "2021-12-31T23:59:59"),
+        ("1640995199000", "2021-12-31T23:59:59"),
+        (datetime.date(2021, 12, 31), "2021-12-31T00:00:00"),
+        (datetime.datetime(2021, 12, 31, tzinfo=datetime.UTC), "2021-12-31T00:00:00"),
+        (np.datetime64("2021-12-31"), "2021-12-31T00:00:00"),
+    ],
+)
+def test_dates_in_many_notations(entry, expected):
+    assert str(read_dates([entry], 1).values[0]) == expected
+
+
+def test_dates_that_are_missing_or_wrong_are_counted_and_named():
+    entries = ["2020-05-01", None, "", float("nan"), "soon", "2020-13-01", True, "n/a"]
+    found = read_dates(np.array(entries, dtype=object), 8)
+    assert found.n_missing == 7
+    assert found.unreadable == [(4, "soon"), (5, "2020-13-01"), (6, "True")]
+    pd = pytest.importorskip("pandas")
+    series = pd.to_datetime(pd.Series(["2020-05-01", None]))
+    assert read_dates(series, 2).n_missing == 1
+    assert read_dates(series.dt.tz_localize("UTC"), 2).n_missing == 1
+
+
+def test_all_dates_together_tell_the_order_of_day_and_month():
+    assert str(read_dates(["03/04/2021", "25/04/2021"], 2).values[0])[:10] == "2021-04-03"
+    assert str(read_dates(["03/04/2021", "04/25/2021"], 2).values[0])[:10] == "2021-03-04"
+    for unclear in (["03/04/2021"], ["03/04/2021", "25/04/2021", "04/25/2021"]):
+        with pytest.raises(InvalidDataError, match="'03/04/2021' do not tell whether the day or the month"):
+            read_dates(unclear, len(unclear))
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "days", "unit", "n_periods"),
+    [
+        (600, 2, "hour", 48),
+        (600, 50, "day", 50),
+        (400, 200, "week", 30),
+        (600, 1500, "month", 50),
+        (600, 10000, "year", 28),
+        (14, 100, "month", 4),
+        (8, 900, "year", 3),
+        (12, 0.001, "day", 1),
+    ],
+)
+def test_the_unit_follows_from_the_span_and_the_number_of_documents(n_documents, days, unit, n_periods):
+    start = np.datetime64("2000-01-03T00:00:00")
+    times = start + (np.linspace(0, days * 86400 - 1, n_documents)).astype("timedelta64[s]")
+    found = over_time(np.ones((n_documents, 1)), times)
+    assert found.unit == unit
+    assert abs(len(found.counts) - n_periods) <= 1
+    assert found.counts.sum() == n_documents
+    assert found.periods[0] == {"hour": "2000-01-03T00", "month": "2000-01", "year": "2000"}.get(
+        unit, "2000-01-03"
+    )
+
+
+def test_proportions_are_means_and_smoothing_recovers_a_planted_course():
+    rng = np.random.default_rng(0)
+    months = np.repeat(np.arange(48), rng.integers(1, 12, size=48))
+    months = months[(months < 20) | (months > 23)]  # four months without documents
+    course = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(48) / 48)
+    share = rng.random(len(months)) < course[months]
+    proportions = np.column_stack([share, ~share]).astype(float)
+    times = (np.datetime64("2015-01") + months).astype("datetime64[D]") + rng.integers(28, size=len(months))
+    found = over_time(proportions, times, unit="month")
+    assert found.periods[0] == "2015-01"
+    assert len(found.counts) == 48
+    np.testing.assert_allclose(found.proportions[3], proportions[months == 3].mean(axis=0))
+    assert np.isnan(found.proportions[20:24]).all()
+    assert found.bandwidth > 0
+    filled = found.counts > 0
+    raw = np.abs(found.proportions[filled, 0] - course[filled]).mean()
+    smooth = np.abs(found.smoothed[:, 0] - course).mean()
+    assert smooth < 0.5 * raw
+    np.testing.assert_allclose(found.smoothed.sum(axis=1), 1.0)
+
+
+def test_few_periods_are_not_smoothed_and_documents_without_topics_do_not_count():
+    found = over_time([[1, 0], [0, 1], [0, 0], [1, 0]], ["2001", "2002", "2002", None])
+    assert (found.unit, found.bandwidth, found.n_missing, found.n_empty) == ("year", 0.0, 1, 1)
+    assert np.array_equal(found.smoothed, found.proportions)
+    assert found.counts.tolist() == [1, 1]
+
+
+def test_the_model_brings_proportions_and_labels():
+    texts = ["cat dog cat", "dog cat pet", "bond stock", "stock market bond", "pet dog", "market stock"]
+    model = TopicModel(2, random_state=0).fit(texts).rename_topics({0: "first"})
+    found = model.over_time(texts, [2001, 2001, 2002, 2002, 2001, 2002])
+    assert found.labels[0] == "first"
+    animals = int(model.predict(["cat dog"])[0])
+    assert found.proportions[0, animals] > 0.9
+    assert found.proportions[1, animals] < 0.1
+    with pytest.raises(ShapeError, match="times has 2 entries, but there are 6 documents"):
+        model.over_time(texts, [2001, 2002])
+    with pytest.raises(ShapeError, match="Expected proportions of shape"):
+        model.over_time(texts, [2001] * 6, proportions=np.ones((2, 2)))
+    with pytest.raises(UnknownNameError, match="unit='decade' is not known"):
+        model.over_time(texts, [2001] * 6, unit="decade")
+    with pytest.raises(
+        InvalidDataError, match="None of the 6 documents has a date that can be read; the first"
+    ):
+        model.over_time(texts, ["soon"] * 6)
+    with pytest.raises(InvalidParameterError, match=r"unit='hour' gives \d+ periods"):
+        model.over_time(texts, [2001] * 5 + [1900], unit="hour")
+    with pytest.raises(DataTypeError, match="Expected one date per document"):
+        model.over_time(texts, "2001-01-01")
+
+
+def test_the_tree_joins_planted_families_first():
+    rng = np.random.default_rng(0)
+    families = rng.dirichlet(np.full(60, 0.1), size=3)
+    topics = np.array([0.6 * families[at // 3] + 0.4 * rng.dirichlet(np.full(60, 0.1)) for at in range(9)])
+    tree = topic_hierarchy(topics, [f"t{at}" for at in range(9)])
+    assert tree.cut(3) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert tree.cut(1) == [list(range(9))]
+    assert tree.cut(9) == [[at] for at in range(9)]
+    for n_groups in range(1, 10):
+        assert len(tree.cut(n_groups)) == n_groups
+    height = (tree.merges[5, 2] + tree.merges[6, 2]) / 2
+    assert tree.cut(distance=height) == tree.cut(3)
+    assert np.all(np.diff(tree.merges[:, 2]) >= 0)
+    assert 0 < tree.merges[0, 2] < np.sqrt(2)
+    text = str(tree)
+    assert text.count("├── ") == text.count("└── ") == 8
+    assert all(f"{at}: t{at}" in text for at in range(9))
+    for call, message in [
+        (lambda: tree.cut(), "either n_groups or distance"),
+        (lambda: tree.cut(10), "not between 1 and the number of topics, 9"),
+        (lambda: tree.cut(2.5), "must be an integer"),
+    ]:
+        with pytest.raises(InvalidParameterError, match=message):
+            call()
+
+
+def test_a_model_is_cut_at_any_level():
+    texts = ["cat dog pet", "dog cat pet", "bond stock", "stock market bond", "pet dog", "market stock"] * 2
+    texts += ["tree leaf", "leaf tree root", "root tree"] * 2
+    model = TopicModel(3, random_state=0).fit(texts)
+    tree = model.hierarchy()
+    assert tree.labels == model.topic_labels()
+    two = model.merge_topics(tree.cut(2), texts)
+    assert len(two.topics_) == 2
+    one = TopicModel(1, random_state=0).fit(texts).hierarchy()
+    assert one.cut(1) == [[0]]
