@@ -97,7 +97,7 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
         assert row["name"] == new["topics"][int(row["topic"])]["name"]
     table = read(out / "topics.csv")
     assert [row["name"] for row in table] == [entry["name"] for entry in new["topics"]]
-    assert [float(row["proportion"]) for row in table] == sorted((float(row["proportion"]) for row in table))[
+    assert [float(row["proportion"]) for row in table] == sorted(float(row["proportion"]) for row in table)[
         ::-1
     ]
     model = load(out / "model.npz")

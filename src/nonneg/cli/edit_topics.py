@@ -145,7 +145,7 @@ def _inputs(options: argparse.Namespace, record: dict[str, Any] | None) -> dict[
     """Say where the documents are: where the user says, or where they were."""
     from nonneg.exceptions import InvalidParameterError
 
-    known = dict(record["inputs"]) if record else {}
+    known = dict(record["inputs"] or {}) if record else {}
     if options.files:
         return known | {"files": [str(path.absolute()) for path in options.files], "stdlib": False}
     if not known:

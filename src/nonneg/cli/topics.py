@@ -114,7 +114,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write_topics(
-    folder: Path, model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any]
+    folder: Path,
+    model: Any,
+    proportions: Any,
+    documents: Any,
+    seconds: float,
+    inputs: dict[str, Any] | None = None,
 ) -> None:
     """Write the results, and say what they are."""
     from nonneg.cli.results import save_array, say_results, write_csv, write_proportions, write_results
@@ -169,7 +174,7 @@ def _table(record: dict[str, Any]) -> str:
 
 
 def _record(
-    model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any]
+    model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any] | None
 ) -> dict[str, Any]:
     import numpy as np
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram
 
-from nonneg._optional import import_optional
 from nonneg.report.figures import ACCENT, FAINT, INK, page_figure, svg_text
 
 _N_LETTERS = 44
@@ -17,9 +17,9 @@ _N_LETTERS = 44
 def documents_per_period(periods: Sequence[str], counts: Sequence[int], unit: str) -> str:
     """Draw how many documents there are of each period."""
     figure, axes = page_figure(10.4, 2.0)
-    days = _days(periods)
-    axes.bar(days, counts, width=0.85 * _length(days), color=ACCENT)
-    _date_axis(axes)
+    axes.bar(np.arange(len(periods)), counts, width=0.85, color=ACCENT)
+    axes.set_xlim(-0.6, max(len(periods), 8) - 0.4)  # few bars stay slim
+    _period_axis(axes, periods, 10)
     axes.set_ylabel("documents", color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     return svg_text(figure, f"Documents per {unit}")
@@ -34,15 +34,15 @@ def course(
 ) -> str:
     """Draw the share of a topic by period: dots in the size of the number of documents, and a smooth line."""
     figure, axes = page_figure(5.2, 2.3)
-    days = _days(periods)
+    places = np.arange(len(periods))
     raw, line = (
         100 * np.array([np.nan if one is None else one for one in row]) for row in (values, smoothed)
     )
     most = max(max(counts, default=1), 1)
-    axes.scatter(days, raw, s=4 + 26 * np.asarray(counts) / most, color=INK, alpha=0.35, linewidths=0)
-    axes.plot(days, line, color=ACCENT, linewidth=2, solid_capstyle="round")
+    axes.scatter(places, raw, s=4 + 26 * np.asarray(counts) / most, color=INK, alpha=0.35, linewidths=0)
+    axes.plot(places, line, color=ACCENT, linewidth=2, solid_capstyle="round")
     axes.set_ylim(bottom=0.0)
-    _date_axis(axes, n_ticks=5)
+    _period_axis(axes, periods, 5)
     axes.set_ylabel("share, %", color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     return svg_text(figure, f"Share of {label} by period")
@@ -50,8 +50,7 @@ def course(
 
 def tree(merges: Sequence[Sequence[float]], labels: Sequence[str]) -> str:
     """Draw a tree over topics: leaves on the left, joined at their distance."""
-    hierarchy = import_optional("scipy.cluster.hierarchy", extra="report", purpose="The report")
-    found = hierarchy.dendrogram(np.asarray(merges, dtype=float), no_plot=True)
+    found = dendrogram(np.asarray(merges, dtype=float), no_plot=True)
     figure, axes = page_figure(10.4, 0.27 * len(labels) + 0.8)
     for places, distances in zip(found["icoord"], found["dcoord"], strict=True):
         axes.plot(distances, places, color=ACCENT, linewidth=1.6, solid_joinstyle="round")
@@ -67,16 +66,8 @@ def tree(merges: Sequence[Sequence[float]], labels: Sequence[str]) -> str:
     return svg_text(figure, "Tree over the topics")
 
 
-def _days(periods: Sequence[str]) -> Any:
-    return np.array(periods, dtype="datetime64[h]")
-
-
-def _length(days: Any) -> Any:
-    return np.diff(days).min() if len(days) > 1 else np.timedelta64(24, "h")
-
-
-def _date_axis(axes: Any, n_ticks: int = 10) -> None:
-    dates = import_optional("matplotlib.dates", extra="report", purpose="The report")
-    locator = dates.AutoDateLocator(maxticks=n_ticks, minticks=min(3, n_ticks))
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+def _period_axis(axes: Any, periods: Sequence[str], n_labels: int) -> None:
+    # Periods have no gaps, so that their numbers are a scale of time.
+    step = -(-len(periods) // n_labels)
+    shown = range(0, len(periods), step)
+    axes.set_xticks(list(shown), [periods[at] for at in shown], parse_math=False)
