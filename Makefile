@@ -85,6 +85,8 @@ $(DEV): $(READY)
 
 $(VENV)/.ready-torch: $(DEV)
 	$(INSTALL) torch==2.13.0
+	@# Kernels for GPUs run in its interpreter; there are wheels for Linux only.
+	@$(INSTALL) --no-deps triton || echo "Triton could not be installed on this machine; its tests are skipped" >&2
 	@touch $@
 
 $(VENV)/.ready-docs: $(DEV)

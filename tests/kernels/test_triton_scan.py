@@ -25,6 +25,8 @@ def test_depth_of_the_kernel(n_features, depth):
 @pytest.mark.torch
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (5, 3), (127, 10), (1000, 50), (3000, 130), (500, 300)])
 def test_the_same_points_as_on_the_host(n, m, rng, torch, device):
+    if device.type == "cpu":  # the interpreter is slow
+        n = min(n, 300)
     X, R = rng.random((n, m)), rng.standard_normal((n, m))
     R[::7] = 0.0
     slope = slope_of(rng, n, listed=min(3, n))
@@ -48,10 +50,11 @@ def test_of_equal_points_the_first_wins(rng, torch, device):
 
 @pytest.mark.torch
 def test_what_the_bounds_call_decided_is_right(rng, torch, device):
-    X, R = rng.standard_normal((2000, 50)), rng.standard_normal((2000, 50))
+    n = 2000 if device.type == "cuda" else 300
+    X, R = rng.standard_normal((n, 50)), rng.standard_normal((n, 50))
     on_device = dictionary_of(torch.tensor(X, device=device))
     scan = tensor_scan.TensorScan(
-        on_device, torch.tensor(R, device=device), TensorPenaltyGradient.of(nothing(2000), device)
+        on_device, torch.tensor(R, device=device), TensorPenaltyGradient.of(nothing(n), device)
     )
     expected = torch.tensor((X @ R.T).argmin(axis=0), device=device)
     for kind, most in ((torch.float16, 0.05), (torch.float32, 0.01)):
@@ -66,7 +69,9 @@ def test_what_the_bounds_call_decided_is_right(rng, torch, device):
 @pytest.mark.parametrize("depth", [64, 128, 384])
 def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, device):
     # Few columns are scanned in parts, whose lowest are put together; long points are read by parts.
-    n_points, error = 5000, 1e-5
+    n_points, error = (5000 if device.type == "cuda" else 1200), 1e-5
+    if device.type == "cpu":
+        n_columns = min(n_columns, 150)
     points, columns = (
         torch.tensor(rng.standard_normal((n, depth)) / depth**0.5, device=device).to(getattr(torch, kind))
         for n in (n_points, n_columns)
@@ -86,7 +91,8 @@ def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, devi
 
 @pytest.mark.torch
 def test_two_runs_on_the_gpu_are_the_same(torch, device, tmp_path):
-    X = torch.tensor(separable_dirichlet(3000, 20, 10, snr=12, rng=0).X, device=device)
+    n = 3000 if device.type == "cuda" else 100
+    X = torch.tensor(separable_dirichlet(n, 20, 10, snr=12, rng=0).X, device=device)
     runs = [select_anchors(X, 10, method_params={"lam": 0.3}, max_iter=20) for _ in range(2)]
     assert abs(runs[0].coefficients - runs[1].coefficients).max() == 0
     assert runs[0].history["gap"] == runs[1].history["gap"]
@@ -98,7 +104,7 @@ def test_two_runs_on_the_gpu_are_the_same(torch, device, tmp_path):
 @pytest.mark.torch
 @pytest.mark.parametrize("steps", ["open-loop", "pairwise"])
 def test_a_run_on_the_gpu_is_the_run_on_the_host(steps, torch, device):
-    X = separable_dirichlet(400, 20, 10, snr=20, rng=0).X
+    X = separable_dirichlet(400 if device.type == "cuda" else 80, 20, 10, snr=20, rng=0).X
     params = {"lam": 0.3, "steps": steps, "corrective_steps": 0 if steps == "pairwise" else None}
     options = {"max_iter": 15, "method_params": params}
     host = select_anchors(X, 10, **options)
