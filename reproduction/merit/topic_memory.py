@@ -37,7 +37,12 @@ def main(words: Sequence[str]) -> None:
     counts = sp.csr_array(sp.load_npz(words[0]))
     options = {"recovery": False} if words[2].startswith("merit") else None
     model = TopicModel(
-        int(words[1]), method=words[2].replace("(0)", "-0"), n_jobs=int(words[3]), method_params=options
+        int(words[1]),
+        method=words[2].replace("(0)", "-0"),
+        duplicates="keep",
+        min_df=2,
+        n_jobs=int(words[3]),
+        method_params=options,
     )
     started = time.perf_counter()
     model.fit_transform(counts)

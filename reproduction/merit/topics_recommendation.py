@@ -19,7 +19,7 @@ from reproduction.registry import TITLES
 
 NAME = "merit/topics-recommendation"
 RECOMMENDED = ("nmf balanced plain", "argmax")
-"""The candidate and the way to sort documents that `TopicModel` has as its default."""
+"""The candidate and the way to sort documents that the default of `TopicModel` builds on."""
 N_DRAWS = 10
 CLUTO = ("tr11", "tr12", "tr23", "tr41", "re0", "fbis", "k1a", "classic", "la1")
 OTHERS = ("bbc", "hitech")
@@ -196,8 +196,8 @@ def _verdicts(groups: Mapping[str, Mapping[str, Sequence[Record]]], ranking: Ran
     ours, best = scores.get(RECOMMENDED), max(scores, key=lambda key: scores[key], default=None)
     verdicts = [
         Verdict(
-            f"The default of TopicModel ({candidate}, {decoder}) is within 0.01 of the best accuracy over "
-            "the corpora",
+            f"The method that TopicModel builds on ({candidate}, {decoder}) is within 0.01 of the best "
+            "accuracy over the corpora",
             None if not whole or ours is None or best is None else ours >= scores[best] - 0.01,
             "not measured"
             if ours is None or best is None

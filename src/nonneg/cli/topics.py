@@ -61,7 +61,7 @@ def _add_text_arguments(group: Any) -> None:
         "--min-df",
         type=arguments.count,
         metavar="N",
-        help="ignore words in fewer than N documents (default: 2)",
+        help="ignore words in fewer than N documents (default: grows with the root of their number, from 2)",
     )
     group.add_argument(
         "--max-df", type=arguments.positive_number, metavar="F",
@@ -78,6 +78,14 @@ def _add_method_arguments(group: Any) -> None:
     group.add_argument(
         "--balance", action=argparse.BooleanOptionalAction, default=None,
         help="nmf: keep large subjects from taking up all topics (default: yes)",
+    )  # fmt: skip
+    group.add_argument(
+        "--min-documents", type=float, metavar="N",
+        help="nmf: groups of far fewer documents are not topics (default: the size of an average topic)",
+    )  # fmt: skip
+    group.add_argument(
+        "--duplicates", choices=["merge", "keep"],
+        help="merge: copies of a document take no part in the search for topics (default)",
     )  # fmt: skip
     group.add_argument("--max-iter", type=arguments.count, metavar="N", help="maximum number of iterations")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
@@ -159,7 +167,7 @@ def _table(record: dict[str, Any]) -> str:
             "topic": entry["topic"],
             "name": entry["name"],
             "proportion": f"{entry['proportion']:.1%}",
-            "documents": entry["n_documents"],
+            "documents": f"{entry['n_documents']}{' (few)' if entry['few_documents'] else ''}",
             "NPMI": f"{entry['npmi']:.2f}",
             "anchor": entry["anchor"],
             "words": " ".join(str(word) for word, _ in entry["words"][:8]),
@@ -194,6 +202,7 @@ def _record(
             "name": model.topic_names_[at],
             "proportion": model.topic_proportions_[at],
             "n_documents": model.documents_per_topic_[at],
+            "few_documents": bool(model.few_documents_[at]),
             "npmi": model.npmi_[at],
             "coherence": model.coherence_[at],
             "anchor": None if model.anchor_words_ is None else model.anchor_words_[at],
@@ -211,6 +220,8 @@ def _record(
             "n_words": model.n_features_in_,
             "n_used": len(model.word_indices_),
             "n_empty": int((~(proportions.sum(axis=1) > 0)).sum()),
+            "n_copies": int((model.duplicate_of_ != np.arange(len(model.duplicate_of_))).sum()),
+            "n_set_aside": len(model.set_aside_),
             "kind": "texts" if documents.are_texts else "counts",
         },
         estimator=model,
@@ -283,6 +294,8 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
         "method": options.method,
         "anchors": None if options.anchors is None else [word.strip() for word in options.anchors.split(",")],
         "balance": options.balance,
+        "min_documents": options.min_documents,
+        "duplicates": options.duplicates,
         "min_df": options.min_df,
         "max_df": options.max_df,
         "random_state": options.seed,

@@ -79,6 +79,7 @@ def _topic(entry: Mapping[str, Any]) -> dict[str, Any]:
         "name": entry["name"],
         "proportion": wording.percent(entry["proportion"]),
         "documents": wording.number(entry["n_documents"]),
+        "few": entry["few_documents"],
         "npmi": wording.number(entry["npmi"], digits=2),
         "anchor": entry["anchor"],
         "words": [(word, round(100 * weight / heaviest)) for word, weight in entry["words"][:N_CHIPS]],
@@ -159,6 +160,10 @@ def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     empty = data["n_empty"]
     rest = f" {wording.number(empty)} documents contain no word of a topic." if empty else ""
+    if data["n_copies"]:
+        rest += f" {wording.number(data['n_copies'])} copies of other documents took no part in the search."
+    if data["n_set_aside"]:
+        rest += f" {wording.number(data['n_set_aside'])} documents are in groups too small for a topic."
     return (
         f"{wording.number(data['n_documents'])} documents ({data['kind']}) from {data['source']}, "
         f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used.{rest} Topics by "

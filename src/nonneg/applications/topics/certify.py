@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.topics.quality import Support
 from nonneg.certificates.certificate import Statement, Verdict
 
 
@@ -18,9 +20,10 @@ def topic_statements(
     names: Sequence[Any],
     n_empty: int,
     n: int,
+    support: Support,
 ) -> list[Statement]:
-    """Say whether topics differ, whether anchors stand for one topic each, and what was left out."""
-    found = [_differ(components, words), _covered(n_empty, n)]
+    """Say whether topics differ, what they rest on, what was left out, and whether anchors are exclusive."""
+    found = [_differ(components, words), _supported(support), _covered(n_empty, n)]
     if anchors is not None:
         found.append(_exclusive(components, anchors, names))
     return found
@@ -42,6 +45,24 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
         size / 2,
         Verdict.HOLDS if few else Verdict.FAILS,
         {"similarity_count": int(upper.sum()), "n_top_words": size},
+    )
+
+
+def _supported(support: Support) -> Statement:
+    thin, least = np.flatnonzero(support.few), int(support.counts.min())
+    limit, total = math.ceil(support.limit), int(support.counts.sum())
+    listed = ", ".join(f"{topic} ({support.counts[topic]})" for topic in thin[:10])
+    more = f" and {len(thin) - 10} more" if len(thin) > 10 else ""
+    return Statement(
+        "topics-supported",
+        f"Every topic is the main topic of at least {least} documents (copies count once)."
+        if not len(thin)
+        else f"Fewer than {limit} of {total} documents have one of these as their main topic: topic "
+        f"{listed}{more}. Copies count once. Fewer topics may suffice.",
+        least,
+        limit,
+        Verdict.FAILS if len(thin) else Verdict.HOLDS,
+        {"n_few": len(thin)},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,13 @@ def _place(counts: Any, wrong: Any) -> str:
     return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
 
 
-def used_words(counts: Any, min_df: int, max_df: float) -> IntArray:
+def used_words(counts: Any, min_df: int | None, max_df: float) -> IntArray:
     """Return the words that topics are made of."""
     n_documents = counts.shape[0]
+    if min_df is None:
+        # A rare word says little of many documents. The study of topics chose the growth: half of the words
+        # and of the time at the same accuracy.
+        min_df = max(2, round(math.sqrt(n_documents) / 10))
     found = document_frequencies(counts)
     kept = (found >= max(1, min_df)) & (found <= max_df * n_documents) & (found < n_documents)
     if not kept.any():

@@ -35,7 +35,7 @@ class EditableTopics(ExplorableTopics):
     method: str
     anchors: Any
     balance: bool
-    min_df: int
+    min_df: int | None
     max_df: float
     tol: float | None
     max_iter: int | None

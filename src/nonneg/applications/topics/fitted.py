@@ -21,7 +21,7 @@ from nonneg.applications.topics.proportions import (
     proportions_of,
     representative_rows,
 )
-from nonneg.applications.topics.quality import documents_per_topic, topic_npmi
+from nonneg.applications.topics.quality import Support, documents_per_topic, topic_npmi
 from nonneg.applications.topics.reading import read_documents
 from nonneg.applications.topics.topic_recovery import rows_of_sum_one
 from nonneg.certificates.certificate import Certificate
@@ -51,6 +51,9 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         "coherence_": StoredArray("n_topics_"),
         "npmi_": StoredArray("n_topics_", optional=True),
         "documents_per_topic_": StoredArray("n_topics_", kind="i", optional=True),
+        "few_documents_": StoredArray("n_topics_", kind="b", optional=True),
+        "set_aside_": StoredArray("documents set aside", kind="i", optional=True),
+        "duplicate_of_": StoredArray("documents of the fit", kind="i", optional=True),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
         "_inverse": StoredArray("number of words used"),
         "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
@@ -194,7 +197,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
 
     def _complete_loaded(self) -> None:
         check_encoder(self._encode, len(self.components_), len(self.word_indices_))
-        # Files of earlier versions have neither.
+        # Files of earlier versions have none of these.
         self.topic_names_ = getattr(self, "topic_names_", [None] * len(self.components_))
         self.edits_ = getattr(self, "edits_", [])
         good = all(name is None or isinstance(name, str) for name in self.topic_names_)
@@ -204,6 +207,14 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self.n_topics_ = len(self.components_)
+        unknown = {
+            "npmi_": np.full(self.n_topics_, np.nan),
+            "documents_per_topic_": np.full(self.n_topics_, -1),
+            "few_documents_": np.zeros(self.n_topics_, dtype=bool),
+            "set_aside_": np.zeros(0, dtype=np.int64),
+            "duplicate_of_": np.zeros(0, dtype=np.int64),
+        }
+        vars(self).update({name: value for name, value in unknown.items() if name not in vars(self)})
         self.topics_ = rows_of_sum_one(self.components_)
         self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
 
@@ -251,15 +262,15 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)
         self.npmi_ = topic_npmi(used, components)
-        self.n_topics_, self.documents_per_topic_ = (
-            len(components),
-            documents_per_topic(proportions[:, order]),
-        )
+        proportions = proportions[:, order]
+        self.n_topics_, self.documents_per_topic_ = len(components), documents_per_topic(proportions)
+        support = Support.of(proportions, getattr(self, "duplicate_of_", None))
+        self.few_documents_ = support.few
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         self.certificate_ = certificate.with_statements(
             topic_statements(
                 rows_of_sum_one(components), top, anchors,
-                [] if self.anchor_words_ is None else self.anchor_words_, n_empty, len(proportions),
+                [] if self.anchor_words_ is None else self.anchor_words_, n_empty, len(proportions), support,
             )
         )  # fmt: skip
         return order

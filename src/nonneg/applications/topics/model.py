@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from os import PathLike
@@ -10,21 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.documents import used_words
+from nonneg.applications.topics.duplicates import SIMILARITY, first_copies
 from nonneg.applications.topics.editing import EditableTopics
 from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.methods import METHODS, Task
 from nonneg.applications.topics.term_weights import inverse_frequencies
-from nonneg.exceptions import (
-    InvalidParameterError,
-    UnsupportedError,
-)
+from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
 from nonneg.iteration import Progress
 
 
@@ -46,8 +45,17 @@ class TopicModel(EditableTopics):
     balance : bool
         "nmf": whether documents are balanced, each divided by the root of the sum of its similarities to
         all; otherwise each has unit length.
-    min_df : int
-        Words in fewer documents are not used. They stay in the vocabulary, with weight zero.
+    min_documents : float, optional
+        "nmf" with `balance`: groups of far fewer similar documents than this do not become topics, because a
+        group of g copies weighs ``g / (g + min_documents)``. If a tenth of it have a topic as their main one,
+        they are set aside, and topics are found without them. None for the size of an average topic,
+        ``n_documents / n_topics``; 0 for the published weights [3]_, where a group of any size is a topic.
+    duplicates : {"merge", "keep"}
+        "merge": of documents that share 90 % of their words (among those used, ten or more) only the first
+        takes part in the search for topics, with a warning that counts the others. All have proportions.
+    min_df : int, optional
+        Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
+        of the root of the number of documents, and at least 2.
     max_df : float
         Words in more than this fraction of the documents are not used; words in all documents never are.
     stop_words : None, "english" or list of str
@@ -88,6 +96,13 @@ class TopicModel(EditableTopics):
         first, except where `anchors` gave their order.
     documents_per_topic_ : array of int of shape (n_topics,)
         Number of documents of the fit in which the topic has the largest proportion.
+    few_documents_ : array of bool of shape (n_topics,)
+        Topics that rest on few documents: on fewer than a fifth of an average topic, copies not counted.
+    set_aside_ : array of int
+        Documents of the fit without which topics were found, because their groups are too small (see
+        `min_documents`).
+    duplicate_of_ : array of int of shape (n_documents,)
+        The first document that each document of the fit is a copy of; itself for most.
     npmi_ : array of shape (n_topics,)
         Normalized pointwise mutual information of the 10 top words in these documents, from -1 to 1.
     coherence_ : array of shape (n_topics,)
@@ -148,7 +163,9 @@ class TopicModel(EditableTopics):
         "method": [str],
         "anchors": ["array-like", None],
         "balance": ["boolean"],
-        "min_df": [Interval(Integral, 1, None, closed="left")],
+        "min_documents": [Interval(Real, 0, None, closed="left"), None],
+        "duplicates": [StrOptions({"merge", "keep"})],
+        "min_df": [Interval(Integral, 1, None, closed="left"), None],
         "max_df": [Interval(Real, 0, 1, closed="right")],
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
@@ -170,7 +187,9 @@ class TopicModel(EditableTopics):
         method: str = "nmf",
         anchors: Sequence[Any] | None = None,
         balance: bool = True,
-        min_df: int = 2,
+        min_documents: float | None = None,
+        duplicates: str = "merge",
+        min_df: int | None = None,
         max_df: float = 1.0,
         stop_words: Any = None,
         vectorizer: Any = None,
@@ -188,6 +207,8 @@ class TopicModel(EditableTopics):
         self.method = method
         self.anchors = anchors
         self.balance = balance
+        self.min_documents = min_documents
+        self.duplicates = duplicates
         self.min_df = min_df
         self.max_df = max_df
         self.stop_words = stop_words
@@ -254,8 +275,9 @@ class TopicModel(EditableTopics):
         if self.anchors is not None and not METHODS[method].takes_anchors:
             raise UnsupportedError(f"method={method!r} does not use anchor words. Choose 'nmf' or 'spa'.")
         counts = self._read(X, reset=True)
-        words = used_words(counts, self.min_df, float(self.max_df))
-        n_topics, used = int(self.n_topics), sp.csr_array(counts[:, words]).astype(np.float64)
+        n_topics = int(self.n_topics)
+        words, distinct = self._words_and_documents(counts, n_topics)
+        used = sp.csr_array(counts[:, words]).astype(np.float64)
         if n_topics > min(used.shape):
             raise InvalidParameterError(
                 f"n_topics={n_topics} is more than the {used.shape[0]} documents or the {used.shape[1]} "
@@ -264,10 +286,11 @@ class TopicModel(EditableTopics):
         places = None
         if self.anchors is not None:
             places = anchor_places(self.anchors, n_topics, self.vocabulary_, words, counts)
-        self._inverse = inverse_frequencies(used)
+        once = used if len(distinct) == used.shape[0] else sp.csr_array(used[distinct])
+        self._inverse = inverse_frequencies(once)
         task = Task(
-            used, self._inverse, n_topics, anchors=places, balance=self.balance,
-            params=params, rng=self.random_state, n_jobs=self.n_jobs,
+            once, self._inverse, n_topics, anchors=places, balance=self.balance,
+            min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
             verbose=self.verbose,
         )  # fmt: skip
         with threads(self.n_jobs):
@@ -276,8 +299,38 @@ class TopicModel(EditableTopics):
             self._encode = found.encode
             proportions = self._proportions(used, counts.dtype)
         self.n_iter_, self.result_, self.edits_ = found.n_iter, found.result, []
+        self.set_aside_ = distinct[[] if found.set_aside is None else found.set_aside]
+        if len(self.set_aside_):
+            warnings.warn(
+                f"{len(self.set_aside_)} of {len(proportions)} documents resemble one another and no others, "
+                "in groups too small for a topic (see min_documents). Topics are found without them.",
+                DataChangedWarning,
+                stacklevel=3,
+            )
         # Topics of given anchors are in the order of these.
         order = self._describe(
             used, proportions, found.components, found.anchors, found.certificate, in_order=places is not None
         )
         return proportions[:, order]
+
+    def _words_and_documents(self, counts: Any, n_topics: int) -> tuple[IntArray, IntArray]:
+        """Return the words that are used, and the documents without copies of others."""
+        everything = np.arange(counts.shape[0])
+        words = used_words(counts, self.min_df, float(self.max_df))
+        self.duplicate_of_ = everything
+        if self.duplicates == "keep":
+            return words, everything
+        first = first_copies(counts[:, words])
+        distinct = np.flatnonzero(first == everything)
+        n_copies = len(everything) - len(distinct)
+        if n_copies == 0 or len(distinct) < max(2, n_topics):
+            return words, everything
+        warnings.warn(
+            f"{n_copies} of {len(everything)} documents share at least {SIMILARITY:.0%} of their words with "
+            "another one. Topics are found without these copies; duplicates='keep' counts them all.",
+            DataChangedWarning,
+            stacklevel=4,
+        )
+        self.duplicate_of_ = first
+        # Words of the copies alone are rare words.
+        return used_words(counts[distinct], self.min_df, float(self.max_df)), distinct

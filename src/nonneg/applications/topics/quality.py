@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from nonneg.metrics.topics import npmi_coherence, top_words
 
 # Lau, Newman & Baldwin (2014) rate topics by ten words.
 N_NPMI_WORDS = 10
+# Of twenty topics, one that is the main topic of less than 1 % of the documents is flagged.
+FEW = 0.2
 
 
 def documents_per_topic(proportions: FloatArray) -> IntArray:
@@ -27,3 +30,24 @@ def topic_npmi(counts: Any, components: FloatArray) -> FloatArray:
         if len(words) > 1:
             found[at] = npmi_coherence(counts, [words])[0]
     return found
+
+
+@dataclass(frozen=True)
+class Support:
+    """The documents that topics rest on, each group of copies counted once."""
+
+    counts: IntArray  # documents whose main topic it is, topic by topic
+    limit: float  # a topic with fewer rests on few
+
+    @classmethod
+    def of(cls, proportions: FloatArray, duplicate_of: IntArray | None) -> Support:
+        """Count the documents of every topic."""
+        if duplicate_of is not None and len(duplicate_of) == len(proportions):
+            proportions = proportions[duplicate_of == np.arange(len(proportions))]
+        counts = documents_per_topic(proportions)
+        return cls(counts, max(2.0, FEW * float(counts.sum()) / len(counts)))
+
+    @property
+    def few(self) -> Any:
+        """Which topics rest on few documents."""
+        return self.counts < self.limit

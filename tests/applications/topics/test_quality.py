@@ -1,0 +1,130 @@
+"""Topics rest on enough documents: small groups, copies, and what is said of them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reproduction.studies.topic_collections import planted_collection
+
+from nonneg import load
+from nonneg.applications import TopicModel
+from nonneg.applications.topics.documents import used_words
+from nonneg.applications.topics.duplicates import first_copies
+from nonneg.applications.topics.quality import Support
+from nonneg.applications.topics.term_weights import balanced_documents
+from nonneg.exceptions import DataChangedWarning, InvalidParameterError
+from nonneg.metrics import normalized_mutual_information
+
+PUBLISHED = {"min_documents": 0, "duplicates": "keep", "min_df": 2}
+
+
+@pytest.fixture(scope="module")
+def collection():
+    return planted_collection(1000, 10)
+
+
+def fitted(X, **parameters):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = TopicModel(10, random_state=0, **parameters).fit(X)
+        found = model.predict(X)
+    return model, found, " ".join(str(entry.message) for entry in said)
+
+
+def test_small_groups_and_copies_do_not_become_topics(collection):
+    # Found on 20 Newsgroups: five of twenty topics held under 1 % of the documents, one rested on 8.
+    X, y = collection
+    known = y >= 0
+    before, main, said = fitted(X, **PUBLISHED)
+    assert np.sum(before.documents_per_topic_ < 0.01 * len(y)) == 5
+    assert before.documents_per_topic_.min() == 8
+    # Flagged as well, for those who want these weights.
+    assert before.few_documents_.sum() == 5
+    assert not before.certificate_["topics-supported"].holds
+    score = normalized_mutual_information(y[known], main[known])
+    assert "copies" not in said
+
+    model, main, said = fitted(X)
+    assert model.documents_per_topic_.min() >= 0.02 * len(y)
+    assert not model.few_documents_.any()
+    assert model.certificate_["topics-supported"].holds
+    assert normalized_mutual_information(y[known], main[known]) > score + 0.05
+    assert "50 of 1000 documents share at least 90%" in said
+    assert "40 of 1000 documents resemble one another" in said
+    assert len(model.set_aside_) == 40
+    assert (y[model.set_aside_] == -1).all()
+    assert np.diff(model.topic_proportions_).max() <= 1e-9  # numbered by share
+
+
+def test_what_was_set_aside_is_saved(collection, tmp_path):
+    X, _ = collection
+    model, main, _ = fitted(X)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    for name in ("duplicate_of_", "set_aside_", "few_documents_", "documents_per_topic_", "npmi_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataChangedWarning)
+        assert np.array_equal(again.predict(X), main)
+
+
+def test_copies_are_found_by_their_words(rng):
+    X = (rng.random((40, 300)) < 0.2).astype(float)
+    X[7] = 3 * X[2]  # other counts of the same words
+    X[9] = X[2]
+    X[9, np.flatnonzero(X[2])[:2]] = 0.0  # two of about sixty words are missing
+    X[11] = X[2]
+    X[11, np.flatnonzero(X[2])[:12]] = 0.0  # a fifth of the words: another document
+    X[20:22] = 0.0
+    X[20:22, :9] = 1.0  # the same short answer
+    X[30:33] = 0.0  # empty
+    expected = np.arange(40)
+    expected[[7, 9]] = 2
+    assert np.array_equal(first_copies(sp.csr_array(X)), expected)
+    assert np.array_equal(first_copies(sp.csr_array(X[:1])), [0])
+
+
+def test_too_few_distinct_documents_are_all_kept():
+    X = np.kron(np.eye(2), np.ones((6, 12))) + 0.0
+    X[:, 0] = 1.0
+    X[0, 0] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = TopicModel(3, random_state=0).fit(X)
+    assert np.array_equal(model.duplicate_of_, np.arange(12))
+
+
+def test_a_group_of_copies_weighs_by_its_size():
+    # Documents of unit length in two groups that share no word: without the limit both weigh the same.
+    groups = np.repeat([[1.0, 0.0], [0.0, 1.0]], [2, 18], axis=0)
+    for limit, expected in ((0, [1.0, 1.0]), (6, [2 / 8, 18 / 24])):
+        X = balanced_documents(sp.csr_array(groups), limit).toarray()
+        np.testing.assert_allclose(np.sum(X * X, axis=0), expected)
+
+
+def test_the_limit_on_words_grows_with_the_collection():
+    # 2 for up to 625 documents, 10 for ten thousand.
+    for n_documents, expected in ((100, 2), (600, 2), (2500, 5), (10_000, 10)):
+        counts = sp.lil_array((n_documents, 12))
+        for word in range(12):
+            counts[: word + 1, word] = 1.0
+        assert used_words(sp.csr_array(counts), None, 1.0)[0] + 1 == expected
+
+
+def test_few_documents():
+    proportions = np.eye(4)[np.repeat(np.arange(4), [50, 40, 9, 1])]
+    assert Support.of(proportions, None).few.tolist() == [False, False, False, True]
+    # Copies count once.
+    first = np.arange(100)
+    first[90:99] = 90
+    assert Support.of(proportions, first).few.tolist() == [False, False, True, True]
+    assert Support.of(np.zeros((3, 2)), None).few.tolist() == [True, True]
+
+
+def test_wrong_limits():
+    for parameters in ({"min_documents": -1.0}, {"duplicates": "drop"}, {"min_df": 0}):
+        with pytest.raises(InvalidParameterError, match=next(iter(parameters))):
+            TopicModel(2, **parameters).fit(np.eye(4))
