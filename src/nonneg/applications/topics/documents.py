@@ -122,15 +122,27 @@ def _place(counts: Any, wrong: Any) -> str:
     return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
 
 
+def smallest_df(min_df: int | None, n_documents: float) -> int:
+    """Return in how many documents a word has to occur."""
+    if min_df is not None:
+        return max(1, min_df)
+    # A rare word says little of many documents. The study of topics chose the growth: half of the words and of
+    # the time at the same accuracy.
+    return max(2, round(math.sqrt(n_documents) / 10))
+
+
+def kept_words(frequencies: Any, n_documents: float, min_df: int | None, max_df: float) -> Any:
+    """Tell which words are neither too rare nor too common."""
+    common = (frequencies > max_df * n_documents) | (frequencies >= n_documents)
+    return (frequencies >= smallest_df(min_df, n_documents)) & ~common
+
+
 def used_words(counts: Any, min_df: int | None, max_df: float) -> IntArray:
     """Return the words that topics are made of."""
     n_documents = counts.shape[0]
-    if min_df is None:
-        # A rare word says little of many documents. The study of topics chose the growth: half of the words
-        # and of the time at the same accuracy.
-        min_df = max(2, round(math.sqrt(n_documents) / 10))
+    min_df = smallest_df(min_df, n_documents)
     found = document_frequencies(counts)
-    kept = (found >= max(1, min_df)) & (found <= max_df * n_documents) & (found < n_documents)
+    kept = kept_words(found, n_documents, min_df, max_df)
     if not kept.any():
         remedy = "Lower min_df" if (found < min_df).any() else "Raise max_df"
         raise InvalidDataError(

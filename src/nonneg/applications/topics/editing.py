@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.documents import spread_out, used_words
 from nonneg.applications.topics.exploring import ExplorableTopics
@@ -207,7 +207,7 @@ class EditableTopics(ExplorableTopics):
         """Apply the method to the documents of a topic, and put its encoder to use."""
         leads = (proportions.argmax(axis=1) == whole.topic) & (proportions[:, whole.topic] > 0)
         documents = sp.csr_array(used[np.flatnonzero(leads)])
-        words = np.array([], dtype=np.intp)
+        words: IntArray = np.array([], dtype=np.intp)
         if leads.any():
             with contextlib.suppress(InvalidDataError):
                 words = used_words(documents, self.min_df, float(self.max_df))

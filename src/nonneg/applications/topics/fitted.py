@@ -41,6 +41,10 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
     vectorizer: Any
     stop_words: Any
     n_jobs: int | None
+    components_: FloatArray
+    anchor_indices_: IntArray | None
+    vectorizer_: Any
+    _encode: Any
     _stored: ClassVar[Fields] = {
         "n_features_in_": Value(int),
         "n_iter_": Value(int),
@@ -257,7 +261,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         self.topics_ = rows_of_sum_one(self.components_)
         self.anchor_indices_ = None if anchors is None else words[anchors]
         self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
-        self.topic_names_ = [None] * len(order) if names is None else [names[at] for at in order]
+        self.topic_names_ = [None] * len(order) if names is None else [names[at] for at in order.tolist()]
         self.topic_proportions_ = shares
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)

@@ -55,7 +55,7 @@ class TopicHierarchy:
                 )
             # Joins of equal distance are undone one by one, so that every number of groups can be had.
             n_joins = n_topics - int(n_groups)
-        else:
+        if distance is not None:
             n_joins = int(np.sum(self.merges[:, 2] <= distance))
         groups: dict[int, list[int]] = {at: [at] for at in range(n_topics)}
         for at, (one, other) in enumerate(self.merges[:n_joins, :2].astype(int).tolist()):

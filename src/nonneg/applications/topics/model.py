@@ -19,15 +19,15 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import SIMILARITY, first_copies
-from nonneg.applications.topics.editing import EditableTopics
 from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.methods import METHODS, Task
+from nonneg.applications.topics.streaming import StreamedTopics
 from nonneg.applications.topics.term_weights import inverse_frequencies
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
 from nonneg.iteration import Progress
 
 
-class TopicModel(EditableTopics):
+class TopicModel(StreamedTopics):
     """Topics of documents: distributions over words, and the proportion of each topic in every document.
 
     Parameters
@@ -74,6 +74,8 @@ class TopicModel(EditableTopics):
         The seed of methods that draw random numbers.
     verbose : int
         1 shows progress.
+    half_life : float, optional
+        `partial_fit`: the number of documents after which the past counts half. None (default) never forgets.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
@@ -175,6 +177,7 @@ class TopicModel(EditableTopics):
         "method_params": [dict, None],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
@@ -199,6 +202,7 @@ class TopicModel(EditableTopics):
         method_params: dict[str, Any] | None = None,
         random_state: Seed = None,
         verbose: int = 0,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -219,6 +223,7 @@ class TopicModel(EditableTopics):
         self.method_params = method_params
         self.random_state = random_state
         self.verbose = verbose
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.callback = callback
         self.checkpoint = checkpoint
@@ -261,6 +266,10 @@ class TopicModel(EditableTopics):
         return self._fit(X)
 
     def _fit(self, X: Any) -> FloatArray:
+        vars(self).pop("_stream", None)
+        return self._fit_counts(self._read(X, reset=True))
+
+    def _fit_counts(self, counts: Any) -> FloatArray:
         method = METHODS.name_of(self.method)
         params = dict(self.method_params or {})
         METHODS.check_options(method, params)
@@ -274,7 +283,6 @@ class TopicModel(EditableTopics):
         )
         if self.anchors is not None and not METHODS[method].takes_anchors:
             raise UnsupportedError(f"method={method!r} does not use anchor words. Choose 'nmf' or 'spa'.")
-        counts = self._read(X, reset=True)
         n_topics = int(self.n_topics)
         words, distinct = self._words_and_documents(counts, n_topics)
         used = sp.csr_array(counts[:, words]).astype(np.float64)

@@ -45,6 +45,20 @@ def read_documents(model: Any, X: Any, *, reset: bool) -> Any:
     return counts
 
 
+def read_batch(model: Any, X: Any) -> Any:
+    """Return counts of a further batch; new words of texts are added at the end of the vocabulary."""
+    if are_texts(X) and model.vectorizer_ is not None and model.vectorizer is None:
+        analyze = model.vectorizer_.build_analyzer()
+        known = set(model.vocabulary_)
+        new = sorted({word for text in X for word in analyze(text)} - known)
+        if new:
+            model.vocabulary_ = np.concatenate([model.vocabulary_, np.asarray(new, dtype=object)])
+            model.vectorizer_ = make_vectorizer(None, model.stop_words)
+            model.vectorizer_.set_params(vocabulary=list(model.vocabulary_))
+            model.n_features_in_ = len(model.vocabulary_)
+    return read_documents(model, X, reset=False)
+
+
 def _vocabulary(model: Any, texts: bool, n_words: int) -> Any:
     if texts:
         if model.vocabulary is not None:
