@@ -126,8 +126,8 @@ def smallest_df(min_df: int | None, n_documents: float) -> int:
     """Return in how many documents a word has to occur."""
     if min_df is not None:
         return max(1, min_df)
-    # A rare word says little of many documents. The study of topics chose the growth: half of the words and of
-    # the time at the same accuracy.
+    # A rare word says little of many documents. The study of topics chose the growth: half of the words and
+    # of the time at the same accuracy.
     return max(2, round(math.sqrt(n_documents) / 10))
 
 

@@ -35,6 +35,7 @@ class EditableTopics(ExplorableTopics):
     method: str
     anchors: Any
     balance: bool
+    min_documents: float | None
     min_df: int | None
     max_df: float
     tol: float | None
@@ -222,7 +223,8 @@ class EditableTopics(ExplorableTopics):
             METHODS, method, tol=self.tol, max_iter=self.max_iter, callback=None, checkpoint=None
         )
         task = Task(
-            inner, inverse_frequencies(inner), into, balance=self.balance, rng=self.random_state,
+            inner, inverse_frequencies(inner), into, balance=self.balance, min_documents=self.min_documents,
+            rng=self.random_state,
             params=dict(self.method_params or {}) | limits, n_jobs=self.n_jobs,
         )  # fmt: skip
         found = METHODS[method].run(task)

@@ -42,7 +42,6 @@ class StreamedTopics(EditableTopics):
     """Topics that are found one batch of documents at a time."""
 
     half_life: float | None
-    min_documents: float | None
     _stream: Stream
     _stored: ClassVar[Fields] = {**EditableTopics._stored, "_stream": STREAM}
 
