@@ -266,7 +266,7 @@ class TopicModel(StreamedTopics):
         return self._fit(X)
 
     def _fit(self, X: Any) -> FloatArray:
-        vars(self).pop("_stream", None)
+        self.__dict__.pop("_stream", None)
         return self._fit_counts(self._read(X, reset=True))
 
     def _fit_counts(self, counts: Any) -> FloatArray:
