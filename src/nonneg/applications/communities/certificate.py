@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nonneg.applications.communities.eigenvectors import Eigenpairs
-from nonneg.applications.communities.methods import Search
+from nonneg.applications.communities.methods import METHODS, Search
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
 # Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
@@ -12,12 +12,16 @@ PRECISE = 1e-10
 INSIDE = 1e-6
 
 
-def community_certificate(pairs: Eigenpairs, search: Search, n_nodes: int, n_isolated: int) -> Certificate:
+def community_certificate(search: Search, n_nodes: int, n_lost: int, n_isolated: int) -> Certificate:
     """Collect the statements."""
+    reached = _reached(search, n_nodes, n_lost, n_isolated)
+    if not METHODS[search.method].geometric:
+        return Certificate((reached,)).with_statements(search.selection.certificate)
+    pairs = search.pairs
     statements = [_eigenvectors(pairs)]
     if pairs.next_value is not None:
         statements.append(_gap(pairs, pairs.next_value))
-    statements += [_reached(search, n_nodes, n_isolated), _inside(search)]
+    statements += [reached, _inside(search)]
     if search.kept is not None and search.n_seen < len(search.kept):
         statements.append(_candidates(search.n_seen, len(search.kept)))
     return Certificate(tuple(statements)).with_statements(search.selection.certificate)
@@ -57,12 +61,11 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     )
 
 
-def _reached(search: Search, n_nodes: int, n_isolated: int) -> Statement:
-    reached = search.memberships.reached
-    lost = int((~reached).sum())
+def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statement:
     share = (lost + n_isolated) / n_nodes
+    what = "The eigenvectors reach" if METHODS[search.method].geometric else "The communities reach"
     sentence = (
-        f"The eigenvectors reach {int(reached.sum())} of {n_nodes} nodes; {lost} have no "
+        f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes; {lost} have no "
         f"coordinate above rounding (most lie in small components), and {n_isolated} have no edge."
     )
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS

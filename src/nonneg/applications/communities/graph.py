@@ -1,4 +1,4 @@
-"""Graphs as users have them turned into one symmetric adjacency matrix with names."""
+"""Graphs as users have them turned into one adjacency matrix with names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from nonneg._optional import import_optional
-from nonneg._typing import BoolArray, FloatArray, SparseMatrix
-from nonneg.estimators.stored_fields import Names, Part, Sparse, Value
+from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
+from nonneg.estimators.stored_fields import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     InvalidDataError,
+    InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
@@ -25,6 +27,7 @@ from nonneg.exceptions import (
     UnsupportedInputError,
 )
 
+KINDS = ("auto", "undirected", "directed", "bipartite")
 SYMMETRIZE = ("sum", "mean", "max")
 SELF_LOOPS = ("drop", "keep")
 USUAL_WEIGHT = "weight"
@@ -34,21 +37,33 @@ EQUAL = 1e-10
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected graph without negative weights.
+    """A graph without negative weights.
 
     Attributes
     ----------
     adjacency : sparse array of shape (n_nodes, n_nodes)
-        CSR, float64, symmetric; entry (i, j) is the weight of the edge.
+        CSR, float64; entry (i, j) is the weight of the edge from node i to node j. Symmetric unless the graph
+        is directed.
     names : tuple of str or None
         The names of the nodes; None where they have none.
     n_self_loops : int
         Edges from a node to itself that the graph came with.
+    directed : bool
+        Whether the edges have a direction.
+    sides : array of int of shape (n_nodes,) or None
+        A bipartite graph: 0 for the nodes of the first side, 1 for those of the second. Otherwise None.
     """
 
     adjacency: SparseMatrix
     names: tuple[str, ...] | None = None
     n_self_loops: int = 0
+    directed: bool = False
+    sides: IntArray | None = None
+
+    @property
+    def kind(self) -> str:
+        """What kind of graph it is: "undirected", "directed" or "bipartite"."""
+        return "directed" if self.directed else "undirected" if self.sides is None else "bipartite"
 
     @property
     def n_nodes(self) -> int:
@@ -58,18 +73,25 @@ class Graph:
     @property
     def n_edges(self) -> int:
         """How many edges there are, loops included."""
+        if self.directed:
+            return int(self.adjacency.nnz)
         loops = int(np.count_nonzero(self.adjacency.diagonal()))
         return (self.adjacency.nnz - loops) // 2 + loops
 
     @cached_property
     def degrees(self) -> FloatArray:
-        """The sum of the weights at every node."""
-        return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
+        """The sum of the weights at every node, in both directions."""
+        return np.asarray(self.undirected.sum(axis=1), dtype=np.float64).ravel()
+
+    @cached_property
+    def undirected(self) -> SparseMatrix:
+        """The adjacency matrix; of a directed graph the sum of both directions."""
+        return sp.csr_array(self.adjacency + self.adjacency.T) if self.directed else self.adjacency
 
     @property
     def isolated(self) -> BoolArray:
         """Which nodes have no edge."""
-        return np.diff(self.adjacency.indptr) == 0
+        return np.diff(self.undirected.indptr) == 0
 
 
 STORED_GRAPH = Part(
@@ -78,6 +100,8 @@ STORED_GRAPH = Part(
             "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
             "names": Names("n_nodes", container=tuple, optional=True),
             "n_self_loops": Value(int),
+            "directed": Value(bool, optional=True),
+            "sides": StoredArray("n_nodes", kind="i", optional=True),
         }
     }
 )
@@ -91,27 +115,34 @@ def as_graph(
     symmetrize: str | None = None,
     self_loops: str = "drop",
     names: Sequence[str] | None = None,
+    kind: str = "auto",
 ) -> Graph:
     """Check a graph and bring it into one form.
 
     Parameters
     ----------
     graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
-        The graph; never changed. A sparse matrix stays sparse.
+        The graph; never changed. A sparse matrix stays sparse. A table of shape (n_first, n_second) is a
+        bipartite graph between its rows and its columns.
     weight : str or None
         networkx: the attribute of an edge that is its weight (1 where it has none); None takes 1 throughout.
     symmetrize : {"sum", "mean", "max"} or None
-        What becomes of the two weights of a pair in a directed graph; None refuses directed graphs.
+        What becomes of the two weights of a pair in a directed graph: it becomes undirected. None leaves it
+        directed.
     self_loops : {"drop", "keep"}
         Whether edges from a node to itself are left out, with a warning that counts them, or stay on the
         diagonal.
     names : sequence of str, optional
-        Names of the nodes; those of the graph, or of a data frame's columns, by default.
+        Names of the nodes; those of the graph, or of a data frame's columns, by default. Of a table first
+        those of the rows, then those of the columns.
+    kind : {"auto", "undirected", "directed", "bipartite"}
+        What kind of graph it is. "auto": a matrix that is not symmetric is a directed graph; a graph whose
+        nodes fall into two sides without an edge within either is bipartite.
 
     Returns
     -------
     Graph
-        Symmetric, in float64.
+        In float64.
 
     Raises
     ------
@@ -122,12 +153,19 @@ def as_graph(
         raise UnknownNameError.of("symmetrize", symmetrize, SYMMETRIZE)
     if self_loops not in SELF_LOOPS:
         raise UnknownNameError.of("self_loops", self_loops, SELF_LOOPS)
+    if kind not in KINDS:
+        raise UnknownNameError.of("kind", kind, KINDS)
+    sides: IntArray | None = None
     if isinstance(graph, Graph):
         adjacency, found = graph.adjacency, graph.names
     elif hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
         adjacency, found = _from_networkx(graph, weight)
     else:
-        adjacency, found = _from_matrix(graph), _frame_names(graph)
+        adjacency, found = _from_matrix(graph, kind), _frame_names(graph)
+        square = adjacency.shape[0] == adjacency.shape[1]
+        if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
+            sides = np.repeat([0, 1], adjacency.shape)
+            adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
     if names is not None:
         found = tuple(map(str, names))
         if len(found) != adjacency.shape[0]:
@@ -135,7 +173,14 @@ def as_graph(
                 f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one each."
             )
     _check_weights(adjacency, found)
-    adjacency = _symmetric(adjacency, symmetrize)
+    if kind == "directed" and symmetrize is not None:
+        raise InvalidParameterError(
+            f"symmetrize={symmetrize!r} makes the graph undirected, and kind='directed' was passed as well. "
+            "Leave one of them out."
+        )
+    directed = kind == "directed" or (kind == "auto" and symmetrize is None and not _is_symmetric(adjacency))
+    if not directed:
+        adjacency = _symmetric(adjacency, symmetrize)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
         warnings.warn(
@@ -145,7 +190,29 @@ def as_graph(
             stacklevel=3,
         )
         adjacency = _without_diagonal(adjacency)
-    return Graph(adjacency, found, n_loops)
+    if sides is None and not directed and kind in ("auto", "bipartite"):
+        sides = two_sides(adjacency)
+        if sides is None and kind == "bipartite":
+            raise InvalidDataError(
+                "The graph is not bipartite: a cycle of odd length in it connects the sides. Leave out "
+                "kind='bipartite' (--kind), or pass the table whose rows and columns are the two sides."
+            )
+    return Graph(adjacency, found, n_loops, directed, sides)
+
+
+def two_sides(adjacency: SparseMatrix) -> IntArray | None:
+    """Return the side of every node of a bipartite graph, and None for any other graph."""
+    # In the double cover every node has two copies, and every edge leads from one kind of copy to the other.
+    # A component without odd cycles falls into two there; the first of its nodes is on the first side.
+    n = adjacency.shape[0]
+    if adjacency.diagonal().any():
+        return None
+    cover = sp.csr_array(sp.block_array([[None, adjacency], [adjacency, None]]))
+    _, labels = connected_components(cover, directed=False)
+    if (labels[:n] == labels[n:]).any():
+        return None
+    # Components are numbered as they are met, so that the copy of a first node comes before its second copy.
+    return (labels[:n] > labels[n:]).astype(np.intp)
 
 
 def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[str, ...]]:
@@ -176,6 +243,8 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
     if columns is None or index is None or callable(index):
         return None
     found, rows = tuple(map(str, columns)), tuple(map(str, index))
+    if len(rows) != len(found):
+        return rows + found
     if found == tuple(map(str, range(len(found)))):
         return None
     if rows != found and rows != tuple(map(str, range(len(rows)))):
@@ -186,20 +255,21 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
     return found
 
 
-def _from_matrix(graph: Any) -> SparseMatrix:
+def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
     shape = getattr(graph, "shape", None)
     if not sp.issparse(graph):
         graph = np.asarray(graph)
         shape = graph.shape
-    if shape is None or len(shape) != 2 or shape[0] != shape[1]:
+    square = shape is not None and len(shape) == 2 and shape[0] == shape[1]
+    if shape is None or len(shape) != 2 or (not square and kind in ("undirected", "directed")):
         raise ShapeError(
             f"Expected the adjacency matrix of a graph, one row and one column a node, got shape {shape}. "
-            "For an edge list use `nonneg communities`, or scipy.sparse.coo_array; for a bipartite table B "
-            "use scipy.sparse.block_array([[None, B], [B.T, None]])."
+            "For an edge list use `nonneg communities`, or scipy.sparse.coo_array; a table of shape "
+            "(n_first, n_second) is a bipartite graph (kind='bipartite')."
         )
     if graph.dtype.kind not in "buif":
         raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
-    if shape[0] == 0:
+    if 0 in shape:
         raise InvalidDataError("The graph has no nodes. Give one with edges.")
     if sp.issparse(graph) and graph.dtype.kind != "b":
         # Several entries of one pair are added, which must not happen in a narrow type.
@@ -244,27 +314,27 @@ def _first_place(adjacency: SparseMatrix, which: BoolArray) -> tuple[int, int]:
     return int(np.searchsorted(adjacency.indptr, at, side="right")) - 1, int(adjacency.indices[at])
 
 
+def _is_symmetric(adjacency: SparseMatrix) -> bool:
+    if adjacency.shape[0] != adjacency.shape[1]:
+        return False
+    difference = abs(adjacency - adjacency.T)
+    return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()
+
+
 def _symmetric(adjacency: SparseMatrix, rule: str | None) -> SparseMatrix:
     other = sp.csr_array(adjacency.T)
     other.sort_indices()
-    same_places = np.array_equal(adjacency.indptr, other.indptr) and np.array_equal(
-        adjacency.indices, other.indices
-    )
-    if same_places:
-        apart = np.abs(adjacency.data - other.data)
-        if apart.max() <= EQUAL * adjacency.data.max():
-            if apart.any():
-                adjacency.data += other.data
-                adjacency.data *= 0.5
-            return adjacency
+    if _is_symmetric(adjacency):
+        if (adjacency != other).nnz:
+            return _tidy((adjacency + other) * 0.5)
+        return adjacency
     if rule is None:
         difference = abs(adjacency - other)
         n_apart = int(np.count_nonzero(difference.data > EQUAL * adjacency.data.max())) // 2
-        if not n_apart:
-            return _tidy((adjacency + other) * 0.5)
         raise UnsupportedInputError(
             f"The graph is directed: {n_apart} pairs of nodes have another weight one way than the other. "
-            "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected."
+            "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected, or "
+            "kind='directed' (--kind) for memberships by sending and by receiving."
         )
     if rule == "max":
         return _tidy(adjacency.maximum(other))

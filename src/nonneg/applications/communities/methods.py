@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nonneg._random import Seed
 from nonneg._registry import Registry
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.applications.communities.candidates import (
     MANY_NODES,
     N_CANDIDATES,
     candidate_nodes,
     energetic_nodes,
 )
-from nonneg.applications.communities.eigenvectors import Eigenpairs
+from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
 from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
+from nonneg.applications.communities.likelihood import edge_likelihood
 from nonneg.applications.communities.recovery import Memberships, recover
-from nonneg.applications.communities.spoc import as_selection, spoc
-from nonneg.applications.method_entries import ApplicationMethod
+from nonneg.applications.communities.spoc import as_selection, connectivity, spoc
+from nonneg.applications.communities.symnmf import (
+    SymNMFOptions,
+    SymNMFResult,
+    normalized_adjacency,
+    symnmf,
+)
+from nonneg.applications.method_entries import ApplicationMethod, iteration_params
 from nonneg.certificates.certificate import Certificate
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, NonnegError
 from nonneg.separable.certificate import span_statement
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
-from nonneg.separable.registry import Method, split_params
+from nonneg.separable.registry import Method, not_accepted, split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.vertices import aggregated
@@ -43,15 +51,57 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 MEMBERS, MOST_MEMBERS = 0.1, 50
 
 
+# "auto" runs these, and the likelihood of the edges chooses. On the choosing graphs of the study
+# `studies/communities` SymNMF is the best, but where communities avoid themselves, which it cannot see.
+AUTO = ("symnmf", "smoothed-spa")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method searches: a graph without isolated nodes."""
+
+    adjacency: SparseMatrix  # CSR, symmetric
+    k: int
+    # Bipartite graphs: how many nodes are on the first side; they come first.
+    n_first: int | None = None
+    spectrum: str | None = None  # which eigenvalues lead, where the user said it
+    verbose: int = 0
+    found: dict[str, Eigenpairs] = field(default_factory=dict)
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """The sum of the weights at every node."""
+        return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
+
+    def pairs(self, spectrum: str) -> Eigenpairs:
+        """Return the leading eigenvectors; computed once for methods that share them."""
+        if self.n_first is not None:
+            # The others mirror them: the sign of one side is changed.
+            spectrum = "algebraic"
+        spectrum = self.spectrum or spectrum
+        if spectrum not in self.found:
+            self.found[spectrum] = leading_eigenvectors(
+                self.adjacency, self.k, spectrum=spectrum, verbose=self.verbose
+            )
+        return self.found[spectrum]
+
+
 @dataclass(frozen=True)
 class Search:
     """What a method finds."""
 
+    method: str
+    pairs: Eigenpairs
     selection: SelectionResult  # the pure nodes, as rows of the eigenvectors
     memberships: Memberships  # of all nodes
+    connectivity: FloatArray  # the expected weight of an edge between pure nodes
     kept: IntArray | None  # the nodes that hold the energy; None where the method looks at all
     n_seen: int  # among how many nodes it looked
     facts: Mapping[str, Any] = field(default_factory=dict)  # what else it reports
+
+    def unreached(self, recovery: str) -> str | None:
+        """Return what the authors give to nodes that are not reached; None leaves what comes out."""
+        return None if recovery == "simplex" else METHODS[self.method].unreached
 
 
 @dataclass(frozen=True)
@@ -71,22 +121,24 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class CommunityMethod(ApplicationMethod):
-    """A way to find communities: ``run(pairs, degrees, options)`` returns a `Search`."""
+    """A way to find communities: ``run(problem, options)`` returns a `Search`."""
 
-    spectrum: str = "auto"  # which eigenvalues it takes by default
     # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
+    geometric: bool = True  # whether memberships are coordinates of the rows of the eigenvectors
     convex: bool = False  # whether `n_candidates` matters
     row_maxima: bool = False  # whether `choice` matters
 
 
-def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], Search]:
+def _by_anchors(name: str) -> Callable[[Problem, SearchOptions], Search]:
     method = "merit" if name == "merit-0" else name
     entry = ANCHOR_METHODS.find(method)
     convex = entry.kind == "convex"
+    # As published, all eigenvalues of largest magnitude lead.
+    spectrum = "magnitude" if name in AS_PUBLISHED else "auto"
 
-    def run(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
-        k = len(pairs.values)
+    def run(problem: Problem, options: SearchOptions) -> Search:
+        pairs, k = problem.pairs(spectrum), problem.k
         kept = energetic_nodes(pairs.vectors, options.energy)
         rows = kept
         if convex:
@@ -118,8 +170,9 @@ def _by_anchors(name: str) -> Callable[[Eigenpairs, FloatArray, SearchOptions], 
         if convex and options.choice == "spread":
             found = _spread(found, points, k)
         found = _in_rows_of(found, rows, pairs.vectors)
-        memberships = recover(pairs.vectors, vertices(pairs.vectors, found), options.recovery)
-        return Search(found, memberships, kept, len(rows))
+        corners = vertices(pairs.vectors, found)
+        memberships = recover(pairs.vectors, corners, options.recovery)
+        return Search(name, pairs, found, memberships, connectivity(pairs.values, corners), kept, len(rows))
 
     return run
 
@@ -155,20 +208,115 @@ def vertices(vectors: FloatArray, found: SelectionResult) -> FloatArray:
     return vectors[found.anchors] if found.components is None else np.asarray(found.components)
 
 
-def _by_spoc(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
-    found, memberships = spoc(pairs.vectors, len(pairs.values))
-    return Search(replace(found, method="spoc"), memberships, None, len(pairs.vectors))
+def _by_spoc(problem: Problem, options: SearchOptions) -> Search:
+    pairs = problem.pairs("algebraic")
+    found, memberships = spoc(pairs.vectors, problem.k)
+    ties = connectivity(pairs.values, pairs.vectors[found.anchors])
+    return Search("spoc", pairs, replace(found, method="spoc"), memberships, ties, None, len(pairs.vectors))
 
 
-def _by_geonmf(pairs: Eigenpairs, degrees: FloatArray, options: SearchOptions) -> Search:
+def _by_geonmf(problem: Problem, options: SearchOptions) -> Search:
+    pairs = problem.pairs("algebraic")
     choices = GeoNMFOptions(**options.params)
-    found = geonmf(pairs.values, pairs.vectors, degrees, options=choices, rng=options.rng)
+    found = geonmf(pairs.values, pairs.vectors, problem.degrees, options=choices, rng=options.rng)
     facts = {
         "condition": found.condition,
         "n_rounds": found.n_rounds,
         "n_nearly_pure": found.n_nearly_pure,
     }
-    return Search(as_selection(found.pure, "geonmf"), found.memberships, None, len(pairs.vectors), facts)
+    ties = connectivity(pairs.values, pairs.vectors[found.pure])
+    selection = as_selection(found.pure, "geonmf")
+    return Search("geonmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors), facts)
+
+
+def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
+    params = dict(options.params)
+    loop = {key: params.pop(key) for key in ("max_iter", "tol", "callback") if key in params}
+    choices = SymNMFOptions(**params)
+    matrix = normalized_adjacency(problem.adjacency, choices.regularization)
+    # H H' has no eigenvalue below zero.
+    normalized = replace(problem, adjacency=matrix, spectrum="algebraic", found={})
+    plain = replace(options, params={}, recovery="least-squares")
+    best: tuple[float, SymNMFResult] | None = None
+    # Eigenvectors of the normalized matrix see small communities, but may stay in small components; those of
+    # the adjacency matrix see large ones. The likelihood of the edges decides between the two starts.
+    for start in (problem, normalized):
+        try:
+            memberships = _by_anchors("smoothed-spa")(start, plain).memberships
+        except NonnegError:
+            if start is normalized and best is None:
+                raise
+            continue
+        found = symnmf(
+            matrix,
+            normalized.pairs("algebraic"),
+            memberships.values,
+            threshold=choices.threshold,
+            n_first=problem.n_first,
+            **loop,
+        )
+        score = _likelihood(problem, found.memberships)
+        if best is None or score > best[0]:
+            best = score, found
+    _, found = best  # type: ignore[misc]
+    selection = replace(
+        as_selection(found.pure, "symnmf"),
+        certificate=found.certificate,
+        history=found.history,
+        n_iter=found.n_iter,
+        stop_reason=found.stop_reason,
+        stop_sentence=found.stop_sentence,
+    )
+    ties = _fitted_connectivity(problem.adjacency, found.memberships.values, problem.n_first)
+    pairs = normalized.pairs("algebraic")
+    return Search("symnmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors))
+
+
+def _likelihood(problem: Problem, memberships: Memberships) -> float:
+    # A node that was not reached may belong anywhere.
+    values = np.where(memberships.reached[:, None], memberships.values, 1.0 / problem.k)
+    return edge_likelihood(problem.adjacency, values, problem.n_first)
+
+
+def _fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_first: int | None) -> FloatArray:
+    """Return the least-squares fit of the adjacency matrix by memberships, raised to zero."""
+    first = slice(None) if n_first is None else slice(0, n_first)
+    second = slice(None) if n_first is None else slice(n_first, None)
+    left, right = memberships[first], memberships[second]
+    shared = left.T @ (adjacency[first, second] @ right)
+    return np.maximum(np.linalg.pinv(left.T @ left) @ shared @ np.linalg.pinv(right.T @ right), 0.0)
+
+
+def _by_likelihood(problem: Problem, options: SearchOptions) -> Search:
+    found: dict[str, tuple[float, Search]] = {}
+    refused: list[NonnegError] = []
+    for name in AUTO:
+        try:
+            search = METHODS[name].run(problem, options)
+        except NonnegError as error:
+            refused.append(error)
+            continue
+        found[name] = _likelihood(problem, search.memberships), search
+    if not found:
+        raise refused[-1]
+    best = max(found, key=lambda name: found[name][0])
+    facts = {"likelihoods": {name: score for name, (score, _) in found.items()}}
+    search = found[best][1]
+    return replace(search, facts={**search.facts, **facts})
+
+
+def checked_params(
+    name: str, method_params: Mapping[str, Any] | None, choice: str, loop: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters of a method and of its iterations; refuse those that it does not accept."""
+    params = dict(method_params or {})
+    METHODS.check_options(name, params)
+    params |= iteration_params(METHODS, name, **loop)
+    if choice != CHOICES[0] and not METHODS[name].row_maxima:
+        raise not_accepted(
+            name, f"choice={choice!r}", [key for key, one in METHODS.items() if one.row_maxima]
+        )
+    return params
 
 
 def _anchor_entry(name: str, entry: Method) -> CommunityMethod:
@@ -178,8 +326,6 @@ def _anchor_entry(name: str, entry: Method) -> CommunityMethod:
         options=entry.options | (entry.shared & {"init"}),
         shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint"},
         aliases=entry.aliases,
-        # As published, all eigenvalues of largest magnitude lead.
-        spectrum="magnitude" if name in AS_PUBLISHED else "auto",
         convex=entry.kind == "convex",
         row_maxima=entry.kind == "convex" and "aggregate" not in entry.options,
     )
@@ -190,20 +336,27 @@ _MERIT_0 = _anchor_entry("merit-0", ANCHOR_METHODS["merit"])
 METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
+        "auto": CommunityMethod(
+            _by_likelihood, "SymNMF or smoothed-spa, whichever makes the edges more likely"
+        ),
+        "symnmf": CommunityMethod(
+            _by_symnmf,
+            "the normalized adjacency matrix as H H' with nonnegative H",
+            options=frozenset(SymNMFOptions.__dataclass_fields__),
+            shared=frozenset({"tol", "max_iter", "callback"}),
+            geometric=False,
+        ),
         **{name: _anchor_entry(name, entry) for name, entry in ANCHOR_METHODS.items() if entry.signed},
         "merit-0": replace(
             _MERIT_0, summary="MERIT without row sparsity", options=_MERIT_0.options - {"lam"}
         ),
-        "spoc": CommunityMethod(
-            _by_spoc, "successive projections among all nodes", spectrum="algebraic", unreached=None
-        ),
+        "spoc": CommunityMethod(_by_spoc, "successive projections among all nodes", unreached=None),
         "geonmf": CommunityMethod(
             _by_geonmf,
             "clusters of the rows with the largest norms",
             options=frozenset(GeoNMFOptions.__dataclass_fields__),
-            spectrum="algebraic",
             unreached=None,
         ),
     },
 )
-"""The methods of `MixedMembership`: anchor methods that accept signed points, SPOC and GeoNMF."""
+"""The methods of `MixedMembership`: SymNMF, anchor methods that accept signed points, SPOC and GeoNMF."""

@@ -1,9 +1,10 @@
-"""MixedMembership: overlapping communities of a graph, each found by a node that belongs to it alone."""
+"""MixedMembership: overlapping communities of a graph."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -11,50 +12,67 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.communities.certificate import community_certificate
-from nonneg.applications.communities.eigenvectors import SPECTRA, come_in_pairs, leading_eigenvectors
-from nonneg.applications.communities.graph import SELF_LOOPS, STORED_GRAPH, SYMMETRIZE, Graph, as_graph
-from nonneg.applications.communities.methods import CHOICES, METHODS, SearchOptions, vertices
+from nonneg.applications.communities.eigenvectors import SPECTRA
+from nonneg.applications.communities.graph import (
+    KINDS,
+    SELF_LOOPS,
+    STORED_GRAPH,
+    SYMMETRIZE,
+    Graph,
+    as_graph,
+)
+from nonneg.applications.communities.methods import (
+    CHOICES,
+    METHODS,
+    Problem,
+    SearchOptions,
+    checked_params,
+)
+from nonneg.applications.communities.number import CommunityCount, count_communities
 from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
-from nonneg.applications.communities.spoc import connectivity
-from nonneg.applications.method_entries import iteration_params
+from nonneg.applications.communities.results import CommunityResults
+from nonneg.applications.communities.two_sided import Joined, joined, split
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
 from nonneg.exceptions import NonnegWarning
 from nonneg.iteration import Progress
-from nonneg.separable.registry import not_accepted
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class MixedMembership(SavableEstimator):
+class MixedMembership(CommunityResults, SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
-    Under the mixed membership stochastic blockmodel the rows of the leading eigenvectors of the adjacency
-    matrix lie in a simplex whose corners are *pure nodes*, which belong to one community alone. The method
-    finds the corners; the memberships of all nodes are their coordinates between them.
+    By default two methods run, and the one that makes the edges more likely is kept: SymNMF, which
+    approximates the normalized adjacency matrix by H H' with a nonnegative H, and a search for *pure nodes*,
+    which belong to one community alone. Under the mixed membership stochastic blockmodel these are the
+    corners of a simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are
+    their coordinates between them.
 
     Parameters
     ----------
-    n_communities : int
-        The number of communities.
+    n_communities : int or "auto"
+        The number of communities. "auto" takes the median of three estimates: the largest gap between
+        eigenvalues, the informative eigenvalues of the non-backtracking matrix, and the number that predicts
+        hidden edges best.
     method : str
-        How pure nodes are found. "smoothed-spa" (the default), "pp-spa" and "css-nmf" average nearly pure
-        nodes; "spa", "snpa", "fast-anchor", "preconditioned-spa" and "vca" are greedy; "merit", "merit-0"
-        (the same without row sparsity) and "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
+        "auto" (the default) chooses between "symnmf" and "smoothed-spa" by the likelihood of the edges.
+        "smoothed-spa", "pp-spa" and "css-nmf" average nearly pure nodes; "spa", "snpa", "fast-anchor",
+        "preconditioned-spa" and "vca" are greedy; "merit", "merit-0" (the same without row sparsity) and
+        "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
     recovery : {"least-squares", "simplex"}
         How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
-        divided by their sum, as the authors' script does, or by fully constrained least squares. "geonmf"
-        and "spoc" have their own.
+        divided by their sum, as the authors' script does, or by fully constrained least squares. "symnmf",
+        "geonmf" and "spoc" have their own.
     energy : float
         Pure nodes are searched for among the nodes with the largest rows that hold this fraction of the
-        squared norm. Not for "geonmf" and "spoc".
+        squared norm. Not for "symnmf", "geonmf" and "spoc".
     n_candidates : int or None
         Convex methods compare all pairs of nodes: the number of nodes they consider, half of them extreme
         ones, half an even sample. None considers 10 000 if more than 20 000 hold the energy, and all
@@ -67,32 +85,40 @@ class MixedMembership(SavableEstimator):
         Which eigenvalues lead: those of largest magnitude, the largest ones, or ("auto") the largest ones and
         those below zero that are more than noise: of communities whose nodes are connected to others rather
         than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do, otherwise "auto".
+        "symnmf" takes the largest ones of the normalized matrix. Where it is given, the sides of a bipartite
+        graph are not looked for.
     unreached : {"auto", "mean", "uniform", "zero", "nan"}
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
         of the others, uniform, zeros or NaN. "auto" does as the method's authors do: the mean; for "spoc" and
         "geonmf" whatever comes out.
     weight : str or None
         networkx graphs: the attribute that holds the weight of an edge; None counts every edge as 1.
+    kind : {"auto", "undirected", "directed", "bipartite"}
+        What kind of graph it is. Nodes of a directed graph have memberships by the edges that they send and
+        by those that they receive. The communities of a bipartite graph span both sides. "auto" finds it out:
+        a matrix that is not symmetric is directed, a table that is not square bipartite.
     symmetrize : {"sum", "mean", "max"} or None
-        How the two weights of a pair in a directed graph are combined; None refuses directed graphs.
+        Makes a directed graph undirected: how the two weights of a pair are combined.
     self_loops : {"drop", "keep"}
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
         Convex methods: the duality gap at which to stop. None takes the authors' value for graphs, 0.25, for
-        MERIT, and the method's default otherwise.
+        MERIT, and the method's default otherwise. "symnmf": stops when the error decreases by less than this
+        fraction in ten iterations; None takes 1e-5.
     max_iter : int or None
-        Convex methods: maximum number of iterations; None takes 120 for MERIT.
+        Convex methods and "symnmf": maximum number of iterations; None takes 120 for MERIT, 300 for SymNMF.
     method_params : dict or None
         Further parameters of the method, such as ``{"lam": 1e-6}`` for "merit" (None: 5e-7, the authors'
         value for graphs) or ``{"n_init": 1}`` for "geonmf".
     random_state : int, RandomState, Generator or None
-        The seed of methods that draw random numbers ("geonmf", "vca", "fast-gradient").
+        The seed of methods that draw random numbers ("geonmf", "vca", "fast-gradient") and of the edges that
+        ``n_communities="auto"`` hides.
     verbose : int
         1 shows progress.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
-        Convex methods: called with a `Progress` after each iteration; True stops.
+        Convex methods and "symnmf": called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
         "merit": a folder from which an interrupted run resumes.
 
@@ -100,8 +126,17 @@ class MixedMembership(SavableEstimator):
     ----------
     memberships_ : array of shape (n_nodes, n_communities)
         Rows sum to one. Isolated nodes have NaN.
+    sending_memberships_, receiving_memberships_ : array of shape (n_nodes, n_communities) or None
+        Directed graphs: memberships by the edges that a node sends, and by those that it receives; NaN where
+        there are none. `memberships_` is their mean, weighted by what the node sends and receives.
+    n_communities_ : int
+        The number of communities.
+    number_ : CommunityCount or None
+        With ``n_communities="auto"``: the estimates, the reason and the curves.
+    method_ : str
+        The method that found them; ``facts_["likelihoods"]`` has the mean log-likelihoods that chose it.
     pure_nodes_ : array of int of shape (n_communities,)
-        The pure node of each community.
+        The pure node of each community; of "symnmf" the one with the largest membership.
     node_names_ : list of str
         Names of the nodes; their numbers if the graph gives none.
     labels_ : array of int of shape (n_nodes,)
@@ -109,15 +144,15 @@ class MixedMembership(SavableEstimator):
     connectivity_ : array of shape (n_communities, n_communities)
         The expected weight of an edge between pure nodes of two communities.
     eigenvalues_ : array of shape (n_communities,)
-        The leading eigenvalues.
+        The leading eigenvalues: of the adjacency matrix, or, for "symnmf", of the normalized one.
     eigenvectors_ : array of shape (n_nodes, n_communities)
-        Zero at isolated nodes.
+        Zero at isolated nodes. Directed graphs: left singular vectors.
     kept_nodes_ : array of int
         The nodes that hold the energy.
     isolated_nodes_, unreached_nodes_ : array of int
         Nodes without an edge, and those that the eigenvectors do not reach.
     graph_ : Graph
-        The undirected graph that was used.
+        The graph that was used.
     n_iter_ : int
         Number of iterations, or of nodes picked.
     certificate_ : Certificate
@@ -135,6 +170,9 @@ class MixedMembership(SavableEstimator):
     .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70 (MERIT), Section V-C.
     .. [2] Mao, Sarkar & Chakrabarti (2017), ICML (GeoNMF).
     .. [3] Panov, Slavnov & Ushakov (2017), Complex Networks (SPOC).
+    .. [4] Kuang, Ding & Park (2012), SIAM Data Mining (SymNMF).
+    .. [5] Le & Levina (2022), Electronic Journal of Statistics 16 (Bethe Hessian).
+    .. [6] Li, Levina & Zhu (2020), Biometrika 107 (edge cross-validation).
 
     Examples
     --------
@@ -147,7 +185,7 @@ class MixedMembership(SavableEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_communities": COUNT,
+        "n_communities": [*COUNT, StrOptions({"auto"})],
         "method": [str],
         "recovery": [StrOptions(set(RECOVERIES))],
         "energy": [Interval(Real, 0, 1, closed="right")],
@@ -156,6 +194,7 @@ class MixedMembership(SavableEstimator):
         "spectrum": [StrOptions(set(SPECTRA)), None],
         "unreached": [StrOptions(set(UNREACHED))],
         "weight": [str, None],
+        "kind": [StrOptions(set(KINDS))],
         "symmetrize": [StrOptions(set(SYMMETRIZE)), None],
         "self_loops": [StrOptions(set(SELF_LOOPS))],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -173,7 +212,11 @@ class MixedMembership(SavableEstimator):
         "facts_": Value(dict),
         "certificate_": Record(Certificate.from_dict),
         "graph_": STORED_GRAPH,
+        "method_": Value(str, optional=True),
+        "number_": Record(CommunityCount.from_dict, optional=True),
         "memberships_": StoredArray("n_nodes", "n_communities"),
+        "sending_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
+        "receiving_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
         "connectivity_": StoredArray("n_communities", "n_communities"),
         "eigenvalues_": StoredArray("n_communities"),
         "eigenvectors_": StoredArray("n_nodes", "n_communities"),
@@ -185,9 +228,9 @@ class MixedMembership(SavableEstimator):
 
     def __init__(
         self,
-        n_communities: int,
+        n_communities: int | str,
         *,
-        method: str = "smoothed-spa",
+        method: str = "auto",
         recovery: str = "least-squares",
         energy: float = 0.99,
         n_candidates: int | None = None,
@@ -195,6 +238,7 @@ class MixedMembership(SavableEstimator):
         spectrum: str | None = None,
         unreached: str = "auto",
         weight: str | None = "weight",
+        kind: str = "auto",
         symmetrize: str | None = None,
         self_loops: str = "drop",
         tol: float | None = None,
@@ -215,6 +259,7 @@ class MixedMembership(SavableEstimator):
         self.spectrum = spectrum
         self.unreached = unreached
         self.weight = weight
+        self.kind = kind
         self.symmetrize = symmetrize
         self.self_loops = self_loops
         self.tol = tol
@@ -233,7 +278,8 @@ class MixedMembership(SavableEstimator):
         Parameters
         ----------
         X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
-            The graph; never modified.
+            The graph; never modified. A table of another shape is a bipartite graph between its rows and its
+            columns.
         y : Any
             Ignored.
         names : sequence of str, optional
@@ -245,52 +291,51 @@ class MixedMembership(SavableEstimator):
             Itself.
         """
         name = METHODS.name_of(self.method)
-        method = METHODS[name]
+        options = self._options(name)
         graph = as_graph(
-            X, weight=self.weight, symmetrize=self.symmetrize, self_loops=self.self_loops, names=names
+            X,
+            weight=self.weight,
+            symmetrize=self.symmetrize,
+            self_loops=self.self_loops,
+            names=names,
+            kind=self.kind,
         )
+        if self.spectrum is not None and self.kind == "auto":
+            graph = replace(graph, sides=None)
         isolated = graph.isolated
-        connected = np.flatnonzero(~isolated)
         if isolated.any():
             warnings.warn(
                 f"{int(isolated.sum())} of {graph.n_nodes} nodes have no edge; their memberships are NaN.",
                 NonnegWarning,
                 stacklevel=2,
             )
-        adjacency = graph.adjacency
-        if len(connected) < graph.n_nodes:
-            adjacency = adjacency[connected][:, connected]
         with threads(self.n_jobs):
-            pairs = leading_eigenvectors(
-                adjacency,
-                int(self.n_communities),
-                spectrum=self.spectrum or method.spectrum,
-                verbose=self.verbose,
-            )
-            search = method.run(pairs, graph.degrees[connected], self._options(name))
-        if self.spectrum is None and come_in_pairs(pairs.values):
-            warnings.warn(
-                "The leading eigenvalues come in pairs of opposite sign, as those of a bipartite graph do: "
-                "the communities may be its two sides. spectrum='algebraic' (--spectrum) finds groups that "
-                "span both; spectrum='magnitude' says that the sides are meant.",
-                NonnegWarning,
-                stacklevel=2,
-            )
-        rule = self.unreached
-        if rule == "auto":
-            keep = method.unreached is None or self.recovery == "simplex"
-            rule = "" if keep else str(method.unreached)
-        memberships = fill_unreached(search.memberships, rule) if rule else search.memberships.values
+            self.number_ = None
+            if self.n_communities == "auto":
+                parts = joined(graph)
+                self.number_ = count_communities(
+                    parts.adjacency, n_first=parts.n_first, rng=self.random_state
+                )
+            k = int(self.n_communities) if self.number_ is None else self.number_.n_communities
+            parts = joined(graph, k)
+            problem = Problem(parts.adjacency, k, parts.n_first, self.spectrum, self.verbose)
+            search = METHODS[name].run(problem, options)
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        self._keep(graph, connected, memberships.astype(dtype, copy=False), pairs.vectors)
-        self.pure_nodes_ = connected[search.selection.anchors]
-        self.kept_nodes_ = connected if search.kept is None else connected[search.kept]
+        filled = fill_unreached(search.memberships, self.unreached, search.unreached(self.recovery))
+        memberships = filled.astype(dtype, copy=False)
+        self._keep(graph, parts, memberships, search.pairs.vectors)
+        self.method_ = search.method
+        self.pure_nodes_ = parts.nodes[search.selection.anchors]
+        self.kept_nodes_ = np.unique(parts.nodes if search.kept is None else parts.nodes[search.kept])
         self.isolated_nodes_ = np.flatnonzero(isolated)
-        self.unreached_nodes_ = connected[~search.memberships.reached]
-        self.eigenvalues_ = pairs.values
-        self.connectivity_ = connectivity(pairs.values, vertices(pairs.vectors, search.selection))
-        self.certificate_ = community_certificate(pairs, search, graph.n_nodes, int(isolated.sum()))
+        reached = np.unique(parts.nodes[search.memberships.reached])
+        self.unreached_nodes_ = np.setdiff1d(np.flatnonzero(~isolated), reached)
+        self.eigenvalues_ = search.pairs.values
+        self.connectivity_ = search.connectivity
+        self.certificate_ = community_certificate(
+            search, graph.n_nodes, len(self.unreached_nodes_), len(self.isolated_nodes_)
+        )
         self.result_ = search.selection
         self.n_iter_ = search.selection.n_iter
         self.facts_ = dict(search.facts) | {"n_seen": search.n_seen}
@@ -315,36 +360,46 @@ class MixedMembership(SavableEstimator):
         """
         return self.fit(X, names=names).memberships_
 
-    def _keep(self, graph: Graph, connected: Any, memberships: FloatArray, vectors: FloatArray) -> None:
+    def _keep(self, graph: Graph, parts: Joined, memberships: FloatArray, vectors: FloatArray) -> None:
         n, k = graph.n_nodes, memberships.shape[1]
-        self.graph_ = graph
-        self.node_names_ = list(map(str, range(n))) if graph.names is None else list(graph.names)
-        self.memberships_, self.eigenvectors_ = memberships, vectors
-        if len(connected) < n:
+        self.sending_memberships_ = self.receiving_memberships_ = None
+        if graph.directed:
+            sides = split(graph, parts, memberships)
+            self.sending_memberships_, self.receiving_memberships_ = sides.sending, sides.receiving
+            self.memberships_ = sides.both
+        else:
             self.memberships_ = np.full((n, k), np.nan, dtype=memberships.dtype)
-            self.memberships_[connected] = memberships
-            self.eigenvectors_ = np.zeros((n, k))
-            self.eigenvectors_[connected] = vectors
-        largest = np.nan_to_num(self.memberships_, nan=-1.0)
-        self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
+            self.memberships_[parts.nodes] = memberships
+        first = slice(parts.n_first if graph.directed else None)
+        self.eigenvectors_ = np.zeros((n, k))
+        self.eigenvectors_[parts.nodes[first]] = vectors[first]
+        self.graph_ = graph
+        self._complete_loaded()
 
     def _complete_loaded(self) -> None:
-        self._keep(self.graph_, np.arange(self.graph_.n_nodes), self.memberships_, self.eigenvectors_)
+        n, names = self.graph_.n_nodes, self.graph_.names
+        self.node_names_ = list(map(str, range(n))) if names is None else list(names)
+        largest = np.nan_to_num(self.memberships_, nan=-1.0)
+        self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
+        self.n_communities_ = largest.shape[1]
+        # Files of earlier versions do not have these.
+        for name, usual in (
+            ("method_", self.method),
+            ("number_", None),
+            ("sending_memberships_", None),
+            ("receiving_memberships_", None),
+        ):
+            if not hasattr(self, name):
+                setattr(self, name, usual)
 
     def _options(self, name: str) -> SearchOptions:
-        params = dict(self.method_params or {})
-        METHODS.check_options(name, params)
-        params |= iteration_params(
-            METHODS,
-            name,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-        )
-        if self.choice != CHOICES[0] and not METHODS[name].row_maxima:
-            able = [key for key, entry in METHODS.items() if entry.row_maxima]
-            raise not_accepted(name, f"choice={self.choice!r}", able)
+        loop = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "callback": self.callback,
+            "checkpoint": self.checkpoint,
+        }
+        params = checked_params(name, self.method_params, self.choice, loop)
         if METHODS[name].convex and self.verbose:
             params["verbose"] = self.verbose
         return SearchOptions(
@@ -356,45 +411,3 @@ class MixedMembership(SavableEstimator):
             rng=self.random_state,
             n_jobs=self.n_jobs,
         )
-
-    def node_table(self) -> dict[str, Any]:
-        """Return everything known about every node, as columns.
-
-        Returns
-        -------
-        dict of str to array
-            ``node`` (names), ``degree`` (sum of the weights), ``community_0`` to ``community_{k-1}``
-            (memberships), ``label``, ``pure`` (whether the node stands for a community) and ``reached``.
-            `pandas.DataFrame` accepts it.
-        """
-        check_is_fitted(self)
-        n = len(self.memberships_)
-        pure, reached = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
-        pure[self.pure_nodes_] = True
-        reached[self.unreached_nodes_] = False
-        reached[self.isolated_nodes_] = False
-        table: dict[str, Any] = {"node": np.asarray(self.node_names_), "degree": self.graph_.degrees}
-        for at in range(self.memberships_.shape[1]):
-            table[f"community_{at}"] = self.memberships_[:, at]
-        return table | {"label": self.labels_, "pure": pure, "reached": reached}
-
-    def top_nodes(self, n: int = 10) -> list[list[tuple[str, float]]]:
-        """Return the nodes that belong most to each community.
-
-        Parameters
-        ----------
-        n : int
-            Maximum number of nodes per community.
-
-        Returns
-        -------
-        list of list of (str, float)
-            Names and memberships; of equal ones the node with the larger degree comes first.
-        """
-        check_is_fitted(self)
-        degrees = self.graph_.degrees
-        found = []
-        for column in np.nan_to_num(self.memberships_, nan=-1.0).T:
-            order = np.lexsort((-degrees, -column))[:n]
-            found.append([(self.node_names_[at], float(column[at])) for at in order if column[at] > 0])
-        return found

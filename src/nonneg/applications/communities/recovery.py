@@ -59,11 +59,12 @@ def clipped_fraction(memberships: FloatArray) -> float:
     return float(-np.minimum(memberships, 0.0).sum()) / total if total > 0 else 0.0
 
 
-def fill_unreached(found: Memberships, rule: str) -> FloatArray:
-    """Give the nodes that the eigenvectors do not reach a membership."""
+def fill_unreached(found: Memberships, rule: str, usual: str | None = None) -> FloatArray:
+    """Give the nodes that the eigenvectors do not reach a membership; "auto" does as usual."""
+    rule = (usual or "") if rule == "auto" else rule
     memberships = found.values.copy()
     lost = ~found.reached
-    if lost.any():
+    if lost.any() and rule:
         if rule == "mean":
             memberships[lost] = memberships[found.reached].mean(axis=0)
         else:
