@@ -22,11 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EDGES",
         help="edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix "
-        "(.mtx .npz .npy .mat), .graphml or .gml",
+        "(.mtx .npz .npy .mat), .graphml, .gexf or .gml",
     )
     parser.add_argument("--example", choices=EXAMPLES, help="use a graph that comes with networkx")
     parser.add_argument(
-        "-k", "--communities", type=arguments.count, required=True, metavar="K", help="number of communities"
+        "-k",
+        "--communities",
+        type=arguments.components,
+        required=True,
+        metavar="K",
+        help="number of communities, or auto: the median of three estimates, with its reason",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
@@ -34,16 +39,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_search_arguments(parser.add_argument_group("search"))
     _add_graph_arguments(parser.add_argument_group("graph"))
-    parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+    group = parser.add_argument_group("comparison")
+    group.add_argument(
+        "--labels", metavar="NAME",
+        help="compare the communities with this attribute of the nodes (.graphml, .gexf, .gml), e.g. party, "
+        "or with this column of --nodes",
+    )  # fmt: skip
+    group.add_argument(
+        "--nodes", type=Path, metavar="FILE", help="table of nodes (.csv .tsv) with their names and --labels"
     )
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--export", nargs="+", choices=["gexf", "graphml"], default=[], metavar="FORMAT",
+        help="also write the graph with memberships, places and colors for Gephi: gexf, graphml",
+    )  # fmt: skip
+    group.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="smoothed-spa (default), spa, snpa, fast-anchor, preconditioned-spa, pp-spa, vca, merit, "
-        "merit-0, css-nmf, fast-gradient, spoc, geonmf, ...",
+        help="auto (default), symnmf, smoothed-spa, spa, snpa, fast-anchor, preconditioned-spa, pp-spa, vca, "
+        "merit, merit-0, css-nmf, fast-gradient, spoc, geonmf, ...",
     )  # fmt: skip
     group.add_argument(
         "--recovery",
@@ -74,14 +91,22 @@ def _add_search_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument("--lam", type=float, metavar="L", help="MERIT: weight of the row sparsity")
     group.add_argument(
-        "--max-iter", type=int, metavar="N", help="convex methods: maximum number of iterations"
+        "--max-iter", type=int, metavar="N", help="convex methods, symnmf: maximum number of iterations"
     )
-    group.add_argument("--tol", type=float, metavar="TOL", help="convex methods: stop at this duality gap")
+    group.add_argument(
+        "--tol", type=float, metavar="TOL",
+        help="stop at this duality gap (convex methods) or relative decrease (symnmf)",
+    )  # fmt: skip
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
 def _add_graph_arguments(group: Any) -> None:
+    group.add_argument(
+        "--kind", choices=["auto", "undirected", "directed", "bipartite"],
+        help="what kind of graph it is (default: auto, with the edges of a list undirected); directed gives "
+        "memberships by sending and by receiving",
+    )  # fmt: skip
     group.add_argument(
         "--symmetrize", choices=["sum", "mean", "max"], help="make a directed graph undirected"
     )
@@ -107,38 +132,50 @@ def _add_graph_arguments(group: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg._optional import import_optional
     from nonneg.applications import MixedMembership
     from nonneg.cli.results import say_results, write_csv, write_results
     from nonneg.exceptions import InvalidParameterError
     from nonneg.report.community_page import build_community_page, community_sentence, draw_graph
     from nonneg.report.folder import check_output_folder
+    from nonneg.report.graph_export import write_graph
 
     if (options.edges is None) == (options.example is None):
         raise InvalidParameterError(
             f"Give either a file of edges or --example with one of {', '.join(EXAMPLES)}."
         )
     name = options.example or options.edges.name.split(".")[0]
+    if options.nodes is not None and options.labels is None:
+        raise InvalidParameterError("--nodes is a table of nodes: say by --labels which column to compare.")
     folder = options.output or Path(f"{name}-communities")
     check_output_folder(folder)
     graph = _read(options)
+    labels = None if options.labels is None else _labels(options, graph)
+    exports = tuple(f"graph.{ending}" for ending in dict.fromkeys(options.export))
+    if exports:
+        import_optional("networkx", extra="graphs", purpose="--export")
     with terminal.warnings_as_notes():
         model = MixedMembership(options.communities, **_parameters(options))
         started = time.perf_counter()
         model.fit(_unweighted(graph.graph) if options.unweighted else graph.graph, names=graph.names)
         seconds = time.perf_counter() - started
-    record = _record(model, graph.source, seconds)
+    if model.number_ is not None and not options.quiet:
+        terminal.note(f"{model.n_communities_} communities: {model.number_.reason}")
+    record = _record(model, graph.source, seconds, options.labels, labels)
 
     def write_files(fresh: Path) -> None:
         columns = model.node_table()
         write_csv(fresh / MEMBERSHIPS, columns, zip(*map(_cells, columns.values()), strict=True))
         (fresh / GRAPH).write_text(draw_graph(model), encoding="utf-8")
+        for export in exports:
+            write_graph(fresh / export, model)
 
     written = write_results(
         folder,
         record,
         write_files,
         lambda: build_community_page(record, model),
-        known=(MEMBERSHIPS, GRAPH),
+        known=(MEMBERSHIPS, GRAPH, "graph.gexf", "graph.graphml"),
         model=model,
     )
     say_results(community_sentence(record), _table(record), written)
@@ -173,14 +210,22 @@ def _cells(column: Any) -> list[Any]:
     return values.tolist()
 
 
-def _record(model: Any, source: str, seconds: float) -> dict[str, Any]:
+def _record(model: Any, source: str, seconds: float, attribute: str | None, labels: Any) -> dict[str, Any]:
     import numpy as np
 
-    from nonneg.report.community_page import mostly_one
+    from nonneg.metrics import conductance, overlapping_modularity
+    from nonneg.report.community_page import drawn_nodes, mostly_one
     from nonneg.report.records import run_record
 
     graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
     top = model.top_nodes(N_TOP)
+    outward = conductance(graph.adjacency, memberships)
+    compared = None
+    if labels is not None:
+        by_name = labels if isinstance(labels, dict) else dict(enumerate(labels))
+        keys = model.node_names_ if isinstance(labels, dict) else range(graph.n_nodes)
+        shown = [str(by_name.get(keys[at]) or "") for at in drawn_nodes(model)]
+        compared = model.compare(labels).as_dict() | {"name": attribute, "drawn": shown}
     return run_record(
         "communities",
         f"Communities of {source}",
@@ -189,12 +234,17 @@ def _record(model: Any, source: str, seconds: float) -> dict[str, Any]:
             "n_nodes": graph.n_nodes,
             "n_edges": graph.n_edges,
             "n_isolated": len(model.isolated_nodes_),
+            "kind": graph.kind,
             "n_self_loops": graph.n_self_loops,
             "weighted": bool(np.ptp(graph.adjacency.data) > 0),
         },
         estimator=model,
         result={
-            "method": model.method,
+            "method": model.method_,
+            "likelihoods": model.facts_.get("likelihoods"),
+            "number": None if model.number_ is None else model.number_.as_dict(),
+            "labels": compared,
+            "modularity": overlapping_modularity(graph.adjacency, memberships),
             "n_communities": memberships.shape[1],
             "n_mostly_one": mostly_one(model.memberships_),
             "n_kept": len(model.kept_nodes_),
@@ -210,6 +260,7 @@ def _record(model: Any, source: str, seconds: float) -> dict[str, Any]:
                 "pure_node": model.node_names_[node],
                 "size": memberships[:, at].sum(),
                 "n_nodes": np.count_nonzero(model.labels_ == at),
+                "conductance": outward[at],
                 "top": top[at],
             }
             for at, node in enumerate(model.pure_nodes_.tolist())
@@ -226,7 +277,9 @@ def _read(options: argparse.Namespace) -> Any:
     started = time.perf_counter()
     if options.example is not None:
         found = NETWORKX_GRAPHS[options.example]()
-        graph = GraphFile(found.X, found.sample_names, options.example)
+        known = found.y is not None and (found.y >= 0).all()
+        labels = [found.names[at] for at in found.y] if known else None
+        graph = GraphFile(found.X, found.sample_names, options.example, labels=labels)
     else:
         graph = read_graph(
             options.edges,
@@ -234,12 +287,30 @@ def _read(options: argparse.Namespace) -> Any:
             header=options.header,
             duplicates=options.duplicates,
             variable=options.variable,
+            kind=options.kind or "auto",
         )
     for note in graph.notes:
         terminal.note(f"note: {note}")
     if not options.quiet:
         terminal.note(f"read {graph.source} in {time.perf_counter() - started:.1f} s")
     return graph
+
+
+def _labels(options: argparse.Namespace, graph: Any) -> Any:
+    """Return the labels to compare with: one per node, or by name."""
+    from nonneg.applications.communities.files import node_labels, read_node_labels
+    from nonneg.exceptions import InvalidParameterError
+
+    if options.nodes is not None:
+        return read_node_labels(options.nodes, options.labels, options.delimiter)
+    if graph.labels is not None:
+        return list(graph.labels)
+    if hasattr(graph.graph, "is_directed"):
+        return node_labels(graph.graph, options.labels)
+    raise InvalidParameterError(
+        f"{graph.source} has no attributes of nodes. Give a table of nodes with a column {options.labels!r} "
+        "by --nodes."
+    )
 
 
 def _unweighted(graph: Any) -> Any:
@@ -264,6 +335,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "choice": options.choice,
         "spectrum": options.spectrum,
         "unreached": options.unreached,
+        "kind": options.kind,
         "symmetrize": options.symmetrize,
         "self_loops": options.self_loops,
         "weight": options.weight,

@@ -12,6 +12,7 @@ from nonneg.metrics.clustering import (
 )
 from nonneg.metrics.matching import Matching, match_components
 from nonneg.metrics.mixing import Mixing, mixing
+from nonneg.metrics.networks import conductance, overlapping_modularity
 from nonneg.metrics.ranking import RankMatching, averaged_rank_correlation, match_memberships
 from nonneg.metrics.reconstruction import beta_divergence, relative_error
 from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
@@ -38,6 +39,7 @@ __all__ = [
     "averaged_rank_correlation",
     "beta_divergence",
     "clustering_accuracy",
+    "conductance",
     "cv_coherence",
     "dice_coefficient",
     "fit_sinusoids",
@@ -48,6 +50,7 @@ __all__ = [
     "mixing",
     "normalized_mutual_information",
     "npmi_coherence",
+    "overlapping_modularity",
     "pair_dice",
     "purity",
     "relative_approximation",

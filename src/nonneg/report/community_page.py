@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from nonneg._typing import FloatArray
-from nonneg.report import wording
+from nonneg._typing import FloatArray, IntArray
+from nonneg.report import figures, wording
 from nonneg.report.graph_drawing import color, community_picture, graph_picture, nodes_to_draw
 from nonneg.report.rendering import drawing, render
 
-N_LISTED = 400
+N_LISTED = 60
 """Maximum number of nodes listed."""
+N_EMBEDDED = 5000
+"""Maximum number of nodes whose memberships the page carries as a file to download."""
 _MOSTLY = 0.9
+_CURVES = {"eigengap": "gap of the eigenvalues", "held-out edges": "error on hidden pairs of nodes"}
 
 
 def community_sentence(record: Mapping[str, Any]) -> str:
@@ -28,6 +35,21 @@ def community_sentence(record: Mapping[str, Any]) -> str:
     )
 
 
+def method_sentence(record: Mapping[str, Any]) -> str:
+    """Say which method found the communities, and why it was taken."""
+    result = record["result"]
+    scores = result.get("likelihoods")
+    if not scores:
+        return f"The method is {result['method']}."
+    others = [f"{score:.4g} for {name}" for name, score in scores.items() if name != result["method"]]
+    if not others:
+        return f"The method is {result['method']}; others could not run on this graph."
+    return (
+        f"The method is {result['method']}, which makes the edges more likely: the mean log-likelihood of an "
+        f"edge is {scores[result['method']]:.4g}, against {', '.join(others)}."
+    )
+
+
 def mostly_one(memberships: FloatArray) -> int:
     """Count the nodes that belong to one community above all."""
     return int(np.count_nonzero(np.nan_to_num(memberships, nan=0.0).max(axis=1) > _MOSTLY))
@@ -36,24 +58,32 @@ def mostly_one(memberships: FloatArray) -> int:
 def shared_weights(model: Any) -> FloatArray:
     """Share out the weight of every edge by the memberships of its ends."""
     memberships = np.nan_to_num(model.memberships_, nan=0.0)
-    flows = memberships.T @ (model.graph_.adjacency @ memberships)
+    adjacency = model.graph_.adjacency
+    # In units of the largest weight: sums of huge ones stay finite.
+    flows = memberships.T @ ((adjacency / adjacency.data.max()) @ memberships)
     return 0.5 * (flows + flows.T)
 
 
-def draw_graph(model: Any) -> str:
+def drawn_nodes(model: Any) -> IntArray:
+    """Return the nodes of the picture."""
+    return nodes_to_draw(model.graph_.undirected, model.memberships_, model.pure_nodes_)
+
+
+def draw_graph(model: Any, rings: Sequence[str] | None = None) -> str:
     """Draw the graph of a fit, or what lies around its pure nodes."""
-    shown = nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_)
+    shown = drawn_nodes(model)
     place = {int(node): at for at, node in enumerate(shown)}
     pure = np.asarray([place[int(node)] for node in model.pure_nodes_ if int(node) in place], dtype=np.intp)
-    adjacency = model.graph_.adjacency[shown][:, shown]
+    adjacency = model.graph_.undirected[shown][:, shown]
     names = [model.node_names_[node] for node in shown]
-    return graph_picture(adjacency, model.memberships_[shown], names, pure)
+    return graph_picture(adjacency, model.memberships_[shown], names, pure, rings=rings)
 
 
 def build_community_page(record: Mapping[str, Any], model: Any) -> str:
     """Write the report."""
     n = record["data"]["n_nodes"]
-    n_drawn = len(nodes_to_draw(model.graph_.adjacency, model.memberships_, model.pure_nodes_))
+    n_drawn = len(drawn_nodes(model))
+    labels = record["result"].get("labels")
     flows = shared_weights(model)
     total = float(flows.sum())
     names = [f"{entry['community']}: {entry['pure_node']}" for entry in record["communities"]]
@@ -66,7 +96,11 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "outcome": _outcome(record),
         "tiles": _tiles(record),
         "communities": [_community(entry) for entry in record["communities"]],
-        "picture": drawing(draw_graph(model)),
+        "with_conductance": "conductance" in record["communities"][0],
+        "picture": drawing(draw_graph(model, _rings(labels))),
+        "number": _number(record["result"].get("number")),
+        "labels": _labels(labels),
+        "method": method_sentence(record),
         "picture_text": "All nodes."
         if n_drawn == n
         else f"{n_drawn} of {wording.number(n)} nodes: around the pure node of every community those that "
@@ -77,12 +111,89 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "nodes": [_node(model, at, pure) for at in listed],
         "nodes_text": "By community, largest membership first."
         if len(listed) == n
-        else f"The {len(listed)} nodes with the largest degrees, by community; memberships.csv lists all.",
+        else f"The {len(listed)} nodes with the largest degrees, by community. memberships.csv has all.",
+        "download": _download(model) if n <= N_EMBEDDED else None,
         "certificate": [wording.statement(entry) for entry in record["certificate"]],
         "facts": _facts(record),
         "versions": record.get("versions", {}),
     }
     return render("communities.html", context)
+
+
+def _rings(labels: Mapping[str, Any] | None) -> list[str] | None:
+    if labels is None:
+        return None
+    known = {label: color(at) for at, label in enumerate(labels["labels"])}
+    # Labels have the color of the community that they are matched with.
+    known |= {labels["labels"][row]: color(column) for row, column in _matched(labels)}
+    return [known.get(label, "") for label in labels["drawn"]]
+
+
+def _matched(labels: Mapping[str, Any]) -> list[tuple[int, int]]:
+    rows, columns = linear_sum_assignment(np.asarray(labels["counts"]), maximize=True)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def _labels(labels: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if labels is None:
+        return None
+    matched = set(_matched(labels))
+    largest = max(1, int(np.max(labels["counts"])))
+    return {
+        "name": labels["name"],
+        "scores": [
+            ("normalized mutual information", f"{labels['nmi']:.3f}"),
+            ("adjusted Rand index", f"{labels['ari']:.3f}"),
+            ("accuracy", wording.percent(labels["accuracy"])),
+        ],
+        "rows": [
+            {
+                "label": label,
+                "cells": [
+                    (count, round(100 * count / largest), (at, column) in matched)
+                    for column, count in enumerate(labels["counts"][at])
+                ],
+            }
+            for at, label in enumerate(labels["labels"][:N_LISTED])
+        ],
+        "n_left_out": labels["n_left_out"],
+    }
+
+
+def _number(number: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if number is None:
+        return None
+    curves = [
+        drawing(
+            figures.candidate_curve(
+                number["candidates"],
+                values,
+                [0.0] * len(values),
+                number["estimates"][name],
+                _CURVES[name],
+                what="communities",
+            )
+        )
+        for name, values in number["curves"].items()
+    ]
+    estimates = list(number["estimates"].items())
+    return {
+        "reason": number["reason"],
+        "k": number["n_communities"],
+        "estimates": estimates,
+        "curves": curves,
+    }
+
+
+def _download(model: Any) -> str:
+    """Return the table of all nodes as an address that holds it."""
+    columns = model.node_table()
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    cells = [np.round(c, 6).tolist() if c.dtype.kind == "f" else c.tolist() for c in columns.values()]
+    writer.writerows(zip(*cells, strict=True))
+    return "data:text/csv;base64," + base64.b64encode(stream.getvalue().encode()).decode()
 
 
 def _listed(model: Any) -> list[int]:
@@ -115,6 +226,7 @@ def _community(entry: Mapping[str, Any]) -> dict[str, Any]:
         "color": color(entry["community"]),
         "pure": entry["pure_node"],
         "size": f"{entry['size']:.1f}",
+        "conductance": "\N{EN DASH}" if entry.get("conductance") is None else f"{entry['conductance']:.2f}",
         "n_nodes": wording.number(entry["n_nodes"]),
         "top": [(name, round(100 * value)) for name, value in entry["top"]],
     }
@@ -124,11 +236,19 @@ def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     words = (
         f"{wording.counted(data['n_nodes'], 'node')} and {wording.counted(data['n_edges'], 'edge')} from "
-        f"{data['source']}. Pure nodes by {result['method']}"
+        f"{data['source']}. Communities by {result['method']}"
     )
     if result["n_kept"] < data["n_nodes"] - data["n_isolated"]:
-        words += f" among the {wording.number(result['n_kept'])} nodes with the longest rows"
+        words += f", pure nodes among the {wording.number(result['n_kept'])} with the longest rows"
     words += f"; it took {wording.seconds(result['seconds'])} in all."
+    kind = data.get("kind", "undirected")
+    if kind == "directed":
+        words += (
+            " The graph is directed: a membership is the mean of those by sending and by receiving, which "
+            "memberships.csv has as well."
+        )
+    elif kind == "bipartite":
+        words += " The graph is bipartite: communities span both sides."
     if data["n_isolated"]:
         words += f" {wording.number(data['n_isolated'])} nodes have no edge and no membership."
     if result["n_unreached"]:
@@ -144,6 +264,7 @@ def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("communities", wording.number(result["n_communities"])),
         ("nodes", wording.number(data["n_nodes"])),
         ("edges", wording.number(data["n_edges"])),
+        *([("modularity", f"{result['modularity']:.3f}")] if "modularity" in result else []),
         ("time", wording.seconds(result["seconds"])),
     ]
 

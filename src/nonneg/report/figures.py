@@ -81,7 +81,13 @@ def ranked_bars(values: Any, n_chosen: int, label: str, *, order: str = "largest
 
 
 def candidate_curve(
-    candidates: Sequence[int], mean: Sequence[float], spread: Sequence[float], chosen: int, label: str
+    candidates: Sequence[int],
+    mean: Sequence[float],
+    spread: Sequence[float],
+    chosen: int,
+    label: str,
+    *,
+    what: str = "components",
 ) -> str:
     """Draw a measure of every candidate, with its spread, and mark one."""
     x, y, bars = (np.asarray(values, dtype=float) for values in (candidates, mean, spread))
@@ -95,10 +101,10 @@ def candidate_curve(
     if y.size and y.min() > 0 and y.max() > 100 * y.min():
         axes.set_yscale("log")
     _whole_numbers(axes)
-    axes.set_xlabel("components", color=INK)
+    axes.set_xlabel(what, color=INK)
     axes.set_ylabel(label, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    return svg_text(figure, f"{label.capitalize()} by number of components")
+    return svg_text(figure, f"{label.capitalize()} by number of {what}")
 
 
 def heat_map(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import colorsys
 import heapq
 import math
 from collections.abc import Collection, Sequence
 from html import escape
 
 import numpy as np
+import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.report.graph_layout import placed_nodes
@@ -18,7 +20,7 @@ PALETTE = (
 )  # fmt: skip
 N_DRAWN = 160
 """Maximum number of nodes drawn."""
-_N_TIES, _N_LABELS = 1500, 40
+_N_TIES, _TIES_PER_NODE, _N_LABELS = 800, 2, 40
 _WIDTH, _HEIGHT, _MARGIN = 1000.0, 720.0, 50.0
 _NO_COLOR = "#b9bfc7"
 
@@ -28,6 +30,16 @@ def color(community: int) -> str:
     if community < len(PALETTE):
         return PALETTE[community]
     return f"hsl({(47 + 137.5 * community) % 360:.0f} 55% 50%)"
+
+
+def color_rgb(community: int) -> tuple[int, int, int]:
+    """Return the color of a community as numbers from 0 to 255; gray without a community."""
+    text = color(community) if community >= 0 else _NO_COLOR
+    if text.startswith("#"):
+        return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+    hue = float(text[4:].split()[0]) / 360.0
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.5, 0.55)
+    return round(255 * red), round(255 * green), round(255 * blue)
 
 
 def nodes_to_draw(adjacency: SparseMatrix, memberships: FloatArray, pure: IntArray) -> IntArray:
@@ -72,8 +84,10 @@ def graph_picture(
     pure: IntArray,
     *,
     title: str = "The graph",
+    rings: Sequence[str] | None = None,
 ) -> str:
-    """Draw a graph of a few hundred nodes."""
+    """Draw a graph of a few hundred nodes; `rings` are colors around the nodes, those of a known label."""
+    adjacency = _in_unit(adjacency)
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     places = placed_nodes(adjacency, memberships)
     places = _MARGIN + places * [_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN]
@@ -81,19 +95,32 @@ def graph_picture(
     base = 150.0 / math.sqrt(len(names) + 50.0)
     radii = base * (0.35 + 0.65 * np.sqrt(degrees / largest))
     shown = set(np.argsort(-degrees, kind="stable")[:_N_LABELS].tolist()) | set(map(int, pure))
-    parts = [_head(title, _WIDTH, _HEIGHT), *_ties(adjacency, places)]
-    rings = set(map(int, pure))
+    ties, words = _ties(adjacency, places)
+    parts = [_head(title, _WIDTH, _HEIGHT), *ties]
+    stand_out = set(map(int, pure))
     for at, name in enumerate(names):
-        parts.append(_node(places[at], radii[at], memberships[at], name, ring=at in rings))
-    order = sorted(shown, key=lambda at: (at not in rings, -degrees[at]))
-    parts += _labels([(places[at], radii[at], _short(names[at]), at in rings) for at in order])
+        ring = rings[at] if rings is not None else ""
+        if not ring and rings is None and at in stand_out:
+            ring = color(int(memberships[at].argmax()))
+        parts.append(_node(places[at], radii[at], memberships[at], name, ring=ring))
+    order = sorted(shown, key=lambda at: (at not in stand_out, -degrees[at]))
+    parts += _labels([(places[at], radii[at], _short(names[at]), at in stand_out) for at in order])
+    if words:
+        parts.append(_label(_WIDTH / 2, _HEIGHT - 6, words, 12))
     return "".join(parts) + "</svg>"
+
+
+def _in_unit(adjacency: SparseMatrix) -> SparseMatrix:
+    """Divide the weights by the largest, so that sums of huge ones are finite and small ones can be seen."""
+    largest = float(adjacency.data.max(initial=0.0))
+    return sp.csr_array(adjacency / largest) if largest > 0 else adjacency
 
 
 def community_picture(flows: FloatArray, sizes: FloatArray, names: Sequence[str]) -> str:
     """Draw communities as discs, tied as strongly as their nodes are."""
     k = len(sizes)
     width, height = 700.0, 420.0
+    flows = flows / max(float(flows.max(initial=0.0)), 1e-300)
     angles = 2 * np.pi * np.arange(k) / k - np.pi / 2
     spread = [0.0, 0.0] if k == 1 else [width / 2 - 120, height / 2 - 75]
     places = np.column_stack([np.cos(angles), np.sin(angles)]) * spread + [width / 2, height / 2 - 8]
@@ -128,23 +155,50 @@ def _head(title: str, width: float, height: float) -> str:
     )
 
 
-def _ties(adjacency: SparseMatrix, places: FloatArray) -> list[str]:
+def _ties(adjacency: SparseMatrix, places: FloatArray) -> tuple[list[str], str]:
+    """Return the lines, and words for the picture where some edges are left out."""
     parts = adjacency.tocoo()
     upper = parts.row < parts.col
     rows, columns, weights = parts.row[upper], parts.col[upper], parts.data[upper]
-    strongest = np.argsort(-weights, kind="stable")[:_N_TIES]
+    n_edges = len(weights)
+    drawn = _sample_of_ties(rows, columns, weights, adjacency.shape[0])
+    words = ""
+    if len(drawn) < n_edges:
+        words = f"{len(drawn)} of {n_edges} edges are drawn: the strongest of every node, then the strongest"
+        if weights[drawn].min() == weights.max():
+            words = f"{len(drawn)} of {n_edges} edges are drawn: some of every node, then an even sample"
+    # The more lines, the fainter: together they cover about the same.
+    faint = min(1.0, math.sqrt(250.0 / max(len(drawn), 1)))
+    strongest = float(weights.max(initial=0.0)) or 1.0
     lines = []
-    for at in strongest[::-1]:
-        share = math.sqrt(weights[at] / weights[strongest[0]])
+    for at in drawn[np.argsort(weights[drawn], kind="stable")]:
+        share = math.sqrt(weights[at] / strongest)
         (x1, y1), (x2, y2) = places[rows[at]], places[columns[at]]
         lines.append(
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#8b95a1" '
-            f'stroke-opacity="{0.15 + 0.55 * share:.2f}" stroke-width="{0.6 + 2.4 * share:.1f}"/>'
+            f'stroke-opacity="{0.08 + (0.07 + 0.55 * share) * faint:.2f}" '
+            f'stroke-width="{0.5 + (0.1 + 2.4 * share) * faint:.1f}"/>'
         )
-    return lines
+    return lines, words
 
 
-def _node(place: FloatArray, radius: float, shares: FloatArray, name: str, *, ring: bool) -> str:
+def _sample_of_ties(rows: IntArray, columns: IntArray, weights: FloatArray, n_nodes: int) -> IntArray:
+    """Choose the edges of a picture: of every node its strongest ones, then the strongest of all."""
+    if len(weights) <= _N_TIES:
+        return np.arange(len(weights))
+    # Equal weights are drawn in an order that depends on nothing but their number.
+    ties = np.random.default_rng(len(weights)).random(len(weights))
+    order = np.lexsort((ties, -weights))
+    rank = np.zeros(len(weights), dtype=np.int64)
+    seen = np.zeros(n_nodes, dtype=np.int64)
+    for place, at in enumerate(order):
+        ends = rows[at], columns[at]
+        rank[at] = place if min(seen[ends[0]], seen[ends[1]]) >= _TIES_PER_NODE else place - len(weights)
+        seen[list(ends)] += 1
+    return np.argsort(rank, kind="stable")[:_N_TIES]
+
+
+def _node(place: FloatArray, radius: float, shares: FloatArray, name: str, *, ring: str) -> str:
     x, y = place
     known = bool(np.isfinite(shares).all()) and float(shares.sum()) > 0
     words = ", ".join(f"{share:.0%} of {at}" for at, share in enumerate(shares) if known and share >= 0.005)
@@ -152,7 +206,7 @@ def _node(place: FloatArray, radius: float, shares: FloatArray, name: str, *, ri
     if ring:
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius + 4:.1f}" fill="none" '
-            f'stroke="{color(int(shares.argmax()))}" stroke-width="2.5"/>'
+            f'stroke="{ring}" stroke-width="2.5"/>'
         )
     largest = int(shares.argmax()) if known else 0
     if not known or shares[largest] > 0.985 * shares.sum():

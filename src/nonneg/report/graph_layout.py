@@ -9,13 +9,18 @@ from nonneg._typing import FloatArray, SparseMatrix
 N_STEPS = 160
 
 
+def corner_places(k: int) -> FloatArray:
+    """Return the corners of a regular polygon, one per community."""
+    angles = 2 * np.pi * np.arange(k) / k
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
 def placed_nodes(adjacency: SparseMatrix, memberships: FloatArray) -> FloatArray:
     """Place the nodes in a square."""
     # Ties pull and all pairs push, with a falling step (Fruchterman & Reingold, 1991); a weak pull to the
     # middle keeps components together. The same graph is always drawn the same.
     n, k = memberships.shape
-    angles = 2 * np.pi * np.arange(k) / k
-    corners = np.column_stack([np.cos(angles), np.sin(angles)])
+    corners = corner_places(k)
     shares = np.nan_to_num(memberships, nan=1.0 / k)
     rng = np.random.default_rng([n, k])
     at = shares @ corners + 0.15 * rng.standard_normal((n, 2))

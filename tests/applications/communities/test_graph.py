@@ -11,6 +11,7 @@ from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     InvalidDataError,
+    InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
@@ -37,7 +38,8 @@ def test_the_input_is_not_changed():
     )
     before = given.data.copy(), given.indices.copy()
     with pytest.raises(UnsupportedInputError):
-        as_graph(given)
+        as_graph(given, kind="undirected")
+    as_graph(given)
     np.testing.assert_array_equal(given.data, before[0])
     np.testing.assert_array_equal(given.indices, before[1])
 
@@ -67,14 +69,23 @@ def test_networkx_graphs_that_do_not_fit_are_refused():
         as_graph(words)
     directed = networkx.DiGraph([("a", "b")])
     with pytest.raises(UnsupportedInputError, match="directed"):
-        as_graph(directed)
+        as_graph(directed, kind="undirected")
+    assert as_graph(directed).kind == "directed"
     assert as_graph(directed, symmetrize="sum").adjacency.toarray().tolist() == [[0, 1], [1, 0]]
 
 
-def test_a_directed_graph_is_refused_or_made_undirected():
+def test_a_directed_graph_stays_directed_or_is_made_undirected():
     directed = np.array([[4.0, 3.0, 0.0], [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
-    with pytest.raises(UnsupportedInputError, match=r"directed: 2 pairs .* symmetrize='sum'"):
-        as_graph(directed)
+    with pytest.raises(
+        UnsupportedInputError, match=r"directed: 2 pairs .* symmetrize='sum'.*kind='directed'"
+    ):
+        as_graph(directed, kind="undirected")
+    kept = as_graph(directed, self_loops="keep")
+    assert kept.directed
+    assert (kept.n_edges, kept.degrees.tolist()) == (4, [12.0, 6.0, 2.0])
+    np.testing.assert_array_equal(kept.adjacency.toarray(), directed)
+    with pytest.raises(InvalidParameterError, match="Leave one of them out"):
+        as_graph(directed, symmetrize="sum", kind="directed")
     for rule, weights in {"sum": (4, 2), "mean": (2, 1), "max": (3, 2)}.items():
         made = as_graph(directed, symmetrize=rule, self_loops="keep").adjacency.toarray()
         # A loop is one edge whatever becomes of the pairs.
@@ -99,8 +110,8 @@ def test_a_signed_graph_is_refused_with_the_place_and_the_remedy():
 
 
 def test_other_entries_and_shapes_are_refused():
-    with pytest.raises(ShapeError, match="block_array"):
-        as_graph(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match="kind='bipartite'"):
+        as_graph(np.ones((2, 3)), kind="undirected")
     with pytest.raises(ShapeError, match="one row and one column a node"):
         as_graph(np.ones(4))
     with pytest.raises(DataTypeError, match="complex"):
@@ -175,3 +186,29 @@ def test_ties_that_come_several_times_are_added_in_a_type_that_holds_the_sum():
     rows = np.repeat([0, 1], 300)
     found = as_graph(sp.coo_array((np.ones(600, dtype=np.uint8), (rows, 1 - rows))))
     np.testing.assert_array_equal(found.adjacency.toarray(), [[0, 300], [300, 0]])
+
+
+def test_tables_and_graphs_with_two_sides_are_bipartite():
+    table = as_graph(np.array([[1, 2, 0], [0, 0, 3]]))
+    assert table.kind == "bipartite"
+    assert table.sides.tolist() == [0, 0, 1, 1, 1]
+    assert table.n_edges == 3
+    frame = pytest.importorskip("pandas").DataFrame([[1, 0, 1]], index=["w"], columns=["a", "b", "c"])
+    assert as_graph(frame).names == ("w", "a", "b", "c")
+    # The same edges with the nodes in another order, and a node alone.
+    shuffled = sp.csr_array((6, 6)).tolil()
+    for i, j in ((4, 1), (4, 3), (0, 2)):
+        shuffled[i, j] = shuffled[j, i] = 1.0
+    found = as_graph(shuffled.tocsr()).sides
+    assert found[[4, 1, 3]].tolist() in ([1, 0, 0], [0, 1, 1])
+    assert found[0] != found[2]
+    triangle = np.ones((3, 3)) - np.eye(3)
+    assert as_graph(triangle).kind == "undirected"
+    with pytest.raises(InvalidDataError, match="cycle of odd length"):
+        as_graph(triangle, kind="bipartite")
+    # A square table is a graph unless it is said to be a table.
+    square = np.array([[1.0, 1.0], [0.0, 1.0]])
+    assert as_graph(square, self_loops="keep").kind == "directed"
+    assert as_graph(square, kind="bipartite").n_nodes == 4
+    with pytest.raises(UnknownNameError, match="kind"):
+        as_graph(triangle, kind="tripartite")

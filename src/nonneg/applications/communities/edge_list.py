@@ -32,9 +32,9 @@ ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
 
 
 class EdgeList(NamedTuple):
-    """An undirected graph from a list of edges."""
+    """A graph from a list of edges."""
 
-    adjacency: SparseMatrix  # CSR, symmetric
+    adjacency: SparseMatrix  # CSR, symmetric unless it was read as a directed graph
     names: tuple[str, ...]  # names of the nodes in the order in which they first appear
     # What a person should know: how many pairs came more than once, and cells that were not read.
     notes: tuple[str, ...]
@@ -50,9 +50,14 @@ class Edges(NamedTuple):
 
 
 def read_edge_list(
-    path: Path, *, delimiter: str | None = None, header: bool | None = None, duplicates: str = "sum"
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    duplicates: str = "sum",
+    kind: str = "auto",
 ) -> EdgeList:
-    """Read an edge list."""
+    """Read an edge list; `kind` "directed" keeps the directions, "bipartite" tells the two columns apart."""
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
         if len(delimiter) != 1:
@@ -87,7 +92,9 @@ def read_edge_list(
     notes: tuple[str, ...] = ()
     if header is None and len(sources) > 1:
         edges, notes = _without_headings(edges, first_line)
-    adjacency, n_repeated = _joined(edges, duplicates)
+    if kind == "bipartite":
+        edges = _apart(edges)
+    adjacency, n_repeated = _joined(edges, duplicates, directed=kind == "directed")
     if n_repeated:
         done = "their weights were added" if duplicates == "sum" else "the largest weight counts"
         notes += (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
@@ -220,18 +227,27 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _joined(edges: Edges, duplicates: str) -> tuple[SparseMatrix, int]:
-    first, second, weights, n = edges.first, edges.second, edges.weights, len(edges.names)
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    keys = low * n + high
-    unique, inverse = np.unique(keys, return_inverse=True)
+def _apart(edges: Edges) -> Edges:
+    """Number the names of the first column and those of the second one after the other."""
+    alone = np.setdiff1d(np.arange(len(edges.names)), np.concatenate([edges.first, edges.second]))
+    rows = np.union1d(edges.first, alone)
+    columns, second = np.unique(edges.second, return_inverse=True)
+    names = tuple(edges.names[at] for at in (*rows, *columns))
+    return Edges(np.searchsorted(rows, edges.first), len(rows) + second, edges.weights, names)
+
+
+def _joined(edges: Edges, duplicates: str, *, directed: bool) -> tuple[SparseMatrix, int]:
+    low, high, weights, n = edges.first, edges.second, edges.weights, len(edges.names)
+    if not directed:
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    unique, inverse = np.unique(low * n + high, return_inverse=True)
     if duplicates == "sum":
         joined = np.bincount(inverse, weights=weights, minlength=len(unique))
     else:
         joined = np.full(len(unique), -np.inf)
         np.maximum.at(joined, inverse, weights)
     rows, columns = unique // n, unique % n
-    apart = rows != columns
+    apart = rows != columns if not directed else np.zeros(len(rows), dtype=bool)
     places = np.concatenate([rows, columns[apart]]), np.concatenate([columns, rows[apart]])
     values = np.concatenate([joined, joined[apart]])
     adjacency = sp.csr_array(sp.coo_array((values, places), shape=(n, n)))

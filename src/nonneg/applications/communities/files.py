@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from nonneg.io.variables import check_variable
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
 MATRICES = (".mtx", ".npz", ".npy", ".mat")
-NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml"}
+NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class GraphFile:
     names: tuple[str, ...] | None  # names of the nodes, where the graph does not carry them itself
     source: str  # the file, without its folders
     notes: tuple[str, ...] = ()  # what a person should know about the reading
+    labels: list[str] | None = None  # known labels of the nodes, where the graph has one kind of them
 
 
 def read_graph(
@@ -36,6 +38,7 @@ def read_graph(
     header: bool | None = None,
     duplicates: str = "sum",
     variable: str | None = None,
+    kind: str = "auto",
 ) -> GraphFile:
     """Read a graph; the suffix of the file tells its format."""
     place = Path(path)
@@ -50,7 +53,7 @@ def read_graph(
         words = "a list of edges" if ending in EDGE_LISTS else "a graph"
         check_variable(variable, place, words, several=False)
     if ending in EDGE_LISTS:
-        found = read_edge_list(place, delimiter=delimiter, header=header, duplicates=duplicates)
+        found = read_edge_list(place, delimiter=delimiter, header=header, duplicates=duplicates, kind=kind)
         return GraphFile(found.adjacency, found.names, place.name, found.notes)
     if ending in NETWORKX:
         return GraphFile(_by_networkx(place, ending, packed=plain != name), None, place.name)
@@ -79,3 +82,34 @@ def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
         if len(named) == graph.number_of_nodes() and len(set(named.values())) == len(named):
             return networkx.relabel_nodes(graph, named)
     return graph
+
+
+def node_labels(graph: Any, attribute: str) -> list[Any]:
+    """Return an attribute of the nodes of a networkx graph; None where a node has none."""
+    values = [data.get(attribute) for _, data in graph.nodes(data=True)]
+    if all(value is None for value in values):
+        known = {str(key) for _, data in graph.nodes(data=True) for key in data}
+        raise UnknownNameError.of("labels", attribute, known, other="--nodes with a table of nodes")
+    return values
+
+
+def read_node_labels(
+    path: str | os.PathLike[str], column: str, delimiter: str | None = None
+) -> dict[str, str]:
+    """Return a column of a table of nodes, by the name of the node in the first column (or the id column)."""
+    place = Path(path)
+    if not place.is_file():
+        raise FileFormatError(f"{place} does not exist, or is not a file. Give a table of nodes.")
+    delimiter = delimiter or ("\t" if place.suffix.lower() in (".tsv", ".txt") else ",")
+    try:
+        with place.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.reader(stream, delimiter=delimiter.replace("\\t", "\t")))
+    except (UnicodeDecodeError, OSError, csv.Error) as error:
+        raise FileFormatError(f"{place} could not be read as a table: {error}. Write it as UTF-8.") from error
+    heading = [cell.strip() for cell in rows[0]] if rows else []
+    if column not in heading:
+        raise UnknownNameError.of("labels", column, heading)
+    names = [cell.lower() for cell in heading]
+    key = next((names.index(name) for name in ("id", "node", "name") if name in names), 0)
+    at = heading.index(column)
+    return {row[key].strip(): row[at].strip() for row in rows[1:] if len(row) > max(key, at)}

@@ -331,8 +331,10 @@ class MixedMembership(CommunityResults, SavableEstimator):
         self.isolated_nodes_ = np.flatnonzero(isolated)
         reached = np.unique(parts.nodes[search.memberships.reached])
         self.unreached_nodes_ = np.setdiff1d(np.flatnonzero(~isolated), reached)
-        self.eigenvalues_ = search.pairs.values
-        self.connectivity_ = search.connectivity
+        with np.errstate(over="ignore"):
+            unit = parts.unit if METHODS[search.method].geometric else 1.0
+            self.eigenvalues_ = search.pairs.values * unit
+            self.connectivity_ = search.connectivity * parts.unit
         self.certificate_ = community_certificate(
             search, graph.n_nodes, len(self.unreached_nodes_), len(self.isolated_nodes_)
         )

@@ -90,10 +90,12 @@ def count_communities(
     smaller = adjacency.shape[0] if n_first is None else min(n_first, adjacency.shape[0] - n_first)
     most = max(1, min(MOST, smaller // 3))
     candidates = np.arange(1, most + 1)
+    if most == 1:
+        return CommunityCount(1, "The graph is too small for more than one.", {}, candidates, {})
     gaps = _eigengaps(adjacency, most)
     errors = _held_out_errors(adjacency, most, n_first, generator(rng))
     estimates = {
-        EIGENGAP: int(candidates[1:][np.argmax(gaps[1:])]) if most > 1 else 1,
+        EIGENGAP: int(candidates[1:][np.argmax(gaps[1:])]),
         BETHE: bethe_hessian_count(adjacency, most, n_first),
         HELD_OUT: int(candidates[np.argmin(errors)]),
     }
@@ -163,7 +165,7 @@ def _held_out_errors(
     for _ in range(N_SPLITS):
         hidden = rng.random(upper.nnz) < HIDDEN
         total += _split_errors(upper, hidden, adjacency, most, n_first, rng)
-    return total / total[0]
+    return total / (total[0] or 1.0)
 
 
 def _split_errors(
@@ -177,6 +179,8 @@ def _split_errors(
     n = adjacency.shape[0]
     shown = sp.csr_array((upper.data[~hidden], (upper.row[~hidden], upper.col[~hidden])), shape=(n, n))
     shown = sp.csr_array(shown + shown.T)
+    if not shown.nnz:
+        return np.zeros(most)
     degrees = np.asarray(shown.sum(axis=1)).ravel()
     scales = 1.0 / np.sqrt(degrees + degrees.mean())
     scaled = sp.csr_array(sp.diags_array(scales) @ shown @ sp.diags_array(scales))

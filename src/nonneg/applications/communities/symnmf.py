@@ -223,9 +223,10 @@ def _error_statement(
         left = square - 2.0 * float(np.sum((matrix @ factor) * factor)) + 2.0 * fit
     error = float(np.sqrt(max(left, 0.0) / square))
     k = factor.shape[1]
+    others = "positive semidefinite matrix" if sides is None else "matrix"
     sentence = (
-        f"The relative error of the normalized adjacency matrix is {error:.4g}; no "
-        f"{'positive semidefinite matrix' if sides is None else 'matrix'} of rank {k} has one below {bound:.4g}."
+        f"The relative error of the normalized adjacency matrix is {error:.4g}; no {others} of rank {k} has "
+        f"one below {bound:.4g}."
     )
     quantities = {"relative_error": error, "lower_bound": float(bound)}
     if bound < 1e-7:

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.applications.communities.graph import Graph
 
+TINY, HUGE = 1e-60, 1e60
+
 
 class Joined(NamedTuple):
     """What the methods see of a graph: the nodes with an edge."""
@@ -17,6 +19,7 @@ class Joined(NamedTuple):
     adjacency: SparseMatrix  # CSR, symmetric
     nodes: IntArray  # which node a row stands for
     n_first: int | None  # how many rows are on the first side; None where there are no sides
+    unit: float  # what the weights were divided by: 1 but for huge and tiny ones
 
 
 def joined(graph: Graph, smallest_side: int = 1) -> Joined:
@@ -25,13 +28,13 @@ def joined(graph: Graph, smallest_side: int = 1) -> Joined:
     A node of a directed graph has two rows, one for the edges that it sends and one for those that it
     receives. Where a side of a bipartite graph has fewer nodes than `smallest_side`, the sides are ignored.
     """
-    adjacency = graph.adjacency
+    adjacency, unit = _in_range(graph.adjacency)
     if graph.directed:
         senders = np.flatnonzero(np.diff(adjacency.indptr))
         receivers = np.unique(adjacency.indices)
         table = adjacency[senders][:, receivers]
         whole = sp.csr_array(sp.block_array([[None, table], [table.T, None]]))
-        return Joined(whole, np.concatenate([senders, receivers]), len(senders))
+        return Joined(whole, np.concatenate([senders, receivers]), len(senders), unit)
     connected = np.flatnonzero(~graph.isolated)
     n_first = None
     if graph.sides is not None:
@@ -43,7 +46,16 @@ def joined(graph: Graph, smallest_side: int = 1) -> Joined:
             connected = connected[np.argsort(sides, kind="stable")]
     if n_first is not None or len(connected) < graph.n_nodes:
         adjacency = adjacency[connected][:, connected]
-    return Joined(adjacency, connected, n_first)
+    return Joined(adjacency, connected, n_first, unit)
+
+
+def _in_range(adjacency: SparseMatrix) -> tuple[SparseMatrix, float]:
+    """Divide weights whose squares could overflow or vanish by a power of two, which changes no digit."""
+    largest = float(adjacency.data.max())
+    if TINY < largest < HUGE:
+        return adjacency, 1.0
+    unit = 2.0 ** float(np.frexp(largest)[1])
+    return sp.csr_array(adjacency * (1.0 / unit)), unit
 
 
 class Sides(NamedTuple):
