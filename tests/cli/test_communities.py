@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import re
@@ -102,3 +103,72 @@ def test_what_is_missing_is_said(tmp_path, capsys):
     assert "--example" in capsys.readouterr().err
     assert main(["communities", str(tmp_path / "none.txt"), "-k", "2", "-o", str(tmp_path / "o")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_the_number_is_found_and_labels_are_compared(tmp_path, capsys):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.planted_partition_graph(3, 25, 0.5, 0.03, seed=1)
+    graph.graph.clear()  # lists, which GraphML does not hold
+    for node, data in graph.nodes(data=True):
+        data["party"] = "abc"[node // 25] if node else ""
+    path, out = tmp_path / "parties.graphml", tmp_path / "out"
+    networkx.write_graphml(graph, path)
+    words = ["communities", str(path), "-k", "auto", "--labels", "party", "-o", str(out)]
+    assert main([*words, "--export", "gexf", "graphml"]) == 0
+    assert "3 communities: " in capsys.readouterr().err
+    record = json.loads((out / "result.json").read_text())["result"]
+    assert record["number"]["n_communities"] == 3
+    assert record["labels"]["accuracy"] == 1.0
+    assert record["labels"]["n_left_out"] == 1
+    assert np.count_nonzero(record["labels"]["counts"]) == 3
+    assert record["modularity"] > 0.4
+    assert record["likelihoods"].keys() == {"symnmf", "smoothed-spa"}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for text in ("How many communities", "Communities and party", "held-out edges", "adjusted Rand index"):
+        assert text in page
+    assert page.count("<svg") == 4
+    # A file of all nodes is part of the page.
+    address = re.search(r'href="data:text/csv;base64,([^"]*)"', page)[1]
+    assert base64.b64decode(address).decode().startswith("node,degree,community_0")
+    found = networkx.read_gexf(out / "graph.gexf")
+    assert len({tuple(data["viz"]["color"].values()) for _, data in found.nodes(data=True)}) == 3
+    first = dict(found.nodes(data=True))["1"]
+    assert first["community_0"] + first["community_1"] + first["community_2"] == pytest.approx(1.0)
+    assert set(first["viz"]) == {"color", "position", "size"}
+    assert {"x", "y", "community"} <= set(dict(networkx.read_graphml(out / "graph.graphml").nodes)["1"])
+    assert main(["report", str(out)]) == 0
+    assert "Communities and party" in (out / "report.html").read_text(encoding="utf-8")
+    assert main([*words[:5], "color", "-o", str(tmp_path / "other")]) == 2
+    assert "'party'" in capsys.readouterr().err
+
+
+def test_labels_come_from_a_table_of_nodes(edges, tmp_path, capsys):
+    table = tmp_path / "nodes.csv"
+    table.write_text("Id,side\n" + "".join(f"n<{at}>,{'left' if at < 5 else 'right'}\n" for at in range(11)))
+    out = tmp_path / "out"
+    words = ["communities", str(edges), "-k", "2", "--quiet", "--labels", "side", "-o", str(out)]
+    assert main([*words, "--nodes", str(table)]) == 0
+    compared = json.loads((out / "result.json").read_text())["result"]["labels"]
+    assert compared["accuracy"] > 0.9
+    assert main(words) == 2
+    assert "by --nodes" in capsys.readouterr().err
+    assert main([*words[:5], "--nodes", str(table), "-o", str(out)]) == 2
+    assert "--labels" in capsys.readouterr().err
+
+
+def test_edges_with_directions_and_two_columns_of_different_things(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "edges.csv"
+    pairs = [(i, j) for i in range(30) for j in range(30) if i % 2 != j % 2 and rng.random() < 0.7]
+    path.write_text("\n".join(f"{i},{j}" for i, j in pairs if i < j or rng.random() < 0.2))
+    words = ["communities", str(path), "-k", "2", "--quiet", "-o"]
+    for kind, n_nodes in (("directed", 30), ("bipartite", 60), ("auto", 30)):
+        out = tmp_path / kind
+        assert main([*words, str(out), "--kind", kind]) == 0
+        data = json.loads((out / "result.json").read_text())["data"]
+        assert data["kind"] == ("bipartite" if kind == "auto" else kind)
+        assert abs(data["n_nodes"] - n_nodes) <= 4
+        with (out / "memberships.csv").open() as stream:
+            names = set(next(csv.reader(stream)))
+        assert ("sending_0" in names) == (kind == "directed")
+        assert ("side" in names) == (kind != "directed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nonneg.applications import MixedMembership
 from nonneg.datasets import mixed_membership_graph
-from nonneg.report.community_page import draw_graph, mostly_one, shared_weights
+from nonneg.report.community_page import N_LISTED, draw_graph, mostly_one, shared_weights
 from nonneg.report.graph_drawing import (
     N_DRAWN,
     PALETTE,
@@ -21,6 +22,7 @@ from nonneg.report.graph_drawing import (
     graph_picture,
     nodes_to_draw,
 )
+from nonneg.report.graph_export import write_graph
 from nonneg.report.graph_layout import placed_nodes
 
 
@@ -88,7 +90,7 @@ def test_what_is_drawn_of_a_large_sparse_graph_hangs_together():
 def test_weights_are_shared_out_without_loss(model):
     flows = shared_weights(model)
     np.testing.assert_allclose(flows, flows.T)
-    assert flows.sum() == pytest.approx(model.graph_.adjacency.sum())
+    assert flows.sum() == pytest.approx(model.graph_.adjacency.sum() / model.graph_.adjacency.max())
     assert np.trace(flows) > 1.2 * flows.sum() / 3
 
 
@@ -103,3 +105,39 @@ def test_communities_beyond_the_palette_have_colors_of_their_own():
 
 def test_nodes_that_belong_to_one_community_are_counted():
     assert mostly_one(np.array([[0.95, 0.05], [0.5, 0.5], [np.nan, np.nan]])) == 1
+
+
+def test_edges_that_are_left_out_are_told_on_the_picture():
+    rng = np.random.default_rng(0)
+    dense = np.triu(rng.random((100, 100)) < 0.5, 1)
+    A = sp.csr_array((dense | dense.T).astype(float))
+    svg = graph_picture(A, np.ones((100, 1)), [str(at) for at in range(100)], np.array([0]))
+    lines = re.findall(r"<line [^>]*>", svg)
+    assert len(lines) == 800
+    assert f"800 of {A.nnz // 2} edges are drawn" in svg
+    # Every node keeps some of its edges.
+    ends = {place for line in lines for place in re.findall(r'x[12]="([^"]*)"', line)}
+    assert len(ends) > 90
+    faint = float(re.search(r'stroke-opacity="([^"]*)"', lines[0])[1])
+    few = graph_picture(A[:9, :9], np.ones((9, 1)), list("abcdefghi"), np.array([0]))
+    assert "are drawn" not in few
+    assert faint < float(re.search(r'stroke-opacity="([^"]*)"', few)[1])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e308])
+def test_huge_and_tiny_weights_make_no_warning(scale, tmp_path):
+    planted = mixed_membership_graph(60, 3, mean_degree=20, rng=0).adjacency
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = MixedMembership(3).fit(planted * scale)
+        svg = draw_graph(found)
+        flows = shared_weights(found)
+        community_picture(flows, np.ones(3), list("abc"))
+        write_graph(tmp_path / "graph.gexf", found)
+    assert "nan" not in svg
+    assert np.isfinite(flows).all()
+    assert "nan" not in (tmp_path / "graph.gexf").read_text().lower()
+
+
+def test_the_table_of_nodes_is_short():
+    assert N_LISTED <= 100

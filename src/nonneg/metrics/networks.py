@@ -121,4 +121,4 @@ def _checked(adjacency: Any, memberships: Any) -> tuple[SparseMatrix, FloatArray
     if not largest > 0 or not np.isfinite(largest):
         raise InvalidDataError("Expected a graph with at least one edge and finite weights, got none.")
     # In a unit in which sums of huge weights are finite; a power of two changes no digit.
-    return matrix * 2.0 ** -float(np.frexp(largest)[1]), shares
+    return matrix * float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000)))), shares

@@ -41,12 +41,12 @@ def method_sentence(record: Mapping[str, Any]) -> str:
     scores = result.get("likelihoods")
     if not scores:
         return f"The method is {result['method']}."
-    others = [f"{score:.4g} for {name}" for name, score in scores.items() if name != result["method"]]
+    others = [f"{score:.6g} for {name}" for name, score in scores.items() if name != result["method"]]
     if not others:
         return f"The method is {result['method']}; others could not run on this graph."
     return (
         f"The method is {result['method']}, which makes the edges more likely: the mean log-likelihood of an "
-        f"edge is {scores[result['method']]:.4g}, against {', '.join(others)}."
+        f"edge is {scores[result['method']]:.6g}, against {', '.join(others)}."
     )
 
 

@@ -47,7 +47,7 @@ def nodes_to_draw(adjacency: SparseMatrix, memberships: FloatArray, pure: IntArr
     n, k = memberships.shape
     if n <= N_DRAWN:
         return np.arange(n)
-    degrees = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    degrees = np.asarray(_in_unit(adjacency).sum(axis=1), dtype=np.float64).ravel()
     chosen = dict.fromkeys(int(at) for at in pure[:N_DRAWN])
     starts = list(chosen)
     each = max(1, (N_DRAWN - len(chosen)) // k)
@@ -250,7 +250,8 @@ def _labels(wanted: Sequence[tuple[FloatArray, float, str, bool]]) -> list[str]:
 
 def _label(x: float, y: float, text: str, size: int) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="{size}" fill="var(--ink, #16191d)">'
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" font-size="{size}" fill="var(--ink, #16191d)" '
+        f'stroke="var(--card, #ffffff)" stroke-width="3" paint-order="stroke" stroke-linejoin="round">'
         f"{escape(text)}</text>"
     )
 

@@ -81,12 +81,19 @@ class Graph:
     @cached_property
     def degrees(self) -> FloatArray:
         """The sum of the weights at every node, in both directions."""
-        return np.asarray(self.undirected.sum(axis=1), dtype=np.float64).ravel()
+        with np.errstate(over="ignore"):
+            sums = np.asarray(self.undirected.sum(axis=1), dtype=np.float64).ravel()
+        return np.minimum(sums, np.finfo(np.float64).max)
 
     @cached_property
     def undirected(self) -> SparseMatrix:
         """The adjacency matrix; of a directed graph the sum of both directions."""
-        return sp.csr_array(self.adjacency + self.adjacency.T) if self.directed else self.adjacency
+        if not self.directed:
+            return self.adjacency
+        with np.errstate(over="ignore"):
+            both = sp.csr_array(self.adjacency + self.adjacency.T)
+        both.data = np.minimum(both.data, np.finfo(np.float64).max)
+        return both
 
     @property
     def isolated(self) -> BoolArray:

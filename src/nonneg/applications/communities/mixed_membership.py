@@ -323,7 +323,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         filled = fill_unreached(search.memberships, self.unreached, search.unreached(self.recovery))
-        memberships = filled.astype(dtype, copy=False)
+        memberships: FloatArray = np.asarray(filled, dtype=dtype)
         self._keep(graph, parts, memberships, search.pairs.vectors)
         self.method_ = search.method
         self.pure_nodes_ = parts.nodes[search.selection.anchors]

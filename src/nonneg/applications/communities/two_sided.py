@@ -54,7 +54,7 @@ def _in_range(adjacency: SparseMatrix) -> tuple[SparseMatrix, float]:
     largest = float(adjacency.data.max())
     if TINY < largest < HUGE:
         return adjacency, 1.0
-    unit = 2.0 ** float(np.frexp(largest)[1])
+    unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1000, 1000))))
     return sp.csr_array(adjacency * (1.0 / unit)), unit
 
 

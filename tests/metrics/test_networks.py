@@ -1,0 +1,71 @@
+"""Modularity and conductance of overlapping communities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.datasets.real.networkx_graphs import networkx_karate
+from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError, UnknownNameError
+from nonneg.metrics import conductance, overlapping_modularity
+
+
+def test_a_partition_has_newmans_modularity_and_the_usual_conductance():
+    networkx = pytest.importorskip("networkx")
+    club = networkx_karate()
+    graph = networkx.karate_club_graph()
+    shares = np.eye(2)[club.y]
+    groups = [set(np.flatnonzero(club.y == at)) for at in (0, 1)]
+    expected = networkx.community.modularity(graph, groups, weight=None)
+    assert overlapping_modularity(club.X, shares) == pytest.approx(expected)
+    cuts = [networkx.conductance(graph, group) for group in groups]
+    np.testing.assert_allclose(conductance(club.X, shares), cuts)
+
+
+def brute_force(A, shares, weight, expected_weight):
+    total = A.sum()
+    sent, received = A.sum(axis=1), A.sum(axis=0)
+    return sum(
+        (weight(i, j, c) * A[i, j] - expected_weight(i, j, c) * sent[i] * received[j] / total) / total
+        for c in range(shares.shape[1])
+        for i in range(len(A))
+        for j in range(len(A))
+    )
+
+
+def test_both_definitions_are_those_of_their_papers_also_with_directions():
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 3, size=(7, 7)).astype(float)
+    shares = rng.dirichlet([0.5, 0.5, 0.5], size=7)
+    product = brute_force(A, shares, *2 * (lambda i, j, c: shares[i, c] * shares[j, c],))
+    assert overlapping_modularity(A, shares) == pytest.approx(product)
+    logistic = 1 / (1 + np.exp(-(60 * shares - 30)))
+    both = lambda i, j, c: logistic[i, c] * logistic[j, c]  # noqa: E731
+    mean = logistic.mean(axis=0)
+    expected = brute_force(A, shares, both, lambda i, j, c: both(i, j, c) * mean[c] ** 2)
+    assert overlapping_modularity(A, shares, definition="nicosia") == pytest.approx(expected)
+
+
+def test_odd_communities_and_weights():
+    path = sp.csr_array(np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))
+    shares = np.array([[1, 0.0, 0], [1, 0, 0], [np.nan] * 3, [1, 0, 0]])
+    found = conductance(path, shares)
+    assert found[0] == pytest.approx(1.0)
+    assert np.isnan(found[1:]).all()
+    whole = conductance(path, np.ones((4, 1)))
+    assert np.isnan(whole).all()
+    halves = np.repeat(np.eye(2), 2, axis=0)
+    for scale in (1e-300, 1e307):
+        assert overlapping_modularity(path * scale, halves) == pytest.approx(
+            overlapping_modularity(path, halves)
+        )
+        np.testing.assert_allclose(conductance(path * scale, halves), 1 / 3)
+    with pytest.raises(ShapeError, match="got"):
+        conductance(path, np.ones(4))
+    with pytest.raises(NegativeDataError, match="at least 0"):
+        overlapping_modularity(-path, halves)
+    with pytest.raises(InvalidDataError, match="at least one edge"):
+        overlapping_modularity(np.zeros((2, 2)), np.ones((2, 1)))
+    with pytest.raises(UnknownNameError, match="definition"):
+        overlapping_modularity(path, halves, definition="newman")
