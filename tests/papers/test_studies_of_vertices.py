@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from reproduction.artifacts import Table
-from reproduction.studies import communities, near_duplicates
+from reproduction.studies import communities, communities_graphs, near_duplicates
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg.applications import MixedMembership
@@ -47,12 +47,14 @@ def test_the_default_must_be_near_the_best_everywhere(default, met):
 def test_choosing_and_reporting_draws_are_apart():
     for study in (communities, near_duplicates):
         settings = [setting for setting in study.trials(quick=False) if "seeds" in setting]
-        seeds = {group: set() for group in ("choosing", "reporting")}
+        seeds = {group: set() for group in ("choosing", "reporting", "fresh")}
         for setting in settings:
             seeds[setting["group"]] |= set(setting["seeds"])
         assert len(seeds["reporting"]) >= 50
-        assert not seeds["choosing"] & seeds["reporting"]
-        assert not any(kind in study.CHOOSING.values() for kind in study.REPORTING.values())
+        assert not seeds["choosing"] & (seeds["reporting"] | seeds["fresh"])
+    for groups in (communities_graphs, near_duplicates):
+        assert not any(kind in groups.CHOOSING.values() for kind in groups.REPORTING.values())
+    assert not set(communities_graphs.NETWORKS) & set(communities_graphs.NEW_NETWORKS)
 
 
 def test_near_duplicates_are_averaged():

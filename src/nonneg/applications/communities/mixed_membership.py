@@ -323,8 +323,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         filled = fill_unreached(search.memberships, self.unreached, search.unreached(self.recovery))
-        memberships: FloatArray = np.asarray(filled, dtype=dtype)
-        self._keep(graph, parts, memberships, search.pairs.vectors)
+        self._keep(graph, parts, np.asarray(filled, dtype=dtype), search.pairs.vectors)
         self.method_ = search.method
         self.pure_nodes_ = parts.nodes[search.selection.anchors]
         self.kept_nodes_ = np.unique(parts.nodes if search.kept is None else parts.nodes[search.kept])
@@ -342,25 +341,6 @@ class MixedMembership(CommunityResults, SavableEstimator):
         self.n_iter_ = search.selection.n_iter
         self.facts_ = dict(search.facts) | {"n_seen": search.n_seen}
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> FloatArray:
-        """Find the communities and return the memberships.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
-            The graph; never modified.
-        y : Any
-            Ignored.
-        names : sequence of str, optional
-            Names of the nodes.
-
-        Returns
-        -------
-        array of shape (n_nodes, n_communities)
-            `memberships_`.
-        """
-        return self.fit(X, names=names).memberships_
 
     def _keep(self, graph: Graph, parts: Joined, memberships: FloatArray, vectors: FloatArray) -> None:
         n, k = graph.n_nodes, memberships.shape[1]
@@ -384,15 +364,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         largest = np.nan_to_num(self.memberships_, nan=-1.0)
         self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
         self.n_communities_ = largest.shape[1]
-        # Files of earlier versions do not have these.
-        for name, usual in (
-            ("method_", self.method),
-            ("number_", None),
-            ("sending_memberships_", None),
-            ("receiving_memberships_", None),
-        ):
-            if not hasattr(self, name):
-                setattr(self, name, usual)
+        self.method_ = getattr(self, "method_", self.method)  # files of earlier versions do not have it
 
     def _options(self, name: str) -> SearchOptions:
         loop = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +25,36 @@ class CommunityResults:
 
     graph_: Graph
     memberships_: FloatArray
-    sending_memberships_: Any
-    receiving_memberships_: Any
+    sending_memberships_: Any = None
+    receiving_memberships_: Any = None
+    number_: Any = None
     labels_: IntArray
     pure_nodes_: IntArray
     unreached_nodes_: IntArray
     isolated_nodes_: IntArray
     node_names_: list[str]
     method_: str
+    fit: Callable[..., Any]
+
+    def fit_transform(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> FloatArray:
+        """Find the communities and return the memberships.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+            The graph; never modified.
+        y : Any
+            Ignored.
+        names : sequence of str, optional
+            Names of the nodes.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_communities)
+            `memberships_`.
+        """
+        found: FloatArray = self.fit(X, names=names).memberships_
+        return found
 
     def node_table(self) -> dict[str, Any]:
         """Return everything known about every node, as columns.
