@@ -115,7 +115,9 @@ def test_the_number_is_found_and_labels_are_compared(tmp_path, capsys):
     networkx.write_graphml(graph, path)
     words = ["communities", str(path), "-k", "auto", "--labels", "party", "-o", str(out)]
     assert main([*words, "--export", "gexf", "graphml"]) == 0
-    assert "3 communities: " in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "3 communities: " in told.err
+    assert "Agreement with party: 100.0% of the nodes" in told.out
     record = json.loads((out / "result.json").read_text())["result"]
     assert record["number"]["n_communities"] == 3
     assert record["labels"]["accuracy"] == 1.0

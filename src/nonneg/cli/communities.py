@@ -178,8 +178,18 @@ def run(options: argparse.Namespace) -> int:
         known=(MEMBERSHIPS, GRAPH, "graph.gexf", "graph.graphml"),
         model=model,
     )
-    say_results(community_sentence(record), _table(record), written)
+    say_results(community_sentence(record), _table(record) + _agreement(record), written)
     return 0
+
+
+def _agreement(record: dict[str, Any]) -> str:
+    compared = record["result"]["labels"]
+    if compared is None:
+        return ""
+    return (
+        f"\nAgreement with {compared['name']}: {compared['accuracy']:.1%} of the nodes, "
+        f"normalized mutual information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
+    )
 
 
 def _table(record: dict[str, Any]) -> str:
