@@ -76,10 +76,11 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert "<script" not in page
     learned = "What the transform has learned" in page
     assert page.count("<svg") == 7 + learned  # recording, sources, templates, activations, curves (atoms)
-    if learned:
-        # Places in this figure are no numbers of atoms: none are written beneath it.
-        templates = page[page.index("Heat map by atoms by frequency") :].split("</svg>")[0]
-        assert [int(text) for text in re.findall(r">(\d+)<", templates)] == [0, 1]
+    # Frequencies on a logarithmic axis, and components numbered as for --group.
+    templates = page[page.index("Spectra of the components") :].split("</svg>")[0]
+    assert {">10<", ">20<", ">50<", ">100<", ">200<", ">500<"} <= set(re.findall(r">\d+<", templates))
+    assert "source 1" in templates
+    assert len(re.findall('aria-label="Spectrogram: ', page)) == 3
 
 
 def test_a_chosen_transform_and_a_source_with_all_the_energy_are_told(recording, tmp_path, capsys):
@@ -113,7 +114,7 @@ def test_recordings_formats_parts_rates_and_earlier_results(separated, recording
     parts = [read_sound(out / f"recording-2-source-{at}.flac").samples for at in (1, 2)]
     np.testing.assert_allclose(parts[0] + parts[1], read_sound(other, rate=500).samples[100:600], atol=1e-6)
     record = json.loads((out / "result.json").read_text())
-    assert sorted(at for entry in record["sources"] for at in entry["components"]) == [0, 1, 2]
+    assert sorted(at for entry in record["sources"] for at in entry["components"]) == [1, 2, 3]
     assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500, 500])
     assert capsys.readouterr().out.splitlines()[0].endswith("of the energy of 2 recordings.")
 
@@ -130,7 +131,7 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     assert "broken.wav could not be read as sound" in said(broken)
     silent, short, slow = tmp_path / "silent.wav", tmp_path / "short.wav", tmp_path / "slow.wav"
     write_sound(silent, np.zeros(500), RATE)
-    assert "The recording is silent" in said(silent)
+    assert "silent.wav: nothing but silence" in said(silent)
     write_sound(short, np.ones(20), RATE)
     assert "has 20 samples, less than one frame of 32" in said(short)
     write_sound(slow, tones(), 500)
@@ -139,3 +140,104 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     assert "nothing is left after --begin 9" in said(recording, "--begin", 9)
     assert "channel=1: two <tones>.wav has 1 channel" in said(recording, "--channel", 1)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def stereo(tmp_path_factory):
+    """Two tones that always sound together, panned, in 16 bits, with a solo recording of each."""
+    folder = tmp_path_factory.mktemp("stereo")
+    t = np.arange(1500) / RATE
+    swell = 0.4 * np.sin(3 * np.pi * t) ** 2
+    low, high = swell * np.sin(2 * np.pi * 83 * t), swell * np.sin(2 * np.pi * 209 * t)
+    mixture = np.stack([0.8 * low + 0.2 * high, 0.3 * low + 0.9 * high], axis=1)
+    write_sound(folder / "mix.wav", mixture, RATE, subtype="PCM_16")
+    write_sound(folder / "low.wav", low[:1000], RATE)
+    write_sound(folder / "high.wav", np.repeat(high[:900], 2), 2 * RATE)  # at another rate
+    return folder
+
+
+SMALL = ["--frame-length", 64, "--components", 8, "--no-players"]
+
+
+def sources_of(folder, *names):
+    return np.stack([read_sound(folder / f"{name}.wav", channel="all").samples for name in names])
+
+
+def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stereo, tmp_path, capsys):
+    out = tmp_path / "out"
+    training = ["--train", stereo / "low.wav", "--train", f"up={stereo / 'high.wav'}"]
+    assert separate(stereo / "mix.wav", *training, *SMALL, out=out) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("2 sources of mix.wav: low with ")
+    assert "note: high.wav was resampled from 2000 to 1000 Hz" in said.err
+    mixture = read_sound(stereo / "mix.wav", channel="all")
+    found = sources_of(out, "low", "up")
+    assert found.shape == (2, 2, 1500)
+    # To the last bit: what rounding leaves over goes to the loudest source.
+    np.testing.assert_array_equal(found.sum(axis=0), mixture.samples)
+    sound = read_sound(out / "low.wav")
+    assert (sound.subtype, sound.rate, sound.n_channels) == ("PCM_16", RATE, 2)
+    record = json.loads((out / "result.json").read_text())
+    assert record["data"]["training"] == {"low": ["low.wav"], "up": ["high.wav"]}
+    assert [entry["components"] for entry in record["sources"]] == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    page = (out / "report.html").read_text()
+    assert "with templates learned from training recordings" in page
+    assert "low (low.wav), up (high.wav)" in page
+    # The model separates further recordings, here one channel and its own.
+    assert main(["transform", str(out), str(stereo / "low.wav"), "--quiet", "-o", str(tmp_path / "new")]) == 0
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"low.wav", "up.wav", "result.json"}
+    new = sources_of(tmp_path / "new", "low", "up")
+    np.testing.assert_allclose(new.sum(axis=0), read_sound(stereo / "low.wav").samples, atol=1e-6)
+    assert np.square(new[1]).sum() < 0.05 * np.square(new[0]).sum()
+    capsys.readouterr()
+    # Again into the same folder, and with groups by hand.
+    again = ["transform", str(out), str(stereo / "mix.wav"), "--quiet", "-o", str(tmp_path / "new")]
+    assert main([*again, "--group", "a=1,2,3,4,5", "--group", "b=6,7,8", "--format", "flac"]) == 0
+    assert capsys.readouterr().out.startswith("a ")
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"a.flac", "b.flac", "result.json"}
+    assert main([*again, "--maps", "npy"]) == 2
+    assert "--maps is of no use here" in capsys.readouterr().err
+
+
+def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
+    out = tmp_path / "out"
+    groups = ["--group", "a/b=1,3", "--group", "c=2"]
+    assert separate(stereo / "mix.wav", *groups, *SMALL, "--channel", "mean", out=out) == 0
+    assert {path.name for path in out.glob("*.wav")} == {"a-b.wav", "c.wav", "rest.wav"}
+    assert sources_of(out, "a-b").shape == (1, 1500)
+    record = json.loads((out / "result.json").read_text())
+    assert [entry["components"] for entry in record["sources"]] == [[1, 3], [2], [4, 5, 6, 7, 8]]
+    words = ["-k", 2, "--train", stereo / "low.wav"]
+    assert separate(stereo / "mix.wav", *words, *SMALL, out=out) == 0
+    assert {path.name for path in out.glob("*.wav")} == {"low.wav", "rest.wav"}
+    capsys.readouterr()
+
+    def refused(*words, out=out):
+        assert separate(stereo / "mix.wav", *words, *SMALL, out=out) == 2
+        return capsys.readouterr().err
+
+    assert "leave grouping (--group) out" in refused("--train", stereo / "low.wav", *groups)
+    assert "leave one of them out" in refused("--grouping", "both", *groups)
+    assert "--group c=... came twice" in refused("--group", "c=1", "--group", "c=2")
+    assert "components are numbered from 0 to 7 (from 1 to 8 on the command" in refused("--group", "c=9")
+    twice = ["--train", stereo / "low.wav", "--train", stereo / "low.wav"]
+    assert "a source called low has a training recording already" in refused(*twice)
+    # Sources named after training files must not replace these.
+    assert "low.wav exists and is not the result of an earlier run" in refused(*words, out=stereo)
+    write_sound(tmp_path / "none.wav", np.zeros(300), RATE)
+    write_sound(tmp_path / "short.wav", np.ones(30), RATE)
+    assert "The training file none.wav is silent" in refused("--train", tmp_path / "none.wav")
+    too_short = "training recording of 'short' has 30 samples, less than one frame of 64"
+    assert too_short in refused("--train", tmp_path / "short.wav")
+    assert "expected a name and numbers such as drums=1,3,5, got 'drums:1'" in refused("--group", "drums:1")
+
+
+def test_sources_beyond_full_scale_are_written_as_floats(tmp_path, capsys):
+    t = np.arange(1500) / RATE
+    loud = 0.99 * np.sign(np.sin(2 * np.pi * 7 * t)) * np.where(t < 0.7, 1, np.sin(2 * np.pi * 200 * t))
+    write_sound(tmp_path / "loud.wav", loud, RATE, subtype="PCM_16")
+    assert separate(tmp_path / "loud.wav", "--frame-length", 64, "--no-players", out=tmp_path / "out") == 0
+    sounds = [read_sound(tmp_path / "out" / f"source-{at}.wav") for at in (1, 2)]
+    assert max(np.abs(sound.samples).max() for sound in sounds) > 1
+    assert {sound.subtype for sound in sounds} == {"FLOAT"}
+    assert "were written as 32-bit floats" in capsys.readouterr().err

@@ -39,6 +39,14 @@ def counts(text: str) -> list[int]:
     return [count(part.strip()) for part in text.split(",")]
 
 
+def named_counts(text: str) -> tuple[str, list[int]]:
+    """Read a name and positive integers."""
+    name, sign, numbers = text.partition("=")
+    if not sign or not name.strip():
+        raise argparse.ArgumentTypeError(f"expected a name and numbers such as drums=1,3,5, got {text!r}")
+    return name.strip(), counts(numbers)
+
+
 def image_shape(text: str) -> tuple[int, int]:
     """Read the shape of an image."""
     found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)

@@ -16,7 +16,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", type=Path, nargs="+", metavar="FILE", help="sound files: .wav .flac .ogg ..."
     )
     parser.add_argument(
-        "-k", "--sources", type=arguments.count, default=2, metavar="K", help="number of sources (default: 2)"
+        "-k",
+        "--sources",
+        type=arguments.count,
+        metavar="K",
+        help="number of sources (default: as many as --train or --group name, otherwise 2)",
+    )
+    parser.add_argument(
+        "--train",
+        action="append",
+        metavar="[NAME=]FILE",
+        help="solo recording of a source, which is named after the file or NAME; repeat for each source, or "
+        "for several recordings of the same NAME. Further sources (-k) are learned from the recording itself",
+    )
+    parser.add_argument(
+        "--group",
+        action="append",
+        type=arguments.named_counts,
+        metavar="NAME=N,N,...",
+        help="components of a source by hand, numbered from 1 as in the report; repeat for each source. The "
+        "components that are not listed are a source called rest",
     )
     parser.add_argument(
         "-o",
@@ -33,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=["wav", "flac"],
         default="wav",
-        help="format of the sources: 32-bit floats (wav) or 24 bits (flac)",
+        help="format of the sources (default: wav), with the samples of the recording where possible: 16, 24 "
+        "or 32 bits, or floats",
     )
     output.add_argument(
         "--players", action=argparse.BooleanOptionalAction, default=True, help="put players into the report"
@@ -49,7 +69,10 @@ def _add_sound_arguments(group: Any) -> None:
         "pieces that follow one another",
     )
     group.add_argument(
-        "--channel", metavar="C", default="mean", help="channel to use: 0, 1, ... or mean (default)"
+        "--channel",
+        metavar="C",
+        default="all",
+        help="channels to use: all (default), their mean, or one: 0, 1, ...",
     )
     group.add_argument("--rate", type=arguments.count, metavar="HZ", help="resample to this rate first")
     group.add_argument(
@@ -96,7 +119,8 @@ def _add_model_arguments(group: Any) -> None:
         "--components",
         type=arguments.count,
         metavar="N",
-        help="total number of components (default: four per source, or one where that is enough)",
+        help="total number of components (default: four per source, or one where that is enough; forty per "
+        "source with --train)",
     )
     group.add_argument(
         "--grouping",
@@ -154,67 +178,31 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
     from nonneg.cli.results import say_results
-    from nonneg.cli.separate_results import Separated, source_table, write_sources
+    from nonneg.cli.separate_inputs import read_recordings, read_training, separated_by_recording, stacked
+    from nonneg.cli.separate_results import Separated, check_targets, source_table, write_sources
     from nonneg.report.folder import check_output_folder
     from nonneg.report.separation_page import separation_sentence
 
     folder = options.output or Path(f"{options.files[0].name.split('.')[0]}-sources")
     check_output_folder(folder)
-    sounds = _read(options)
-    recordings = [sound.samples for sound in sounds]
     with terminal.warnings_as_notes():
+        sounds = read_recordings(options)
+        training, trained_on = read_training(options, sounds[0].rate)
         model = SourceSeparation(options.sources, **_parameters(options))
+        named = list(training or dict(options.group or ()))
+        check_targets(folder, named, len(sounds), options.format)
         started = time.perf_counter()
-        signals: Any = recordings[0] if len(recordings) == 1 else recordings
-        sources = model.fit_separate(signals, sounds[0].rate)
+        signals = stacked([sound.samples for sound in sounds], model.recordings)
+        sources = model.fit_separate(signals, sounds[0].rate, training=training or None)
         seconds = time.perf_counter() - started
-        separated = Separated(model, sounds, _by_recording(sources, len(recordings)), seconds)
+        if not options.quiet:
+            length = sum(sound.samples.shape[-1] for sound in sounds) / sounds[0].rate
+            terminal.note(f"separated {length:.2f} s of sound in {seconds:.1f} s")
+        found = separated_by_recording(sources, sounds, model.recordings)
+        separated = Separated(model, sounds, found, seconds, trained_on)
         record, written = write_sources(folder, separated, ending=options.format, players=options.players)
     say_results(separation_sentence(record), source_table(record), written)
     return 0
-
-
-def _by_recording(sources: Any, n_recordings: int) -> list[Any]:
-    """Return an array of shape (n_sources, n_samples) for every recording."""
-    if n_recordings == 1:
-        return [sources]
-    return sources if isinstance(sources, list) else [sources[:, at] for at in range(n_recordings)]
-
-
-def _read(options: argparse.Namespace) -> list[Any]:
-    from dataclasses import replace
-
-    from nonneg.applications.audio import read_sound
-    from nonneg.exceptions import InvalidDataError, InvalidParameterError
-
-    channel = int(options.channel) if options.channel.isdecimal() else options.channel
-    sounds = [read_sound(path, channel=channel, rate=options.rate) for path in options.files]
-    rates = sorted({sound.rate for sound in sounds})
-    if len(rates) > 1:
-        raise InvalidDataError(
-            f"The files have sampling rates of {rates} Hz; they must be equal. Resample them with --rate, "
-            f"such as --rate {rates[0]}."
-        )
-    if options.begin < 0:
-        raise InvalidParameterError(f"--begin must be at least 0, got {options.begin}.")
-    parts = []
-    for sound in sounds:
-        first = round(options.begin * sound.rate)
-        last = None if options.seconds is None else first + round(options.seconds * sound.rate)
-        part = sound.samples[first:last]
-        if len(part) == 0:
-            raise InvalidDataError(
-                f"{sound.source} ends after {len(sound.samples) / sound.rate:.2f} s; nothing is left after "
-                f"--begin {options.begin:g}."
-            )
-        parts.append(replace(sound, samples=part))
-    if not options.quiet:
-        for sound in parts:
-            channels = "" if sound.n_channels == 1 else f", {sound.n_channels} channels ({options.channel})"
-            terminal.note(
-                f"read {sound.source}: {len(sound.samples) / sound.rate:.2f} s, {sound.rate} Hz{channels}"
-            )
-    return parts
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
@@ -223,7 +211,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "eps0": options.eps0,
         "average_frames": options.average_frames,
         "n_components": options.components,
-        "grouping": options.grouping,
+        "grouping": _grouping(options),
         "frame_length": options.frame_length,
         "hop": options.hop,
         "window": options.window,
@@ -240,3 +228,17 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "verbose": 0 if options.quiet else 1,
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _grouping(options: argparse.Namespace) -> Any:
+    from nonneg.cli.separate_inputs import grouping_by_hand
+    from nonneg.exceptions import InvalidParameterError
+
+    if not options.group:
+        return options.grouping
+    if options.grouping is not None:
+        raise InvalidParameterError(
+            "--group says which components belong to which source, and --grouping how to find out: leave one "
+            "of them out."
+        )
+    return grouping_by_hand(options.group)

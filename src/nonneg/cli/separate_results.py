@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,20 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound, write_sound
+from nonneg.applications.audio.files import EXACT
+from nonneg.applications.audio.methods import bin_frequencies
 from nonneg.cli import terminal
-from nonneg.cli.results import write_results
+from nonneg.cli.results import RESULT, write_results
+from nonneg.exceptions import NonnegError, OutputError
 from nonneg.metrics import fit_sinusoids
-from nonneg.report.records import run_record, stop_facts
+from nonneg.report import wording
+from nonneg.report.records import read_record, run_record, stop_facts
 from nonneg.report.separation_page import SeparationShown, build_separation_page
 from nonneg.report.tables import markdown_table
 
 _SOUND = re.compile(r"(recording-\d+-)?source-\d+\.(wav|flac)")
+_KEPT = ("FLOAT", "DOUBLE", *EXACT)
+"""Kinds of samples that sources are written in if the recording has them."""
 N_ATOMS = 8
 """Number of atoms listed and drawn: the strongest."""
 PLAYER_BYTES = 6_000_000
@@ -40,6 +46,7 @@ class Separated:
     sounds: Sequence[Sound]  # the recordings
     sources: Sequence[FloatArray]  # the sources of each recording
     seconds: float  # how long it took
+    training: Mapping[str, Sequence[str]] = field(default_factory=dict)  # files by source
 
 
 def write_sources(
@@ -47,28 +54,91 @@ def write_sources(
 ) -> tuple[dict[str, Any], list[Path]]:
     """Write all files of a separation."""
     record = _record(separated, ending)
-    earlier = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    scale = 1.0
-    if ending == "flac":
-        scale = 1.0 / max(1.0, *(float(np.abs(sources).max()) for sources in separated.sources))
-        if scale < 1:
-            terminal.note(f"note: all sources were multiplied by {scale:.4g}, because .flac holds [-1, 1]")
-
-    def write_files(fresh: Path) -> None:
-        for recording, sources in enumerate(separated.sources):
-            for at, source in enumerate(sources):
-                name = _file_name(at, recording, len(separated.sounds), ending)
-                write_sound(fresh / name, scale * source, separated.sounds[recording].rate)
-
+    check_targets(folder, separated.model.source_names_, len(separated.sounds), ending)
     written = write_results(
         folder,
         record,
-        write_files,
+        lambda fresh: write_sounds(fresh, separated, ending),
         lambda: build_separation_page(_shown(separated, record, players)),
-        known=[name for name in earlier if _SOUND.fullmatch(name)],
+        known=earlier_sounds(folder),
         model=separated.model,
     )
     return record, written
+
+
+def write_sounds(folder: Path, separated: Separated, ending: str) -> None:
+    """Write the sources of all recordings, in samples of the kind of the recordings."""
+    names = file_names(separated.model.source_names_, len(separated.sounds), ending)
+    peak = max(float(np.abs(sources).max()) for sources in separated.sources)
+    scale = 1.0
+    if ending == "flac" and peak > 1:
+        scale = 1.0 / peak
+        terminal.note(f"note: all sources were multiplied by {scale:.4g}, because .flac holds [-1, 1]")
+    floats = False
+    for recording, (sound, sources) in enumerate(zip(separated.sounds, separated.sources, strict=True)):
+        subtype = sound.subtype if sound.subtype in _KEPT else None
+        if ending == "flac" and subtype not in ("PCM_16", "PCM_24"):
+            subtype = "PCM_24"
+        if ending == "wav" and subtype in EXACT and peak > 1 - 2.0 ** (1 - EXACT[subtype]):
+            subtype, floats = "FLOAT", True
+        parts = scale * sources
+        if subtype in EXACT:
+            parts = rounded(parts, EXACT[subtype])
+        for at, source in enumerate(parts):
+            write_sound(folder / names[recording][at], source.T, sound.rate, subtype=subtype)
+    if floats:
+        terminal.note("note: sources are louder than full scale and were written as 32-bit floats")
+
+
+def rounded(sources: FloatArray, bits: int) -> FloatArray:
+    """Round sources to whole steps whose sums are those of the recording, rounded."""
+    step = 2.0 ** (1 - bits)
+    whole = np.rint(sources / step)
+    loudest = int(np.argmax(np.square(sources).reshape(len(sources), -1).sum(axis=1)))
+    whole[loudest] += np.rint(sources.sum(axis=0) / step) - whole.sum(axis=0)
+    return np.clip(whole * step, -1.0, 1.0 - step)
+
+
+def check_targets(folder: Path, names: Sequence[str], n_recordings: int, ending: str) -> None:
+    """Refuse to replace sounds that are not the results of an earlier run, such as training recordings."""
+    if not folder.is_dir():
+        return
+    own = earlier_sounds(folder)
+    for name in (name for names in file_names(names, n_recordings, ending) for name in names):
+        if (folder / name).exists() and name not in own:
+            raise OutputError(
+                f"{folder / name} exists and is not the result of an earlier run. Choose another "
+                "folder with -o."
+            )
+
+
+def earlier_sounds(folder: Path) -> set[str]:
+    """Return the sounds in a folder that an earlier run wrote."""
+    if not folder.is_dir():
+        return set()
+    found = {entry.name for entry in folder.iterdir() if _SOUND.fullmatch(entry.name)}
+    try:
+        record = read_record(folder / RESULT)
+        sources = record["result"]["sources"] if record["command"] == "transform" else record["sources"]
+        named = {Path(str(name)).name for entry in sources for name in entry["files"]}
+        return found | {name for name in named if name.endswith((".wav", ".flac"))}
+    except (NonnegError, KeyError, TypeError, AttributeError):
+        return found
+
+
+def file_names(names: Sequence[str], n_recordings: int, ending: str) -> list[list[str]]:
+    """Return the files of each recording, named after the sources."""
+    stems: list[str] = []
+    for at, name in enumerate(names):
+        stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or f"source-{at + 1}"
+        stems.append(stem if stem.lower() not in [other.lower() for other in stems] else f"{stem}-{at + 1}")
+    return [
+        [
+            f"{stem}.{ending}" if n_recordings == 1 else f"recording-{one + 1}-{stem}.{ending}"
+            for stem in stems
+        ]
+        for one in range(n_recordings)
+    ]
 
 
 def source_table(record: dict[str, Any]) -> str:
@@ -77,7 +147,7 @@ def source_table(record: dict[str, Any]) -> str:
         {
             "name": entry["name"],
             "share": f"{100 * entry['energy_share']:.1f} %",
-            "components": ", ".join(str(at) for at in entry["components"]),
+            "components": wording.ranges(entry["components"]),
             "frequencies": ", ".join(f"{value:.1f}" for value in entry["frequencies"]),
         }
         for entry in record["sources"]
@@ -91,11 +161,6 @@ def source_table(record: dict[str, Any]) -> str:
     return markdown_table(rows, headings).rstrip("\n")
 
 
-def _file_name(source: int, recording: int, n_recordings: int, ending: str) -> str:
-    name = f"source-{source + 1}.{ending}"
-    return name if n_recordings == 1 else f"recording-{recording + 1}-{name}"
-
-
 def _record(separated: Separated, ending: str) -> dict[str, Any]:
     model, sounds = separated.model, separated.sounds
     fit, rate = model.model_, sounds[0].rate
@@ -103,22 +168,25 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
     divergence = fit.reconstruction_err_**2 / 2
     choice = getattr(fit, "choice_", None)
     restarts = getattr(result, "restarts", None)
-    energies = sum(np.square(sources).sum(axis=1) for sources in separated.sources)
+    energies = sum(np.square(part).reshape(len(part), -1).sum(axis=1) for part in separated.sources)
     one = len(sounds) == 1
+    names = file_names(model.source_names_, len(sounds), ending)
     return run_record(
         "separate",
         f"Sources of {sounds[0].source if one else f'{len(sounds)} recordings'}",
         data={
             "files": [sound.source for sound in sounds],
             "rate": rate,
-            "n_samples": [len(sound.samples) for sound in sounds],
+            "n_samples": [sound.samples.shape[-1] for sound in sounds],
             "n_channels": [sound.n_channels for sound in sounds],
-            "seconds": sum(len(sound.samples) for sound in sounds) / rate,
+            "subtypes": [sound.subtype for sound in sounds],
+            "seconds": sum(sound.samples.shape[-1] for sound in sounds) / rate,
+            "training": {name: list(files) for name, files in separated.training.items()},
         },
         estimator=model,
         result={
             "method": model.method,
-            "n_sources": model.n_sources,
+            "n_sources": len(model.source_names_),
             "n_components": fit.n_components_,
             "objective": result.objective if _has_atoms(model) else result.loss,
             "likelihood": getattr(result, "likelihood", None),
@@ -136,13 +204,14 @@ def _record(separated: Separated, ending: str) -> dict[str, Any]:
         },
         sources=[
             {
-                "name": f"source {at + 1}",
-                "files": [_file_name(at, one, len(sounds), ending) for one in range(len(sounds))],
+                "name": name,
+                "files": [of_recording[at] for of_recording in names],
                 "energy_share": energies[at] / energies.sum(),
-                "components": np.flatnonzero(model.groups_ == at),
+                # Numbered from 1, as for --group.
+                "components": 1 + np.flatnonzero(model.groups_ == at),
                 "frequencies": _frequencies(model, at, rate),
             }
-            for at in range(model.n_sources)
+            for at, name in enumerate(model.source_names_)
         ],
         atoms=_atoms(model, rate),
     )
@@ -154,7 +223,7 @@ def _power_by_source(model: Any) -> FloatArray:
     return np.stack(
         [
             model.activations_[:, model.groups_ == at].sum(axis=0) @ components[model.groups_ == at]
-            for at in range(model.n_sources)
+            for at in range(len(model.source_names_))
         ]
     )
 
@@ -200,7 +269,7 @@ def _atoms(model: Any, rate: int) -> list[dict[str, Any]]:
             "power_share": float(power[atom] / power.sum()),
             "frequency": None if sinusoids is None else float(sinusoids.frequency[at]),
             "residual_share": 0.0 if sinusoids is None else float(sinusoids.residual_share[at]),
-            "source": f"source {int(by_source[:, atom].argmax()) + 1}",
+            "source": model.source_names_[int(by_source[:, atom].argmax())],
         }
         for at, atom in enumerate(chosen)
     ]
@@ -209,7 +278,7 @@ def _atoms(model: Any, rate: int) -> list[dict[str, Any]]:
 def _shown(separated: Separated, record: dict[str, Any], players: bool) -> SeparationShown:
     model, sound = separated.model, separated.sounds[0]
     fit, sources = model.model_, separated.sources[0]
-    addresses, note = _players(np.vstack([sound.samples, sources]), sound.rate) if players else ([], "")
+    addresses, note = _players(sound.samples, sources, sound.rate) if players else ([], "")
     if len(separated.sounds) > 1:
         note = f"This is the first of {len(separated.sounds)} recordings. {note}".rstrip()
     return SeparationShown(
@@ -218,22 +287,27 @@ def _shown(separated: Separated, record: dict[str, Any], players: bool) -> Separ
         sources,
         getattr(fit, "transform_", None),
         fit.components_,
-        model.activations_[: model.framing_.n_frames(len(sound.samples))],
+        model.activations_[: model.framing_.n_frames(sound.samples.shape[-1])],
+        model.groups_,
+        bin_frequencies(model.framing_, fit, sound.rate),
         addresses,
         note,
     )
 
 
-def _players(signals: FloatArray, rate: int) -> tuple[list[str], str]:
+def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[str], str]:
     soundfile = import_optional("soundfile", extra="audio", purpose="Sounds in the report")
-    most = PLAYER_BYTES // (2 * len(signals))
+    signals = np.concatenate([mixture[None], sources])
+    # Browsers play two channels.
+    signals = signals if signals.ndim == 2 or signals.shape[1] == 2 else signals.mean(axis=1)
+    most = PLAYER_BYTES // (2 * signals[..., 0].size)
     note = ""
-    if signals.shape[1] > most:
+    if signals.shape[-1] > most:
         note = f"The players hold the first {most / rate:.0f} s; the files hold everything."
-    part = signals[:, :most] / max(1.0, float(np.abs(signals).max()))
+    part = signals[..., :most] / max(1.0, float(np.abs(signals).max()))
     addresses = []
     for signal in part:
         stream = io.BytesIO()
-        soundfile.write(stream, signal, rate, format="FLAC", subtype="PCM_16")
+        soundfile.write(stream, signal.T, rate, format="FLAC", subtype="PCM_16")
         addresses.append("data:audio/flac;base64," + base64.b64encode(stream.getvalue()).decode("ascii"))
     return addresses, note

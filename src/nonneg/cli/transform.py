@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nonneg.cli import terminal
+from nonneg.cli import arguments, terminal
 from nonneg.cli.fit import add_data_arguments
 
 FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
@@ -25,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE",
         help="new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several "
-        "files or folders), or a cube as for `nonneg unmix`",
+        "files or folders), a cube as for `nonneg unmix`, or sounds as for `nonneg separate`",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
-        help="output folder (default: name of FILE + -weights)",
+        help="output folder (default: name of FILE + -weights, or -sources for sounds)",
     )  # fmt: skip
     data = parser.add_argument_group("data")
     add_data_arguments(data)
@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all-bands", action="store_true", help="use the bands that an ENVI header flags as bad (bbl), too"
     )
     image.add_argument("--maps", choices=["npy", "envi"], help="format of the abundance maps (default: npy)")
+    sound = parser.add_argument_group("sound")
+    sound.add_argument(
+        "--group", action="append", type=arguments.named_counts, metavar="NAME=N,N,...",
+        help="regroup the components of the model by hand, as for `nonneg separate`",
+    )  # fmt: skip
+    sound.add_argument("--format", choices=["wav", "flac"], help="format of the sources (default: wav)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--csv", action="store_true", help="also write the weights as .csv (always done for tables)"
@@ -62,19 +68,27 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.cli.results import MODEL
     from nonneg.cli.transform_inputs import opened_model
-    from nonneg.cli.transform_kinds import transformed
+    from nonneg.cli.transform_kinds import prepare, transformed
     from nonneg.exceptions import OutputError
     from nonneg.report.folder import check_output_folder
 
-    folder = options.output or Path(f"{options.files[0].absolute().name.split('.')[0]}-weights")
+    with terminal.warnings_as_notes():
+        saved = opened_model(options.model)
+    what = "sources" if saved.kind == "sound" else "weights"
+    folder = options.output or Path(f"{options.files[0].absolute().name.split('.')[0]}-{what}")
     check_output_folder(folder)
     if (folder / MODEL).exists():
         raise OutputError(
-            f"{folder} holds {MODEL} and the results that belong to it, which weights of new data would "
+            f"{folder} holds {MODEL} and the results that belong to it, which {what} of new data would "
             "replace. Choose another folder with -o."
         )
     with terminal.warnings_as_notes():
-        saved = opened_model(options.model)
+        if saved.kind == "sound":
+            from nonneg.cli.transform_sounds import separate_new
+
+            prepare(saved, options)
+            terminal.say(separate_new(saved, options, folder))
+            return 0
         found = transformed(saved, options)
     record, written = _write(folder, saved, found, csv=options.csv, maps=options.maps or "npy")
     terminal.say(_summary(record, folder, [path.name for path in written]))

@@ -18,8 +18,6 @@ _N_SHOWN = 5
 
 NO_WEIGHTS = {
     "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
-    "SourceSeparation": "it separates recordings. In Python, nonneg.load(path).separate(signal) gives the "
-    "sources of a new one.",
 }
 """Models without a transform: why, and what to do."""
 
@@ -62,8 +60,9 @@ def opened_model(given: Path) -> SavedModel:
     name = type(model).__name__
     if name in NO_WEIGHTS:
         raise UnsupportedError(f"{path} holds a model of class {name}: {NO_WEIGHTS[name]}")
-    if name == "Unmixing":
-        return SavedModel(model, path, "cube")
+    kinds = {"Unmixing": "cube", "SourceSeparation": "sound"}
+    if name in kinds:
+        return SavedModel(model, path, kinds[name])
     texts = name == "TopicModel" and model.vectorizer_ is not None
     return SavedModel(model, path, "texts" if texts else "table")
 

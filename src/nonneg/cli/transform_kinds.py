@@ -19,11 +19,12 @@ from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_orde
 from nonneg.exceptions import InvalidParameterError
 from nonneg.report.quality import observed_relative_error
 
-WORDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube"}
+WORDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", "sound": "sound files"}
 OPTIONS = {
     "table": ("header", "index", "delimiter", "variable", "transpose", "dtype", "missing", "csv"),
     "texts": ("text_column", "lines"),
     "cube": ("variable", "mask", "no_data", "all_bands", "maps"),
+    "sound": ("group", "format"),
 }
 """The options that say something about each kind of data."""
 
@@ -45,14 +46,19 @@ class Transformed:
 
 def transformed(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     """Read new data and find their weights."""
+    prepare(saved, options)
+    kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube}
+    return kinds[saved.kind](saved, options)
+
+
+def prepare(saved: SavedModel, options: argparse.Namespace) -> None:
+    """Refuse options that say nothing about the model's kind of data, and set the others."""
     _check_options(saved, options)
     parameters = saved.model.get_params(deep=False)
     said = {"missing": options.missing, "n_jobs": options.n_jobs, "verbose": 0 if options.quiet else 1}
     for name, value in said.items():
         if value is not None and name in parameters:
             setattr(saved.model, name, value)
-    kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube}
-    return kinds[saved.kind](saved, options)
 
 
 def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
@@ -68,7 +74,7 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
             f"--missing mask is for models of class NMF, and {saved.path} holds one of class "
             f"{saved.class_name}. Fill the missing entries, or leave these samples out."
         )
-    if saved.kind != "texts" and len(options.files) > 1:
+    if saved.kind not in ("texts", "sound") and len(options.files) > 1:
         raise InvalidParameterError(f"{takes}: one file was expected, {len(options.files)} came.")
 
 

@@ -12,17 +12,22 @@ from nonneg._typing import FloatArray
 from nonneg.report import figures, sound_figures, wording
 from nonneg.report.rendering import drawing, render
 
+MOST_PANELS = 16
+"""Components whose activations are drawn one by one."""
+
 
 @dataclass(frozen=True)
 class SeparationShown:
     """All that the page shows."""
 
     record: Mapping[str, Any]  # the contents of result.json
-    mixture: FloatArray  # the first recording
-    sources: FloatArray  # its sources
+    mixture: FloatArray  # the first recording, with one row per channel where it has several
+    sources: FloatArray  # its sources, likewise
     transform: FloatArray | None  # rows are atoms; None for the Fourier transform
     components: FloatArray  # templates
     activations: FloatArray  # of the first recording
+    groups: Any  # the source of each component
+    frequencies: FloatArray  # of the columns of the components, in hertz
     # Addresses (``data:audio/...``) of the mixture and the sources; empty for none.
     players: Sequence[str] = ()
     player_note: str = ""  # what to know about them
@@ -31,10 +36,14 @@ class SeparationShown:
 def separation_sentence(record: Mapping[str, Any]) -> str:
     """Say in one sentence what came out."""
     shares = [wording.percent(entry["energy_share"]) for entry in record["sources"]]
-    files = record["data"]["files"]
+    files, names = record["data"]["files"], [entry["name"] for entry in record["sources"]]
     name = files[0] if len(files) == 1 else f"{len(files)} recordings"
     if len(shares) == 1:
         return f"1 source: all of {name}."
+    if any(name != f"source {at + 1}" for at, name in enumerate(names)):
+        shares = [f"{one} with {share}" for one, share in zip(names, shares, strict=True)]
+        listed = ", ".join(shares[:-1]) + f" and {shares[-1]}"
+        return f"{len(shares)} sources of {name}: {listed} of the energy."
     listed = ", ".join(shares[:-1]) + f" and {shares[-1]}"
     return f"{len(shares)} sources with {listed} of the energy of {name}."
 
@@ -59,15 +68,11 @@ def build_separation_page(shown: SeparationShown) -> str:
         "atoms_text": _atoms_text(record),
         "atoms": [_atom_row(entry) for entry in record["atoms"]],
         "atom_drawing": drawing(_atom_drawing(shown)) if record["atoms"] else None,
-        # The places are not the numbers by which the table above calls the atoms.
         "templates": drawing(
-            figures.heat_map(shown.components[:, _by_frequency(shown)], "atoms by frequency", ordered=True)
-            if shown.transform is not None
-            else figures.heat_map(shown.components, "frequencies", ordered=True)
+            sound_figures.templates(shown.components, shown.frequencies, rate, _component_names(record))
         ),
-        "activations": drawing(
-            sound_figures.activations(shown.activations, len(shown.mixture) / rate, _component_names(record))
-        ),
+        "activations": drawing(_activation_drawing(shown)),
+        "by_source": len(shown.components) > MOST_PANELS,
         "curves": [
             drawing(figures.convergence(losses, history[key], label))
             for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
@@ -90,6 +95,8 @@ def _outcome(record: Mapping[str, Any]) -> str:
         "jd": "a transform learned before the components (JD+NMF)",
         "dct": "the discrete cosine transform (Itakura-Saito NMF)",
     }[result["method"]]
+    if data.get("training"):
+        learned += ", with templates learned from training recordings"
     return (
         f"{wording.seconds(data['seconds'])} of sound sampled at {wording.number(data['rate'])} Hz "
         f"from {', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
@@ -133,7 +140,7 @@ def _source_rows(shown: SeparationShown) -> list[dict[str, Any]]:
         {
             "name": entry["name"],
             "share": wording.percent(entry["energy_share"]),
-            "components": ", ".join(str(at) for at in entry["components"]),
+            "components": wording.ranges(entry["components"]),
             "frequencies": ", ".join(f"{value:.0f} Hz" for value in entry["frequencies"]),
             "player": shown.players[at + 1] if shown.players else None,
         }
@@ -149,16 +156,19 @@ def _spectrograms(shown: SeparationShown) -> list[tuple[str, Any]]:
     rate = shown.record["data"]["rate"]
     signals = [("The recording", shown.mixture)]
     signals += [
-        (entry["name"].capitalize(), source)
+        (_heading(entry["name"]), source)
         for entry, source in zip(shown.record["sources"], shown.sources, strict=True)
     ]
-    drawn, loudest = [], 0.0
-    for name, signal in signals:
-        power, duration = sound_figures.power_spectrogram(signal, rate)
-        loudest = loudest or float(power.max())
-        title = f"Spectrogram: {name.lower()}"
-        drawn.append((name, drawing(sound_figures.spectrogram(power, duration, rate, loudest, title))))
-    return drawn
+    powers = [(name, *sound_figures.power_spectrogram(signal, rate)) for name, signal in signals]
+    # One scale for all: where sources cancel each other, they are louder than the recording.
+    loudest = max(float(power.max()) for _, power, _ in powers)
+    return [
+        (
+            name,
+            drawing(sound_figures.spectrogram(power, duration, rate, loudest, f"Spectrogram: {name}")),
+        )
+        for name, power, duration in powers
+    ]
 
 
 def _atoms_text(record: Mapping[str, Any]) -> str:
@@ -191,17 +201,28 @@ def _atom_drawing(shown: SeparationShown) -> str:
     return sound_figures.atoms(shown.transform[chosen], labels, shown.record["data"]["rate"], found)
 
 
-def _by_frequency(shown: SeparationShown) -> Any:
-    """Sort atoms by the mean frequency of their spectra."""
-    assert shown.transform is not None
-    power = np.square(np.abs(np.fft.rfft(shown.transform, axis=1)))
-    return np.argsort(power @ np.arange(power.shape[1]) / power.sum(axis=1), kind="stable")
+def _heading(name: str) -> str:
+    """Begin a name with a capital letter, and leave the rest as it is."""
+    return name[:1].upper() + name[1:]
+
+
+def _activation_drawing(shown: SeparationShown) -> str:
+    """Draw the activations of components, or of whole sources where there are many components."""
+    seconds = shown.mixture.shape[-1] / shown.record["data"]["rate"]
+    if len(shown.components) <= MOST_PANELS:
+        return sound_figures.activations(shown.activations, seconds, _component_names(shown.record))
+    names = [entry["name"] for entry in shown.record["sources"]]
+    weighted = shown.activations * shown.components.sum(axis=1)
+    sums = np.stack([weighted[:, shown.groups == at].sum(axis=1) for at in range(len(names))], axis=1)
+    return sound_figures.activations(sums, seconds, names)
 
 
 def _component_names(record: Mapping[str, Any]) -> list[str]:
+    """Name components by number, from 1, and source; by the source alone where each has one component."""
     names = {at: entry["name"] for entry in record["sources"] for at in entry["components"]}
-    alone = record["result"]["n_components"] == record["result"]["n_sources"]
-    return [names[at] if alone else f"{at} ({names[at]})" for at in range(record["result"]["n_components"])]
+    n_components = record["result"]["n_components"]
+    alone = n_components == record["result"]["n_sources"]
+    return [names[at] if alone else f"{at} ({names[at]})" for at in range(1, n_components + 1)]
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -212,6 +233,9 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         ("length", wording.seconds(data["seconds"])),
         ("channels", ", ".join(str(number) for number in data["n_channels"])),
     ]
+    if training := data.get("training"):
+        listed = [f"{name} ({', '.join(files)})" for name, files in training.items()]
+        about_data.append(("training recordings", ", ".join(listed)))
     shown = ("method", "objective", "likelihood", "divergence", "eps0", "n_frames", "frame_length", "hop")
     about_result = [
         wording.fact(name, result[name], digits=4 if name == "eps0" else 8)

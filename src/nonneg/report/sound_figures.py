@@ -14,29 +14,58 @@ from nonneg.report.figures import ACCENT, FAINT, INK, averaged, scaled_rows, svg
 DECIBELS = 60.0
 """A spectrogram shows so much below the loudest."""
 _N_TIMES, _N_FREQUENCIES = 500, 160
+LOWEST = 40.0
+"""Frequency in hertz at the bottom of a spectrogram, unless the sampling rate is low."""
+
+
+def frequency_bands(rate: float) -> FloatArray:
+    """Return the edges of bands that are equally wide on a logarithmic axis."""
+    nyquist = rate / 2
+    return np.geomspace(min(LOWEST, nyquist / 50), nyquist, _N_FREQUENCIES + 1)
+
+
+def in_bands(values: FloatArray, frequencies: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the means of columns over bands; bands between two columns are interpolated."""
+    order = np.argsort(frequencies, kind="stable")
+    values, frequencies = np.asarray(values, dtype=np.float64)[:, order], frequencies[order]
+    centers = np.sqrt(edges[:-1] * edges[1:])
+    first, last = np.searchsorted(frequencies, edges[:-1]), np.searchsorted(frequencies, edges[1:])
+    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    found = (sums[:, last] - sums[:, first]) / np.maximum(last - first, 1)
+    empty = np.flatnonzero(first == last)
+    for row, line in zip(found, values, strict=True):
+        row[empty] = np.interp(centers[empty], frequencies, line)
+    return np.maximum(found, 0.0)
 
 
 def power_spectrogram(signal: FloatArray, rate: float) -> tuple[FloatArray, float]:
-    """Return the power of a signal by time and frequency, small enough for a page."""
-    length = min(1 << int(np.ceil(np.log2(max(rate / 20, 16)))), max(len(signal), 16))
+    """Return the power of a signal by time and logarithmic frequency, the mean of its channels."""
+    if signal.ndim > 1:
+        powers = [power_spectrogram(channel, rate)[0] for channel in signal]
+        return np.mean(powers, axis=0), signal.shape[1] / rate
+    length = min(1 << int(np.ceil(np.log2(max(rate / 12, 16)))), max(len(signal), 16))
+    hop = max(length // 8, 1)
     padded = np.concatenate([np.zeros(length // 2), signal, np.zeros(length)])
-    n_frames = 1 + len(signal) // max(length // 4, 1)
-    starts = np.arange(n_frames) * max(length // 4, 1)
+    n_frames = 1 + len(signal) // hop
+    starts = np.arange(n_frames) * hop
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
-    power = np.empty((length // 2 + 1, n_frames))
+    frequencies, edges = np.fft.rfftfreq(length, 1 / rate), frequency_bands(rate)
+    power = np.empty((_N_FREQUENCIES, n_frames))
     # A block of frames at a time: a long recording has many.
     for first in range(0, n_frames, 1024):
         chosen = starts[first : first + 1024]
         frames = padded[chosen[:, None] + np.arange(length)] * window
-        power[:, first : first + 1024] = np.square(np.abs(np.fft.rfft(frames, axis=1))).T
-    return averaged(averaged(power, _N_TIMES).T, _N_FREQUENCIES).T, len(signal) / rate
+        spectra = np.square(np.abs(np.fft.rfft(frames, axis=1)))
+        power[:, first : first + 1024] = in_bands(spectra, frequencies, edges).T
+    return averaged(power, _N_TIMES), len(signal) / rate
 
 
 def spectrogram(power: FloatArray, duration: float, rate: float, loudest: float, title: str) -> str:
     """Draw a spectrogram."""
-    figure, (axes,) = _panels(5.2, 2.6, 1, 1)
+    figure, (axes,) = _panels(5.2, 2.9, 1, 1)
     loudest = loudest if loudest > 0 else 1.0
     decibels = 10 * np.log10(np.maximum(power / loudest, 10 ** (-DECIBELS / 10)))
+    edges = frequency_bands(rate)
     axes.imshow(
         decibels,
         cmap="Blues",
@@ -45,11 +74,51 @@ def spectrogram(power: FloatArray, duration: float, rate: float, loudest: float,
         aspect="auto",
         origin="lower",
         interpolation="none",
-        extent=(0.0, duration, 0.0, rate / 2),
+        extent=(0.0, duration, np.log10(edges[0]), np.log10(edges[-1])),
     )
+    _frequency_ticks(axes.yaxis, edges[0], edges[-1])
     axes.set_xlabel("seconds", color=INK)
     axes.set_ylabel("Hz", color=INK)
     return svg_text(figure, title)
+
+
+def templates(components: FloatArray, frequencies: FloatArray, rate: float, names: Sequence[str]) -> str:
+    """Draw the spectra of components, each scaled to its own maximum."""
+    edges = frequency_bands(rate)
+    cells = scaled_rows(in_bands(components, frequencies, edges))
+    k = len(cells)
+    figure, (axes,) = _panels(10.4, float(np.clip(0.17 * k + 1.0, 1.9, 8.0)), 1, 1)
+    axes.imshow(
+        cells,
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="none",
+        extent=(np.log10(edges[0]), np.log10(edges[-1]), k - 0.5, -0.5),
+    )
+    shown = np.arange(0, k, max(1, -(-k // 20)))
+    axes.set_yticks(shown, [names[at] for at in shown], parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    _frequency_ticks(axes.xaxis, edges[0], edges[-1])
+    axes.set_xlabel("Hz", color=INK)
+    return svg_text(figure, "Spectra of the components")
+
+
+def _frequency_ticks(axis: Any, lowest: float, highest: float) -> None:
+    """Label an axis of logarithms with frequencies: 100, 1k, 10k, and 2 and 5 of each where there is room."""
+    decades = range(int(np.floor(np.log10(lowest))), int(np.ceil(np.log10(highest))) + 1)
+    steps = [digit * 10.0**decade for decade in decades for digit in range(1, 10)]
+    inside = [step for step in steps if lowest <= step <= highest]
+    ones = [step for step in inside if f"{step:e}"[0] == "1"]
+    # Lower sampling rates have few powers of ten.
+    labeled = ones if len(ones) >= 3 else [step for step in inside if f"{step:e}"[0] in "125"]
+    axis.set_ticks(np.log10(labeled), [_hertz(step) for step in labeled])
+    axis.set_ticks(np.log10(inside), minor=True)
+
+
+def _hertz(frequency: float) -> str:
+    return f"{frequency / 1000:g}k" if frequency >= 1000 else f"{frequency:g}"
 
 
 def atoms(shown: FloatArray, labels: Sequence[str], rate: float, frequencies: FloatArray) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 LOSS_WORDS = {
@@ -155,3 +155,15 @@ def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         about_result.append(("number of components", f"{result['n_components']}: {result['rank_reason']}"))
     parameters = [(name, number(value)) for name, value in record.get("parameters", {}).items()]
     return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """List whole numbers in ascending order, runs of three and more by their ends."""
+    runs: list[list[int]] = []
+    for number in sorted(int(number) for number in numbers):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [[f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(number) for number in run] for run in runs]
+    return ", ".join(text for part in shown for text in part)

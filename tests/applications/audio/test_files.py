@@ -46,8 +46,28 @@ def test_channels(tmp_path, rng):
     np.testing.assert_allclose(read_sound(tmp_path / "a.wav").samples, both.mean(axis=1), atol=1e-7)
     assert read_sound(tmp_path / "a.wav").n_channels == 2
     np.testing.assert_array_equal(read_sound(tmp_path / "a.wav", channel=1).samples, both[:, 1])
-    with pytest.raises(InvalidParameterError, match=r"channel=2: a.wav has 2 channels. Expected 'mean' or a"):
+    with pytest.raises(
+        InvalidParameterError, match=r"channel=2: a.wav has 2 channels. Expected 'all', 'mean' or a"
+    ):
         read_sound(tmp_path / "a.wav", channel=2)
+
+
+@pytest.mark.parametrize(("ending", "subtype"), [(".wav", "PCM_16"), (".wav", "PCM_24"), (".flac", "PCM_16")])
+def test_all_channels_and_whole_numbers_are_kept_exactly(ending, subtype, tmp_path, rng):
+    bits = int(subtype[-2:])
+    whole = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (100, 3)) / 2 ** (bits - 1)
+    path = tmp_path / f"a{ending}"
+    write_sound(path, whole, 8000, subtype=subtype)
+    sound = read_sound(path, channel="all")
+    assert (sound.subtype, sound.n_channels, sound.samples.shape) == (subtype, 3, (3, 100))
+    np.testing.assert_array_equal(sound.samples.T, whole)
+    assert read_sound(path, channel="all", rate=4000).samples.shape == (3, 50)
+    with pytest.raises(ShapeError, match=r"2000 channels. If rows are channels, pass samples.T"):
+        write_sound(path, np.zeros((2, 2000)), 8000)
+    with pytest.raises(InvalidParameterError, match="have no samples of kind 'PCM_99'"):
+        write_sound(path, whole, 8000, subtype="PCM_99")
+    with pytest.raises(InvalidDataError, match="would clip it"):
+        write_sound(path, 3 * whole, 8000, subtype=subtype)
 
 
 def test_resampling_keeps_a_tone(tmp_path):

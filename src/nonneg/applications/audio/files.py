@@ -25,7 +25,10 @@ from nonneg.exceptions import (
 )
 
 WRITABLE = {".wav": ("WAV", "FLOAT"), ".flac": ("FLAC", "PCM_24")}
-"""Endings of files that can be written -> format and kind of samples."""
+"""Endings of files that can be written -> format and default kind of samples."""
+EXACT = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
+"""Kinds of samples that are whole numbers, and their bits."""
+MOST_CHANNELS = 1024
 UNKNOWN_SIZE = 1 << 31
 
 
@@ -35,20 +38,23 @@ class Sound:
 
     Attributes
     ----------
-    samples : array of shape (n_samples,)
-        In [-1, 1] unless the file holds larger floats.
+    samples : array of shape (n_samples,) or (n_channels, n_samples)
+        In [-1, 1] unless the file holds larger floats; one row per channel if all were read.
     rate : int
         Sampling rate in hertz.
     n_channels : int
         Channels of the file.
     source : str
         Name of the file, without its folders.
+    subtype : str or None
+        The kind of samples in libsndfile's words, such as "PCM_16" or "FLOAT".
     """
 
     samples: FloatArray
     rate: int
     n_channels: int
     source: str
+    subtype: str | None = None
 
 
 def read_sound(
@@ -60,15 +66,15 @@ def read_sound(
     ----------
     path : str or path
         Such as a .wav or .flac file.
-    channel : int or "mean"
-        Which channel of several, from 0, or their mean.
+    channel : int, "mean" or "all"
+        Which channel of several, from 0, or their mean, or all of them.
     rate : int, optional
         Resample to this rate in hertz; by default the rate of the file is kept.
 
     Returns
     -------
     Sound
-        One channel in double precision.
+        One channel in double precision, or one row per channel.
 
     Raises
     ------
@@ -78,38 +84,42 @@ def read_sound(
         If it holds no samples, or one that is NaN or infinite.
     """
     name = Path(path).name
-    samples, found = _decoded(Path(path))
+    samples, found, subtype = _decoded(Path(path))
     n_samples, n_channels = samples.shape
     if n_samples == 0:
         raise InvalidDataError(f"{name} holds no samples: expected a sound, got an empty file. Record again.")
     one = _chosen_channel(samples, channel, name)
     if not np.isfinite(one).all():
-        at = int(np.flatnonzero(~np.isfinite(one))[0])
+        at = int(np.argwhere(~np.isfinite(np.atleast_2d(one)))[:, 1].min())
         raise NonFiniteDataError(
-            f"{name}: sample {at} ({at / found:.3f} s) is {one[at]}. Expected finite numbers. Write the file "
-            "again with integer samples, or cut the damaged part out."
+            f"{name}: sample {at} ({at / found:.3f} s) is {one[..., at]}. Expected finite numbers. Write the "
+            "file again with integer samples, or cut the damaged part out."
         )
     if rate is not None and rate != found:
         one = resampled(one, found, rate)
-    return Sound(one, found if rate is None else int(rate), n_channels, name)
+    return Sound(one, found if rate is None else int(rate), n_channels, name, subtype)
 
 
-def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
+def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtype: str | None = None) -> None:
     """Write a sound file; one that exists is replaced when the new one is whole.
 
     Parameters
     ----------
     path : str or path
-        Ends in .wav (32-bit floats, so that nothing is clipped) or .flac (24 bits).
+        Ends in .wav or .flac.
     samples : array-like of shape (n_samples,) or (n_samples, n_channels)
-        In [-1, 1], where full scale is 1; a .wav file holds larger floats too.
+        In [-1, 1], where full scale is 1; a .wav file of floats holds larger ones too. A `Sound` with all
+        channels has them in rows: pass ``samples.T``.
     rate : int
         Sampling rate in hertz.
+    subtype : str, optional
+        The kind of samples in libsndfile's words, such as "PCM_16". By default 32-bit floats (.wav), so that
+        nothing is clipped, or 24 bits (.flac).
 
     Raises
     ------
     InvalidParameterError
-        If the ending is another, or the rate is not a positive whole number.
+        If the ending is another, the format has no such subtype, or the rate is not a positive whole number.
     InvalidDataError
         If samples are not finite, or would be clipped.
     OutputError
@@ -121,12 +131,23 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
         raise InvalidParameterError(
             f"Expected a file name that ends in {' or '.join(WRITABLE)}, got {place.name!r}."
         )
-    form, subtype = WRITABLE[place.suffix.lower()]
+    form, usual = WRITABLE[place.suffix.lower()]
+    subtype = usual if subtype is None else subtype
+    if not soundfile.check_format(form, subtype):
+        raise InvalidParameterError(
+            f"{place.suffix} files have no samples of kind {subtype!r}. Expected one of "
+            f"{', '.join(soundfile.available_subtypes(form))}."
+        )
     entries = np.asarray(samples)
     if entries.ndim not in (1, 2) or 0 in entries.shape or entries.dtype.kind not in "iuf":
         raise ShapeError(
             f"Expected samples of shape (n_samples,) or (n_samples, n_channels), at least one, got "
             f"{entries.dtype} of shape {entries.shape}."
+        )
+    if entries.ndim == 2 and entries.shape[1] > MOST_CHANNELS:
+        raise ShapeError(
+            f"Expected samples of shape (n_samples, n_channels), got {entries.shape}: {entries.shape[1]} "
+            "channels. If rows are channels, pass samples.T."
         )
     if entries.dtype.kind in "iu" and np.abs(entries.astype(np.float64)).max() > 1:
         raise InvalidDataError(
@@ -139,17 +160,18 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int) -> None:
     peak = float(np.abs(entries).max())
     if not math.isfinite(peak):
         raise NonFiniteDataError(f"Expected finite samples for {place.name}, got NaN or infinity.")
-    if peak > 1 and form == "FLAC":
+    if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
+        kind = ".flac" if form == "FLAC" else subtype
         raise InvalidDataError(
-            f"The largest sample is {peak:.3g}: .flac holds [-1, 1] and would clip it. Write a .wav file, or "
-            f"divide the samples by {peak:.3g}."
+            f"The largest sample is {peak:.3g}: {kind} holds [-1, 1] and would clip it. Write a .wav file of "
+            f"floats, or divide the samples by {peak:.3g}."
         )
     temporary: Path | None = None
     try:
         handle, hidden = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}", suffix=".part")
         os.close(handle)
         temporary = Path(hidden)
-        soundfile.write(temporary, entries, int(rate), format=form, subtype=subtype)
+        soundfile.write(temporary, _encoded(entries, subtype), int(rate), format=form, subtype=subtype)
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
@@ -173,14 +195,16 @@ def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
     return np.asarray(resample_poly(samples, int(new_rate) // common, int(rate) // common, axis=-1))
 
 
-def _decoded(path: Path) -> tuple[FloatArray, int]:
+def _decoded(path: Path) -> tuple[FloatArray, int, str]:
     soundfile = _soundfile()
     if path.is_dir():
         raise FileFormatError(f"{path} is a folder; a sound file was expected. Name a file in it.")
     if not path.exists():
         raise FileFormatError(f"{path} does not exist. Check the name of the sound file.")
     try:
-        samples, rate = soundfile.read(path, dtype="float64", always_2d=True)
+        with soundfile.SoundFile(path) as opened:
+            rate, subtype = opened.samplerate, opened.subtype
+            samples = opened.read(dtype="float64", always_2d=True)
     except (OSError, soundfile.SoundFileError) as error:
         reason = str(getattr(error, "error_string", error)).strip().rstrip(".")
         raise FileFormatError(
@@ -194,7 +218,17 @@ def _decoded(path: Path) -> tuple[FloatArray, int]:
             NonnegWarning,
             stacklevel=3,
         )
-    return samples, int(rate)
+    return samples, int(rate), str(subtype)
+
+
+def _encoded(samples: FloatArray, subtype: str) -> Any:
+    """Return what libsndfile writes without rounding: it scales floats by another number than it reads by."""
+    if subtype not in EXACT:
+        return samples
+    bits = EXACT[subtype]
+    largest = 2.0 ** (bits - 1)
+    whole = np.clip(np.rint(samples * largest), -largest, largest - 1).astype(np.int64)
+    return (whole << (32 - bits)).astype(np.int32)
 
 
 def _bytes_lost(path: Path) -> int:
@@ -210,13 +244,15 @@ def _bytes_lost(path: Path) -> int:
 
 def _chosen_channel(samples: FloatArray, channel: int | str, name: str) -> FloatArray:
     n_channels = samples.shape[1]
+    if isinstance(channel, str) and channel == "all":
+        return samples[:, 0].copy() if n_channels == 1 else np.ascontiguousarray(samples.T)
     if isinstance(channel, str) and channel == "mean":
         return samples[:, 0].copy() if n_channels == 1 else samples.mean(axis=1)
     whole = isinstance(channel, int | np.integer) and not isinstance(channel, bool)
     if not whole or not 0 <= int(channel) < n_channels:
         raise InvalidParameterError(
-            f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'mean' "
-            f"or a number from 0 to {n_channels - 1}."
+            f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'all', "
+            f"'mean' or a number from 0 to {n_channels - 1}."
         )
     return samples[:, int(channel)].copy()
 

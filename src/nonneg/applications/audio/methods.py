@@ -127,11 +127,16 @@ def coefficients(framing: Any, model: Any, recordings: Recordings) -> list[Array
     return [model.analyze(framing.split(part)) for part in recordings.parts]
 
 
+def spectrogram(framing: Any, recordings: Recordings, given: Any) -> FloatArray:
+    """Return the magnitudes that are factorized."""
+    exponent = spectrogram_params(given.method_params)["exponent"]
+    return magnitudes(coefficients(framing, None, recordings), exponent)
+
+
 def encoded(framing: Any, model: Any, recordings: Recordings, given: Any) -> FloatArray:
     """Return the activations of recordings, of all parts one after the other."""
     if isinstance(framing, STFT):
-        exponent = spectrogram_params(given.method_params)["exponent"]
-        return model.transform(magnitudes(coefficients(framing, model, recordings), exponent))
+        return model.transform(spectrogram(framing, recordings, given))
     return model.transform(_all_frames(framing, recordings))
 
 

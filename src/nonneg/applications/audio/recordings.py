@@ -19,11 +19,11 @@ KINDS = ("aligned", "consecutive")
 class Recordings:
     """Signals that were checked."""
 
-    # Aligned recordings are one array of shape (n_recordings, n_samples), consecutive ones several of one
-    # row.
+    # Aligned recordings, and the channels of one, are one array of shape (n_recordings, n_samples);
+    # consecutive recordings are several, with one row per channel.
     parts: list[FloatArray]
-    ragged: bool  # whether they came as a list of signals
-    single: bool  # whether one signal came
+    listed: bool  # whether they came as a list, and sources are returned as one
+    single: tuple[bool, ...]  # for each part, whether it came as one signal
 
     @property
     def lengths(self) -> list[int]:
@@ -37,11 +37,10 @@ class Recordings:
 
     def like_given(self, sources: list[FloatArray]) -> Any:
         """Bring the sources of parts, (n_sources, n_recordings, n_samples), into the form of the input."""
-        if len(sources) == 1 and not (self.ragged and len(self.parts) > 1):
-            return sources[0][:, 0] if self.single else sources[0]
-        if self.ragged:
-            return [part[:, 0] for part in sources]
-        return np.concatenate(sources, axis=1)
+        found = [part[:, 0] if single else part for part, single in zip(sources, self.single, strict=True)]
+        if self.listed:
+            return found
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
 
 def checked_recordings(signals: Any, kind: str) -> Recordings:
@@ -63,21 +62,24 @@ def checked_recordings(signals: Any, kind: str) -> Recordings:
                 f"Sample {at} of recording {row} is {part[row, at]}. Expected finite numbers. Replace it, or "
                 "cut that part out."
             )
-    if kind == "consecutive":
-        parts = [row[None] for part in parts for row in part]
-    return Recordings(parts, one_by_one, not ragged and np.ndim(signals) == 1)
+    if one_by_one:
+        return Recordings(parts, True, tuple(np.ndim(signal) == 1 for signal in signals))
+    single = not ragged and np.ndim(signals) == 1
+    if kind == "consecutive" and not single:
+        parts = [row[None] for row in parts[0]]
+    return Recordings(parts, False, (single,) * len(parts))
 
 
-def check_sound(recordings: Recordings, frame_length: int) -> None:
+def check_sound(recordings: Recordings, frame_length: int, called: str = "recording") -> None:
     """Refuse recordings that are shorter than a frame, or silent."""
     for at, part in enumerate(recordings.parts):
         n_recordings, n_samples = part.shape
         if n_samples >= frame_length:
             continue
-        name = f"Recording {at}" if len(recordings.parts) > 1 else "The recording"
+        name = f"The {called}" if len(recordings.parts) == 1 else f"{called.capitalize()} {at}"
         hint = "Record more, or use a shorter frame_length."
         if n_recordings >= frame_length:
-            hint = "Recordings are rows: pass signals.T, or signals.mean(axis=1) if the columns are channels."
+            hint = "Recordings are rows: pass signals.T, whose rows are the channels."
         raise InvalidDataError(
             f"{name} has {n_samples} samples, less than one frame of {frame_length}. {hint}"
         )
@@ -85,4 +87,4 @@ def check_sound(recordings: Recordings, frame_length: int) -> None:
         what = "constant: expected sound, got the same number throughout"
         if not any(part.any() for part in recordings.parts):
             what = "silent: expected sound, got zeros only"
-        raise InvalidDataError(f"The recording is {what}. Check the file and its channel.")
+        raise InvalidDataError(f"The {called} is {what}. Check the file and its channel.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from copy import copy
 from math import inf
 from numbers import Real
 from os import PathLike
@@ -16,22 +16,29 @@ from nonneg._arguments import checked_checkpoint
 from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio import methods
+from nonneg.applications.audio.channels import masked_parts
 from nonneg.applications.audio.frames import Framing
-from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.lapped import LappedFraming
-from nonneg.applications.audio.masks import checked_groups, mask_of_each
+from nonneg.applications.audio.masks import checked_groups
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
+from nonneg.applications.audio.sources import (
+    balance_statement,
+    checked_n_sources,
+    completed_names,
+    default_names,
+    fit_blindly,
+    grouped_by_hand,
+    warn_of_one_source,
+)
 from nonneg.applications.audio.stft import STFT
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.applications.audio.trained import checked_training, encoded, fit_trained
+from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Model, SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
-from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnknownNameError
+from nonneg.estimators.stored_fields import Fields, Names, Part, StoredArray, Value
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
-
-# A source with more of the energy leaves nothing to the others, and is worth a warning.
-MOST_ENERGY = 0.95
 
 
 class SourceSeparation(SavableEstimator):
@@ -39,8 +46,9 @@ class SourceSeparation(SavableEstimator):
 
     Parameters
     ----------
-    n_sources : int
-        The number of sources.
+    n_sources : int or None
+        The number of sources. None: as many as have training recordings or are named in `grouping`, otherwise
+        2. Beyond those with training recordings, sources are learned from the recording itself.
     method : {"stft", "transform", "tl", "jd", "dct"}
         "stft": NMF of the magnitude spectrogram of a short-time Fourier transform. The others use orthogonal
         transforms of frames: one that is learned together with the components (TL-NMF, "tl") or before them
@@ -49,9 +57,10 @@ class SourceSeparation(SavableEstimator):
     n_components : int or None
         The total number of components. None: with "stft" four per source, or one where that is enough; with
         the other methods one.
-    grouping : {"features", "activations", "templates", "both"} or array-like of int of shape (n_components,)
-        Which components belong to the same source: found by `group_components`, or the source of each,
-        numbered from 0.
+    grouping : {"features", "activations", "templates", "both"}, dict or array-like of shape (n_components,)
+        Which components belong to the same source: found by `group_components`; the components of each source
+        by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those not listed are a source called
+        "rest"; or the source of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
         How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms,
         twice or four times as long where this makes the spectrogram more concentrated, a quarter of a frame
@@ -102,6 +111,10 @@ class SourceSeparation(SavableEstimator):
         The source of each component.
     energy_shares_ : array of shape (n_sources,)
         The share of each source in the energy of the recording.
+    n_trained_ : int
+        The number of sources whose templates were learned from training recordings: the first ones.
+    source_names_ : tuple of str
+        What the sources are called: by `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
         Sampling rate in hertz, if `fit` was given it.
 
@@ -146,11 +159,13 @@ class SourceSeparation(SavableEstimator):
         "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
         "rate_": Value(int, optional=True),
+        "n_trained_": Value(int, optional=True),
+        "source_names_": Names("number of sources", container=tuple, optional=True),
     }
 
     def __init__(
         self,
-        n_sources: int = 2,
+        n_sources: int | None = None,
         *,
         method: str = "stft",
         n_components: int | None = None,
@@ -195,40 +210,71 @@ class SourceSeparation(SavableEstimator):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, signals: Any, rate: int | None = None) -> SourceSeparation:
+    def fit(self, signals: Any, rate: int | None = None, *, training: Any = None) -> SourceSeparation:
         """Learn components from a recording, or from several.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
-            The recording; several of different lengths as a list. Never modified.
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
+            The recording, with one row per channel; several recordings as rows or as a list (`recordings`).
+            Channels share components and activations, and each has its own gains. Never modified.
         rate : int, optional
             Sampling rate in hertz: for the length of the frames, and for what is reported in seconds and
             hertz.
+        training : dict or list, optional
+            Solo recordings from which templates are learned: a signal per source by its name, or several as a
+            list, at the rate of `signals`. A list of signals has no names.
 
         Returns
         -------
         SourceSeparation
             Itself.
         """
-        n_components = self._checked_number()
+        solos = checked_training(training)
+        METHODS.find(self.method)
+        n_sources = checked_n_sources(self.n_sources, self.n_components, self.grouping, tuple(solos))
+        if self.recordings not in KINDS:
+            raise UnknownNameError.of("recordings", self.recordings, KINDS)
         if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
         checked_checkpoint(self.checkpoint)
         recordings = checked_recordings(signals, self.recordings)
-        method = METHODS.find(self.method)
-        framing, model, activations = method.run(self, recordings, n_components, rate)
-        if isinstance(self.grouping, str):
-            frequencies = methods.bin_frequencies(framing, model, rate)
-            groups = group_components(
-                activations, model.components_, self.n_sources, by=self.grouping, frequencies=frequencies
-            )
+        # Methods see the number of sources, whoever said it.
+        given = copy(self)
+        given.n_sources = n_sources
+        if solos:
+            found = fit_trained(given, recordings, solos, rate)
+            names = completed_names(tuple(solos), n_sources)
         else:
-            groups = checked_groups(self.grouping, model.components_.shape[0])
-        self.model_, self.framing_, self.groups_, self.rate_ = model, framing, groups, rate
-        self.activations_ = activations
-        self.energy_shares_ = self._energy_shares(recordings, activations)
-        self._warn_of_one_source()
+            found, names = fit_blindly(given, recordings, rate)
+        self.framing_, self.model_, self.activations_, self.groups_ = found
+        self.source_names_, self.n_trained_, self.rate_ = names, len(solos), rate
+        coefficients = methods.coefficients(self.framing_, self.model_, recordings)
+        self.energy_shares_ = self._energy_shares(coefficients, self.activations_)
+        warn_of_one_source(self.source_names_, self.energy_shares_)
+        return self
+
+    def regroup(self, grouping: Any) -> SourceSeparation:
+        """Group the components of a fitted model by hand, without another fit.
+
+        Parameters
+        ----------
+        grouping : dict or array-like of int of shape (n_components,)
+            As the parameter of the class.
+
+        Returns
+        -------
+        SourceSeparation
+            Itself, with new `groups_`, `source_names_` and `energy_shares_` (those of the modeled
+            spectrogram).
+        """
+        check_is_fitted(self)
+        self.groups_, self.source_names_ = grouped_by_hand(grouping, len(self.groups_))
+        # Magnitudes for the STFT, variances otherwise.
+        modeled = self.activations_ @ self.model_.components_
+        modeled = modeled if isinstance(self.model_, NMF) else np.sqrt(modeled)
+        self.energy_shares_ = self._energy_shares([modeled[None]], self.activations_)
+        warn_of_one_source(self.source_names_, self.energy_shares_)
         return self
 
     @property
@@ -239,61 +285,59 @@ class SourceSeparation(SavableEstimator):
     @property
     def certificate_(self) -> Certificate:
         """What is known about the fit: the statements of the model, and the balance of the sources."""
-        largest = float(self.energy_shares_.max())
-        sentence = (
-            f"The largest source holds {100 * largest:.1f} % of the energy, where more than "
-            f"{100 * MOST_ENERGY:.0f} % would leave next to nothing to the others."
-        )
-        if self.n_sources == 1:
-            return self.model_.certificate_
-        verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
-        balance = Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
-        return Certificate((*self.model_.certificate_, balance))
+        known = self.model_.certificate_
+        balance = balance_statement(self.energy_shares_)
+        return known if balance is None else Certificate((*known, balance))
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
             A recording, that of the fit or another. Never modified.
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_recordings, n_samples), or list of arrays
+        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples), or list of arrays
             The sources, which sum to the recording; for a list, one array of sources per recording.
         """
         check_is_fitted(self)
         recordings = checked_recordings(signals, self.recordings)
         check_sound(recordings, self.framing_.frame_length)
-        return self._separated(recordings, methods.encoded(self.framing_, self.model_, recordings, self))
+        return self._separated(recordings, self._encoded(recordings))
+
+    def _encoded(self, recordings: Recordings) -> FloatArray:
+        if self.n_trained_ == 0:
+            return methods.encoded(self.framing_, self.model_, recordings, self)
+        V = methods.spectrogram(self.framing_, recordings, self)
+        return encoded(V, self.model_.components_, self).W
 
     def _separated(self, recordings: Recordings, activations: Array) -> Any:
         sources: list[list[FloatArray]] = [[] for _ in recordings.parts]
         # Source by source, because all coefficients of all sources need much memory.
-        for masks, parts in self._masked(recordings, activations):
+        coefficients = methods.coefficients(self.framing_, self.model_, recordings)
+        for masks, parts in self._masked(coefficients, activations):
             for at, (mask, part) in enumerate(zip(masks, parts, strict=True)):
                 sources[at].append(
                     methods.synthesized(self.framing_, self.model_, part * mask, recordings.lengths[at])
                 )
         return recordings.like_given([np.stack(part) for part in sources])
 
-    def fit_separate(self, signals: Any, rate: int | None = None) -> Any:
+    def fit_separate(self, signals: Any, rate: int | None = None, *, training: Any = None) -> Any:
         """Learn from a recording and return its sources.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_recordings, n_samples), or list of arrays
-            The recording. Never modified.
-        rate : int, optional
-            Sampling rate in hertz.
+        signals, rate, training
+            As for `fit`.
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_recordings, n_samples), or list of arrays
+        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples), or list of arrays
             As `separate` returns them.
         """
-        self.fit(signals, rate)
+        self.fit(signals, rate, training=training)
         if isinstance(self.model_, TransformNMF):
             return self.separate(signals)
         # The activations of the fit are those that `separate` would find.
@@ -318,43 +362,31 @@ class SourceSeparation(SavableEstimator):
         power = self.activations_.sum(axis=0) @ self.model_.components_
         return np.argsort(-power, kind="stable")[:n_atoms]
 
-    def _masked(self, recordings: Recordings, activations: FloatArray) -> Any:
+    def _masked(self, coefficients: list[Array], activations: FloatArray) -> Any:
         """Yield for each source its masks and the coefficients, one array per part."""
-        coefficients = methods.coefficients(self.framing_, self.model_, recordings)
         ends = np.cumsum([part.shape[1] for part in coefficients])[:-1]
-        masks = mask_of_each(
-            activations,
+        yield from masked_parts(
+            coefficients,
+            np.split(activations, ends),
             self.model_.components_,
             self.groups_,
             floor=getattr(self.model_, "eps0_", 0.0),
             exponent=methods.mask_exponent(self.framing_, self),
+            # Realizations in an orthogonal transform have the same variances; channels have their own gains.
+            with_gains=isinstance(self.model_, NMF),
         )
-        for mask in masks:
-            yield np.split(mask, ends), coefficients
 
-    def _energy_shares(self, recordings: Recordings, activations: Array) -> FloatArray:
+    def _energy_shares(self, coefficients: list[Array], activations: Array) -> FloatArray:
         energies = [
             sum(
                 float(np.square(np.abs(part * mask)).sum(dtype=np.float64))
                 for mask, part in zip(masks, parts, strict=True)
             )
-            for masks, parts in self._masked(recordings, activations)
+            for masks, parts in self._masked(coefficients, activations)
         ]
         return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
 
-    def _warn_of_one_source(self) -> None:
-        at = int(np.argmax(self.energy_shares_))
-        if self.n_sources > 1 and self.energy_shares_[at] > MOST_ENERGY:
-            warnings.warn(
-                f"Source {at + 1} of {self.n_sources} holds {100 * self.energy_shares_[at]:.1f} % of the "
-                "energy: the components were hardly separated. Try another grouping (--grouping), or another "
-                "number of components (--components).",
-                NonnegWarning,
-                stacklevel=3,
-            )
-
     def _complete_loaded(self) -> None:
-        self._checked_number()
         n_components, n_bins = self.model_.components_.shape
         framing = self.framing_
         expected = framing.n_bins if isinstance(framing, STFT) else framing.frame_length
@@ -364,30 +396,10 @@ class SourceSeparation(SavableEstimator):
                 "The file is damaged."
             )
         self.groups_ = checked_groups(self.groups_, n_components)
-
-    def _checked_number(self) -> int | None:
-        METHODS.find(self.method)
-        n_components = self.n_components
-        for name, value in (("n_sources", self.n_sources), ("n_components", n_components)):
-            if name == "n_components" and value is None:
-                continue
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
-        if n_components is not None and n_components < self.n_sources:
-            raise InvalidParameterError(
-                f"n_components={n_components} is less than n_sources={self.n_sources}: every source needs a "
-                "component of its own. Raise n_components, or leave it out."
+        if not hasattr(self, "source_names_"):  # a file of an earlier version
+            self.source_names_, self.n_trained_ = default_names(len(self.energy_shares_)), 0
+        if (n_found := int(self.groups_.max()) + 1) != len(self.source_names_):
+            raise FileFormatError(
+                f"the components belong to {n_found} sources, and {len(self.source_names_)} are named. "
+                "The file is damaged."
             )
-        if isinstance(self.grouping, str):
-            if self.grouping not in WAYS:
-                raise UnknownNameError.of("grouping", self.grouping, WAYS)
-        else:
-            # The number of components follows from the groups.
-            n_components = np.size(self.grouping) if n_components is None else n_components
-            if (n_found := int(checked_groups(self.grouping, int(n_components)).max()) + 1) != self.n_sources:
-                raise InvalidParameterError(
-                    f"grouping names {n_found} sources, but n_sources={self.n_sources}."
-                )
-        if self.recordings not in KINDS:
-            raise UnknownNameError.of("recordings", self.recordings, KINDS)
-        return None if n_components is None else int(n_components)

@@ -1,0 +1,184 @@
+"""Sources: how many there are, what they are called, and which components belong to each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.applications.audio import methods
+from nonneg.applications.audio.grouping import WAYS, group_components
+from nonneg.applications.audio.masks import checked_groups
+from nonneg.applications.audio.recordings import Recordings
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
+
+REST = "rest"
+"""The source of what nobody named."""
+# A source with more of the energy leaves nothing to the others, and is worth a warning.
+MOST_ENERGY = 0.95
+
+
+def default_names(n_sources: int) -> tuple[str, ...]:
+    """Number the sources."""
+    return tuple(f"source {at + 1}" for at in range(n_sources))
+
+
+def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
+    """Return the names given, and names for the sources beyond them."""
+    n_more = n_sources - len(named)
+    if not named or n_more == 0:
+        return tuple(named) or default_names(n_sources)
+    more = (REST,) if n_more == 1 else default_names(n_sources)[len(named) :]
+    return (*named, *more)
+
+
+def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
+    """Refuse names that cannot be told apart or read."""
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidParameterError(f"{where}: expected the name of a source, got {name!r}.")
+        if list(names).count(name) > 1:
+            raise InvalidParameterError(f"{where} names the source {name!r} twice. Use different names.")
+    return tuple(names)
+
+
+def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, named: Sequence[str]) -> int:
+    """Return the number of sources, which names or groups may imply; `named` are those with training."""
+    for name, value in (("n_sources", n_sources), ("n_components", n_components)):
+        if value is None:
+            continue
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
+    if isinstance(grouping, str) and grouping not in WAYS:
+        raise UnknownNameError.of("grouping", grouping, WAYS)
+    if named:
+        found = _n_trained(n_sources, grouping, named)
+    elif isinstance(grouping, str):
+        found = 2 if n_sources is None else int(n_sources)
+    elif isinstance(grouping, Mapping):
+        found = _n_named(n_sources, grouping)
+    else:
+        size = np.size(grouping) if n_components is None else n_components
+        found = int(checked_groups(grouping, int(size)).max()) + 1
+        if n_sources is not None and found != n_sources:
+            raise InvalidParameterError(f"grouping names {found} sources, but n_sources={n_sources}.")
+    if n_components is not None and n_components < found:
+        raise InvalidParameterError(
+            f"n_components={n_components} is less than n_sources={found}: every source needs a component of "
+            "its own. Raise n_components, or leave it out."
+        )
+    return found
+
+
+def _n_trained(n_sources: Any, grouping: Any, named: Sequence[str]) -> int:
+    if not isinstance(grouping, str):
+        raise InvalidParameterError(
+            "Training recordings say which components belong to which source: leave grouping (--group) out."
+        )
+    if n_sources is not None and n_sources < len(named):
+        raise InvalidParameterError(
+            f"There are training recordings of {len(named)} sources ({', '.join(named)}), but "
+            f"n_sources={n_sources}. Leave n_sources out, or raise it to look for further sources."
+        )
+    return len(named) if n_sources is None else int(n_sources)
+
+
+def _n_named(n_sources: Any, grouping: Mapping[Any, Any]) -> int:
+    checked_names(list(grouping), "grouping")
+    # One more if components are left over: they are the rest.
+    if n_sources is not None and n_sources not in (len(grouping), len(grouping) + 1):
+        raise InvalidParameterError(f"grouping names {len(grouping)} sources, but n_sources={n_sources}.")
+    return len(grouping)
+
+
+def grouped_by_hand(grouping: Any, n_components: int) -> tuple[Any, tuple[str, ...]]:
+    """Return the source of each component and the names of the sources, from a mapping or an array."""
+    if isinstance(grouping, str):
+        raise InvalidParameterError(
+            "Expected the components of each source, such as {'drums': [0, 2], 'bass': [1]}, got "
+            f"{grouping!r}."
+        )
+    if not isinstance(grouping, Mapping):
+        labels = checked_groups(grouping, n_components)
+        return labels, default_names(int(labels.max()) + 1)
+    names = checked_names(list(grouping), "grouping")
+    labels = np.full(n_components, len(names), dtype=np.intp)
+    for at, (name, members) in enumerate(grouping.items()):
+        chosen = np.atleast_1d(np.asarray(members))
+        if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+            raise InvalidParameterError(
+                f"grouping: expected the components of {name!r}, such as [0, 2], got {members!r}."
+            )
+        if (bad := chosen[(chosen < 0) | (chosen >= n_components)]).size:
+            raise InvalidParameterError(
+                f"grouping gives component {bad[0]} to {name!r}, but the {n_components} components are "
+                f"numbered from 0 to {n_components - 1} (from 1 to {n_components} on the command line)."
+            )
+        if (taken := chosen[labels[chosen] < len(names)]).size:
+            other = names[labels[taken[0]]]
+            raise InvalidParameterError(
+                f"grouping gives component {taken[0]} to {other!r} and to {name!r}. Give each to one source."
+            )
+        labels[chosen] = at
+    if (labels == len(names)).any():
+        if REST in names:
+            raise InvalidParameterError(
+                f"grouping: {REST!r} is the name of the source of all components that are not listed. List "
+                "all of them, or use another name."
+            )
+        names = (*names, REST)
+    return labels, names
+
+
+def fit_blindly(given: Any, recordings: Recordings, rate: float | None) -> tuple[Any, tuple[str, ...]]:
+    """Return framing, model, activations and groups of a fit without training, and names of the sources."""
+    n_components, grouping = given.n_components, given.grouping
+    if n_components is None and not isinstance(grouping, str | Mapping):
+        n_components = int(np.size(grouping))
+    framing, model, activations = methods.METHODS.find(given.method).run(
+        given, recordings, n_components, rate
+    )
+    if not isinstance(grouping, str):
+        groups, names = grouped_by_hand(grouping, model.components_.shape[0])
+        return (framing, model, activations, groups), names
+    groups = group_components(
+        activations,
+        model.components_,
+        given.n_sources,
+        by=grouping,
+        frequencies=methods.bin_frequencies(framing, model, rate),
+    )
+    return (framing, model, activations, groups), default_names(given.n_sources)
+
+
+def balance_statement(shares: FloatArray) -> Statement | None:
+    """State whether the energy is spread over the sources; nothing about a single one."""
+    if len(shares) == 1:
+        return None
+    largest = float(shares.max())
+    sentence = (
+        f"The largest source holds {100 * largest:.1f} % of the energy, where more than "
+        f"{100 * MOST_ENERGY:.0f} % would leave next to nothing to the others."
+    )
+    verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
+    return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
+
+
+def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
+    """Warn where one source holds nearly all of the energy."""
+    at = int(np.argmax(shares))
+    if len(names) == 1 or shares[at] <= MOST_ENERGY:
+        return
+    numbered = tuple(names) == default_names(len(names))
+    called = f"Source {at + 1} of {len(names)}" if numbered else f"The source {names[at]!r}"
+    warnings.warn(
+        f"{called} holds {100 * shares[at]:.1f} % of the energy: the components were hardly separated. Try "
+        "another grouping (--grouping, or --group by hand), another number of components (--components), or "
+        "solo recordings of the sources (--train).",
+        NonnegWarning,
+        stacklevel=4,
+    )

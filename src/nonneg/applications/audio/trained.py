@@ -1,0 +1,219 @@
+"""Templates from solo recordings: supervised and semi-supervised separation.
+
+Smaragdis, Raj & Shashanka (2007), "Supervised and semi-supervised separation of sounds from single-channel
+mixtures". The trained templates are not fixed but the means of priors (Virtanen, Cemgil & Godsill 2008): an
+instrument never sounds exactly the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import generator
+from nonneg._typing import FloatArray
+from nonneg.applications.audio import methods
+from nonneg.applications.audio.grouping import group_components
+from nonneg.applications.audio.recordings import Recordings, check_sound, checked_recordings
+from nonneg.applications.audio.sources import checked_names, default_names
+from nonneg.applications.audio.spectrogram import (
+    COMPONENTS_PER_SOURCE,
+    REFINEMENTS,
+    band_edges,
+    spectrogram_framing,
+)
+from nonneg.data import as_data_matrix
+from nonneg.estimators import NMF
+from nonneg.exceptions import InvalidParameterError
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.factorize import run_factorization
+from nonneg.solvers.result import FactorizationResult
+
+# Both chosen on the mixtures that the study `studies/separation-trained` names as choosing ones.
+TEMPLATES_PER_SOURCE = 40
+# Weight of the trained templates against the recording: as if each had been heard for so many times its
+# average share of the recording.
+PRIOR_WEIGHT = 3.0
+# Iterations with bands; templates of the training recordings need no last digits.
+MAX_ITER = 100
+
+
+def checked_training(training: Any) -> dict[str, Recordings]:
+    """Return the solo recordings of each source, by its name."""
+    if training is None:
+        return {}
+    if isinstance(training, Mapping):
+        given = dict(training)
+    elif isinstance(training, Sequence) and len(training) > 0 and np.ndim(training[0]) > 0:
+        given = dict(zip(default_names(len(training)), training, strict=True))
+    else:
+        raise InvalidParameterError(
+            "training: expected solo recordings by the names of their sources, such as {'drums': signal, "
+            f"'bass': signal}}, or a list of signals, got {type(training).__name__}."
+        )
+    if not given:
+        raise InvalidParameterError("training holds no recordings. Give one per source, or leave it out.")
+    checked_names(list(given), "training")
+    solos = {}
+    for name, signal in given.items():
+        several = isinstance(signal, Sequence) and len(signal) > 0 and np.ndim(signal[0]) > 0
+        solos[name] = checked_recordings(signal, "consecutive" if several else "aligned")
+    return solos
+
+
+def fit_trained(
+    given: Any, recordings: Recordings, solos: Mapping[str, Recordings], rate: float | None
+) -> tuple[Any, NMF, FloatArray, Any]:
+    """Return framing, model, activations and the source of each component."""
+    _check_params(given)
+    framing = spectrogram_framing(recordings, given.frame_length, given.hop, given.window, rate)
+    check_sound(recordings, framing.frame_length)
+    for name, solo in solos.items():
+        check_sound(solo, framing.frame_length, f"training recording of {name!r}")
+    V = methods.spectrogram(framing, recordings, given)
+    n_each, n_free = _numbers(given, len(solos))
+    random = generator(given.random_state)
+    templates = []
+    for at, solo in enumerate(solos.values()):
+        heard = methods.spectrogram(framing, solo, given).astype(V.dtype)
+        # No more than there are frames to learn from, or bands to tell them apart.
+        k = min(n_each, len(heard), len(band_edges(heard.shape[1])))
+        templates.append(_learned(heard, k, _Search(given, f"training {at + 1}"), random))
+    trained = np.concatenate(templates)
+    model, activations = _fit_recording(V, trained, n_free, given, random)
+    labels = np.repeat(np.arange(len(solos)), [len(part) for part in templates])
+    if n_free:
+        found = group_components(
+            activations[:, len(labels) :],
+            model.components_[len(labels) :],
+            given.n_sources - len(solos),
+            by=given.grouping,
+            frequencies=methods.bin_frequencies(framing, model, rate),
+        )
+        labels = np.concatenate([labels, len(solos) + found])
+    return framing, model, activations, labels
+
+
+class _Search:
+    """Multiplicative updates from given factors, as the user set them."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        self.name = name
+        self.options = {
+            "max_iter": MAX_ITER if given.max_iter is None else given.max_iter,
+            "tol": methods.SPECTROGRAM_SEARCH["tol"] if given.tol is None else given.tol,
+            "n_jobs": given.n_jobs,
+            "verbose": given.verbose,
+            "callback": given.callback,
+        }
+        self.folder = None if given.checkpoint is None else Path(given.checkpoint)
+
+    def run(self, X: FloatArray, W: FloatArray, H: FloatArray, stage: str) -> tuple[FloatArray, FloatArray]:
+        """Return factors with a smaller divergence; the bins only refine what the bands have found."""
+        few = {"max_iter": min(self.options["max_iter"], REFINEMENTS), "verbose": 0}
+        result = run_factorization(
+            as_data_matrix(X), len(H), beta=1.0, penalties=Penalties(), solver="mu", init="custom", W=W, H=H,
+            checkpoint=None if self.folder is None else self.folder / f"{self.name}, {stage}",
+            caller=self.name, **(self.options | (few if stage == "bins" else {})),
+        )  # fmt: skip
+        return result.W, result.H
+
+    def run_twice(self, X: FloatArray, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return factors fitted first to bins pooled to bands, which is fast, and then to all bins."""
+        edges = band_edges(X.shape[1])
+        if len(edges) < X.shape[1]:
+            pooled = np.add.reduceat(H, edges, axis=1)
+            W, coarse = self.run(np.add.reduceat(X, edges, axis=1), W, pooled, "bands")
+            change = coarse / np.maximum(pooled, np.finfo(X.dtype).tiny)
+            H = H * np.repeat(change, np.diff([*edges, X.shape[1]]), axis=1)
+            return self.run(X, W, H, "bins")
+        return self.run(X, W, H, "bands")
+
+
+def _learned(V: FloatArray, k: int, search: _Search, random: np.random.Generator) -> FloatArray:
+    """Return templates of one source."""
+    W, H = _noise(V, k, random)
+    return search.run_twice(V, W, H)[1]
+
+
+def _noise(V: FloatArray, k: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Return factors to begin with: noise around the mean spectrum and the loudness."""
+    H = random.uniform(0.5, 1.5, (k, V.shape[1])) * V.mean(axis=0)
+    W = random.uniform(0.5, 1.5, (len(V), k)) * V.sum(axis=1, keepdims=True) / k
+    return W.astype(V.dtype), _normalized(H).astype(V.dtype)
+
+
+def _normalized(H: FloatArray) -> FloatArray:
+    sums = H.sum(axis=1, keepdims=True)
+    return H / np.where(sums > 0, sums, 1.0)
+
+
+def _check_params(given: Any) -> None:
+    if given.method != "stft":
+        raise InvalidParameterError(
+            f"Training recordings need a spectrogram: expected method='stft', got {given.method!r}."
+        )
+    params = methods.spectrogram_params(given.method_params)
+    if params["beta_loss"] not in ("kullback-leibler", 1, 1.0):
+        raise InvalidParameterError(
+            "Training recordings need beta_loss='kullback-leibler', the default, got "
+            f"{params['beta_loss']!r}."
+        )
+
+
+def _numbers(given: Any, n_trained: int) -> tuple[int, int]:
+    """Return the number of templates per trained source, and of free components in total."""
+    n_more = given.n_sources - n_trained
+    if given.n_components is None:
+        return TEMPLATES_PER_SOURCE, COMPONENTS_PER_SOURCE * n_more
+    n_each = given.n_components // given.n_sources
+    return n_each, given.n_components - n_each * n_trained if n_more else 0
+
+
+def _fit_recording(
+    V: FloatArray, templates: FloatArray, n_free: int, given: Any, random: np.random.Generator
+) -> tuple[NMF, FloatArray]:
+    """Fit the recording: adapt the trained templates and learn free ones, then fit the activations."""
+    trained = _normalized(templates).astype(V.dtype)
+    k = len(trained) + n_free
+    W, H = _noise(V, k, random)
+    H[: len(trained)] = trained
+    # A prior of H at the trained templates is a further row of data per template, which has a weight for this
+    # template alone: multiplicative updates keep the zeros of W.
+    weight = PRIOR_WEIGHT * float(V.sum(dtype=np.float64)) / k
+    rows = np.concatenate([V, weight * trained])
+    own = weight * np.eye(len(trained), k, dtype=V.dtype)
+    W, H = _Search(given, "recording").run_twice(rows, np.concatenate([W, own]), H)
+    return _model_of(encoded(V, H, given), given)
+
+
+def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
+    """Fit the activations of a spectrogram to templates by multiplicative updates.
+
+    Not by `NMF.transform`: templates that resemble one another make its Newton steps slow, and how a sound is
+    shared among them does not matter to the masks.
+    """
+    k = len(H)
+    W = np.repeat(V.sum(axis=1, keepdims=True) / max(float(H.sum()), np.finfo(V.dtype).tiny), k, axis=1)
+    return run_factorization(
+        as_data_matrix(V), k, beta=1.0, penalties=Penalties(), solver="mu", init="custom", W=W, H=H,
+        frozen_components=range(k), max_iter=MAX_ITER, tol=methods.SPECTROGRAM_SEARCH["tol"],
+        n_jobs=given.n_jobs, verbose=given.verbose, caller="activations",
+    )  # fmt: skip
+
+
+def _model_of(result: FactorizationResult, given: Any) -> tuple[NMF, FloatArray]:
+    """Return the model of a recording with its templates, as a fit would leave it."""
+    k = len(result.H)
+    options = methods._search(given, methods.SPECTROGRAM_SEARCH) | {"init": "custom", "n_init": 1}
+    model = NMF(k, solver="mu", beta_loss="kullback-leibler", **options)
+    model.components_ = np.ascontiguousarray(result.H)
+    model.n_components_, model.n_features_in_ = k, result.H.shape[1]
+    model.reconstruction_err_ = math.sqrt(2 * max(result.loss, 0.0))
+    model.result_, model.n_iter_, model.history_ = result, result.n_iter, result.history
+    model.certificate_ = result.certificate
+    return model, result.W

@@ -1,0 +1,149 @@
+"""Sources that users name: by solo recordings, by groups of components, and in several channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import load
+from nonneg.applications import SourceSeparation
+from nonneg.applications.audio import channels
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
+from nonneg.metrics import separation_scores
+
+# One source without the other is hardly separated blindly, which is warned of.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+RATE = 2000
+FAST = {"frame_length": 128, "random_state": 0}
+
+
+def tone(pitch: float, seconds: float = 1.5, phase: float = 0.0) -> np.ndarray:
+    """Two partials that swell three times a second."""
+    t = np.arange(round(seconds * RATE)) / RATE
+    wave = np.cos(2 * np.pi * pitch * t + phase) + 0.5 * np.cos(4 * np.pi * pitch * t + phase)
+    return 0.3 * np.sin(3 * np.pi * t) ** 2 * wave
+
+
+# They always sound together: nothing but training can tell them apart.
+TRUE = np.stack([tone(187.0), tone(311.0, phase=1.0)])
+MIXTURE = TRUE.sum(axis=0)
+SOLOS = {"low": tone(187.0, 1.0, 0.5), "high": tone(311.0, 0.8, 0.7)}
+
+
+def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
+    model = SourceSeparation(**FAST)
+    found = model.fit_separate(MIXTURE, RATE, training=SOLOS)
+    assert model.source_names_ == ("low", "high")
+    np.testing.assert_allclose(found.sum(axis=0), MIXTURE, atol=1e-13)
+    blind = SourceSeparation(2, **FAST).fit_separate(MIXTURE, RATE)
+    trained, untrained = (separation_scores(TRUE, one, distortion="gain").sdr.min() for one in (found, blind))
+    assert trained > 20
+    assert trained > untrained + 10
+    # In the order of the training recordings.
+    assert all(np.corrcoef(TRUE[at], found[at])[0, 1] > 0.99 for at in (0, 1))
+    np.testing.assert_allclose(model.separate(MIXTURE), found, atol=1e-9)
+    again = SourceSeparation(**FAST).fit_separate(MIXTURE, RATE, training=SOLOS)
+    np.testing.assert_array_equal(again, found)
+    model.save(tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    assert loaded.source_names_ == ("low", "high")
+    np.testing.assert_array_equal(loaded.separate(MIXTURE), model.separate(MIXTURE))
+
+
+def test_a_source_without_training_is_the_rest():
+    t = np.arange(len(MIXTURE)) / RATE
+    burst = 0.3 * np.random.default_rng(0).standard_normal(len(t)) * (t % 0.5 < 0.03)
+    model = SourceSeparation(3, **FAST)
+    # Several recordings of a source, one with two channels.
+    training = SOLOS | {"low": [SOLOS["low"], np.stack([SOLOS["low"], 0.5 * SOLOS["low"]])]}
+    found = model.fit_separate(MIXTURE + burst, RATE, training=training)
+    assert model.source_names_ == ("low", "high", "rest")
+    np.testing.assert_allclose(found.sum(axis=0), MIXTURE + burst, atol=1e-13)
+    assert all(np.corrcoef(one, other)[0, 1] > 0.8 for one, other in zip([*TRUE, burst], found, strict=True))
+    unnamed = SourceSeparation(**FAST).fit(MIXTURE, RATE, training=list(SOLOS.values()))
+    assert unnamed.source_names_ == ("source 1", "source 2")
+    further = SourceSeparation(4, n_components=9, **FAST).fit(MIXTURE + burst, RATE, training=SOLOS)
+    assert further.source_names_ == ("low", "high", "source 3", "source 4")
+
+
+def test_what_training_refuses():
+    def refused(match, error=InvalidParameterError, **changes):
+        fit = {"training": SOLOS} | {key: changes.pop(key) for key in ("training",) if key in changes}
+        with pytest.raises(error, match=match):
+            SourceSeparation(**(FAST | changes)).fit(MIXTURE, RATE, **fit)
+
+    silent, short = SOLOS | {"low": np.zeros(500)}, SOLOS | {"high": SOLOS["high"][:99]}
+    refused("The training recording of 'low' is silent", InvalidDataError, training=silent)
+    refused(
+        "recording of 'high' has 99 samples, less than one frame of 128", InvalidDataError, training=short
+    )
+    refused("training recordings of 2 sources .low, high., but n_sources=1", n_sources=1)
+    refused("leave grouping .--group. out", grouping=[0, 1])
+    refused("expected method='stft', got 'dct'", method="dct")
+    refused("need beta_loss='kullback-leibler'", method_params={"beta_loss": "frobenius"})
+    refused("expected solo recordings by the names of their sources", training=SOLOS["low"])
+    refused("training holds no recordings", training={})
+    refused("expected the name of a source, got ''", training={"": SOLOS["low"]})
+
+
+def test_components_are_grouped_by_hand_and_by_name(tmp_path):
+    grouping = {"low": [0, 2], "high": [3]}
+    model = SourceSeparation(n_components=4, grouping=grouping, **FAST).fit(MIXTURE, RATE)
+    assert model.source_names_ == ("low", "high", "rest")
+    assert model.groups_.tolist() == [0, 2, 0, 1]
+    before = model.separate(MIXTURE)
+    model.regroup({"all but one": [0, 2, 3], "one": 1})
+    assert (model.source_names_, model.groups_.tolist()) == (("all but one", "one"), [0, 1, 0, 0])
+    assert model.energy_shares_.sum() == pytest.approx(1.0)
+    after = model.separate(MIXTURE)
+    assert (before.shape, after.shape) == ((3, len(MIXTURE)), (2, len(MIXTURE)))
+    np.testing.assert_allclose(after.sum(axis=0), MIXTURE, atol=1e-13)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").separate(MIXTURE), after)
+    assert model.regroup([0, 0, 1, 1]).source_names_ == ("source 1", "source 2")
+    for bad, match in (
+        ({"a": [4]}, "component 4 to 'a', but the 4 components are numbered from 0 to 3"),
+        ({"a": [0], "b": [1, 0]}, "component 0 to 'a' and to 'b'"),
+        ({"a": []}, "expected the components of 'a'"),
+        ({"rest": [1]}, "'rest' is the name of the source of all components that are not listed"),
+        ("features", "Expected the components of each source"),
+    ):
+        with pytest.raises(InvalidParameterError, match=match):
+            model.regroup(bad)
+    with pytest.raises(InvalidParameterError, match="grouping names 2 sources, but n_sources=4"):
+        SourceSeparation(4, grouping=grouping).fit(MIXTURE)
+
+
+def test_a_named_source_with_all_the_energy_is_warned_of():
+    model = SourceSeparation(2, n_components=4, **FAST).fit(MIXTURE, RATE)
+    weakest = int(np.argmin(model.activations_.sum(axis=0) * model.model_.components_.sum(axis=1)))
+    others = [at for at in range(4) if at != weakest]
+    model.model_.components_[weakest] *= 1e-3
+    with pytest.warns(NonnegWarning, match="'much' holds .* % of the energy.*solo recordings of the sources"):
+        model.regroup({"much": others, "little": [weakest]})
+    assert not model.certificate_["energy-shares"].holds
+
+
+def test_channels_share_components_and_have_their_own_masks(monkeypatch):
+    pan = np.array([[1.0, 0.1], [0.2, 1.0]])
+    true = pan[:, :, None] * TRUE[:, None]
+    stereo = true.sum(axis=0)
+    model = SourceSeparation(**FAST)
+    found = model.fit_separate(stereo, RATE, training=SOLOS)
+    assert found.shape == (2, 2, len(MIXTURE))
+    np.testing.assert_allclose(found.sum(axis=0), stereo, atol=1e-13)
+    # The same masks for both channels leave much of the loud source of each in the soft one.
+    monkeypatch.setattr(channels, "GAIN_UPDATES", 0)
+    shared = model.separate(stereo)
+    for channel in (0, 1):
+        own, same = (
+            separation_scores(true[:, channel], one[:, channel], distortion="gain").sdr.min()
+            for one in (found, shared)
+        )
+        assert own > 15
+        assert own > same + 1
+    pieces = [stereo, MIXTURE[:2000]]
+    row = SourceSeparation(2, recordings="consecutive", **FAST).fit_separate(pieces, RATE)
+    assert [part.shape for part in row] == [(2, 2, len(MIXTURE)), (2, 2000)]
+    for part, piece in zip(row, pieces, strict=True):
+        np.testing.assert_allclose(part.sum(axis=0), piece, atol=1e-13)
