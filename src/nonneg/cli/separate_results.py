@@ -67,7 +67,7 @@ def write_sources(
 
 
 def write_sounds(folder: Path, separated: Separated, ending: str) -> None:
-    """Write the sources of all recordings, in samples of the kind of the recordings."""
+    """Write the sources of all recordings, with the subtype of each recording where it holds them."""
     names = file_names(separated.model.source_names_, len(separated.sounds), ending)
     peak = max(float(np.abs(sources).max()) for sources in separated.sources)
     scale = 1.0

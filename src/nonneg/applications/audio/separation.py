@@ -17,8 +17,6 @@ from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio import methods
 from nonneg.applications.audio.channels import masked_parts
-from nonneg.applications.audio.frames import Framing
-from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.masks import checked_groups
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
@@ -32,11 +30,12 @@ from nonneg.applications.audio.sources import (
     warn_of_one_source,
 )
 from nonneg.applications.audio.stft import STFT
+from nonneg.applications.audio.stored import FRAMING
 from nonneg.applications.audio.trained import checked_training, encoded, fit_trained
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Model, SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Names, Part, StoredArray, Value
+from nonneg.estimators.stored_fields import Fields, Names, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
 
@@ -139,22 +138,7 @@ class SourceSeparation(SavableEstimator):
 
     _stored: ClassVar[Fields] = {
         "model_": Model(NMF, TransformNMF),
-        "framing_": Part(
-            {
-                kind: {
-                    "frame_length": Value(int),
-                    "hop": Value(int, source="step"),
-                    "window": StoredArray("frame_length", source="weights"),
-                }
-                for kind in (Framing, STFT)
-            }
-            | {
-                LappedFraming: {
-                    "frame_length": Value(int),
-                    "window": StoredArray("length of the window", source="weights"),
-                }
-            }
-        ),
+        "framing_": FRAMING,
         "groups_": StoredArray("number of components", kind="i"),
         "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
@@ -329,8 +313,12 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        signals, rate, training
-            As for `fit`.
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
+            The recording. Never modified.
+        rate : int, optional
+            Sampling rate in hertz.
+        training : dict or list, optional
+            Solo recordings of the sources, as for `fit`.
 
         Returns
         -------
