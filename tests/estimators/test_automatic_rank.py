@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import nonneg
-from nonneg import NMF
-from nonneg.rank_selection import RankResult
+from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF
+from nonneg.rank_selection import RankComparison, RankResult, compare_ranks
 
 
 def test_the_estimate_is_kept(low_rank):
     model = NMF(max_iter=2, tol=0).fit(low_rank)
-    assert isinstance(model.rank_estimate_, RankResult)
+    assert isinstance(model.rank_estimate_, RankComparison)
     assert model.n_components_ == model.rank_estimate_.rank == 4
-    assert model.rank_estimate_.curve.at(4)[0] == max(model.rank_estimate_.curve.mean)
-    assert "ratio-condition" in model.rank_estimate_.certificate
+    ratio = model.rank_estimate_.estimates["singular-value-ratio"]
+    assert ratio.curve.at(4)[0] == max(ratio.curve.mean)
+    assert "ratio-condition" in ratio.certificate
 
 
 @pytest.mark.parametrize("chosen", [3, None])
@@ -37,7 +40,7 @@ def test_the_estimate_is_saved_with_the_model(low_rank, tmp_path):
     model.save(tmp_path / "model.npz")
     again = nonneg.load(tmp_path / "model.npz").rank_estimate_
     assert again.as_dict() == model.rank_estimate_.as_dict()
-    assert dict(again.scores) == dict(model.rank_estimate_.scores)
+    assert isinstance(again, RankComparison)
 
 
 def test_weights_count_like_repeated_samples(low_rank, rng):
@@ -45,6 +48,7 @@ def test_weights_count_like_repeated_samples(low_rank, rng):
     weighted = NMF(max_iter=1, tol=0).fit(low_rank, sample_weight=counts).rank_estimate_
     repeated = NMF(max_iter=1, tol=0).fit(np.repeat(low_rank, counts, axis=0)).rank_estimate_
     assert weighted.rank == repeated.rank
+    weighted, repeated = (found.estimates["singular-value-ratio"] for found in (weighted, repeated))
     # Squares are known up to some rounding of the largest.
     expected = repeated.singular_values**2
     np.testing.assert_allclose(weighted.singular_values**2, expected, rtol=0, atol=4e-15 * expected[0])
@@ -53,3 +57,64 @@ def test_weights_count_like_repeated_samples(low_rank, rng):
 def test_partial_fit_estimates_from_its_first_batch(low_rank):
     model = NMF().partial_fit(low_rank[:30])
     assert model.rank_estimate_.rank == model.n_components_ == 4
+
+
+@pytest.mark.parametrize(
+    "estimator", [NMF, ConeNMF, MinVolNMF, PurificationNMF], ids=lambda one: one.__name__
+)
+def test_every_estimator_takes_the_combined_recommendation_and_logs_it(
+    estimator, low_rank, caplog, monkeypatch
+):
+    found = RankComparison(3, "cross-validation is followed.", {}, {})
+    monkeypatch.setattr("nonneg.rank_selection.comparison.automatic_rank", lambda data, **_: found)
+    with caplog.at_level("INFO", logger="nonneg"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator().fit(low_rank)
+    assert model.rank_estimate_ is found
+    assert model.n_components_ == 3
+    said = f"{estimator.__name__}: n_components='auto' takes 3. cross-validation is followed."
+    assert said in [record.message for record in caplog.records]
+
+
+def test_digits_take_what_the_command_recommends(digits, caplog):
+    """The largest ratio of singular values is at 4 or 5, one of many like it, and was taken without a word."""
+    X = digits[::9, 16:48]
+    with caplog.at_level("INFO", logger="nonneg"):
+        found = NMF(max_iter=1, tol=0).fit(X).rank_estimate_
+    ranks = {name: estimate.rank for name, estimate in found.estimates.items()}
+    assert found.rank == ranks["cross-validation"] > ranks["singular-value-ratio"]
+    assert found.reason in caplog.text
+    assert found.rank == compare_ranks(X, rng=0, methods=list(ranks)).rank
+
+
+def test_methods_that_cannot_change_the_recommendation_are_left_out(low_rank):
+    found = NMF(max_iter=1, tol=0).fit(low_rank).rank_estimate_
+    assert list(found.estimates) == ["singular-value-ratio"]
+    assert "The spectrum has a step there" in found.reason
+    assert found.rank == compare_ranks(low_rank, rng=0).rank
+
+
+def test_weights_and_signs_leave_the_singular_values(rng):
+    X = rng.random((40, 12))  # no step
+    weighted = NMF(max_iter=1, tol=0).fit(X, sample_weight=rng.random(40)).rank_estimate_
+    assert list(weighted.estimates) == ["singular-value-ratio"]
+    assert "do not support sample weights" in weighted.reason
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        signed = PurificationNMF(max_iter=1).fit(X - 0.1).rank_estimate_
+    assert "X has negative entries" in signed.reason
+
+
+def test_verbose_shows_the_choice(low_rank, capsys):
+    NMF(max_iter=1, tol=0, verbose=1).fit(low_rank)
+    assert "n_components='auto' takes 4." in capsys.readouterr().err
+
+
+def test_estimates_of_one_method_are_still_loaded(low_rank, tmp_path):
+    """Models of earlier versions."""
+    model = NMF(max_iter=2, tol=0).fit(low_rank)
+    model.rank_estimate_ = nonneg.estimate_rank(low_rank)
+    model.save(tmp_path / "model.npz")
+    again = nonneg.load(tmp_path / "model.npz").rank_estimate_
+    assert isinstance(again, RankResult)
+    assert again.as_dict() == model.rank_estimate_.as_dict()

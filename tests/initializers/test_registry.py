@@ -136,7 +136,7 @@ def test_missing_entries_are_allowed(name, matrix, rng):
 
 
 # Not where zeros are filled with the mean: scikit-learn's rule does not scale like a factor.
-@pytest.mark.parametrize("name", ["random", "nndsvd", "spherical-kmeans", "cone"])
+@pytest.mark.parametrize("name", [name for name, entry in INITS.items() if entry.scale_invariant])
 @given(power=st.integers(-8, 8))
 @settings(max_examples=8, deadline=None)
 def test_initializations_scale_with_the_data(name, power):
@@ -167,8 +167,8 @@ def test_an_initialization_can_be_registered():
     assert "mine" not in INITS
 
 
-def test_the_default_follows_scikit_learn():
-    assert default_init((10, 6), 6) == "nndsvda"
+def test_the_default_is_an_svd_where_there_is_one():
+    assert default_init((10, 6), 6) == "nndsvd-scaled"
     assert default_init((10, 6), 7) == "random"
 
 

@@ -20,7 +20,8 @@ RATIO, HELD_OUT, RESTARTS = "singular-value-ratio", "cross-validation", "stabili
 
 
 def estimate(method, rank, *, ratios=(1.2, 1.1), certificate=None):
-    curve = RankCurve("singular-value ratio", (2, 3), np.array(ratios), np.zeros(2))
+    candidates = tuple(range(2, 2 + len(ratios)))
+    curve = RankCurve("singular-value ratio", candidates, np.array(ratios), np.zeros(len(ratios)))
     return RankResult(
         rank, {}, f"{method} says so.", method, np.ones(3), 3, 2, 3, (curve,), certificate or Certificate()
     )
@@ -50,7 +51,7 @@ def test_all_agree():
             9,
             "Cross-validation and stability over restarts agree",
         ),
-        ({"ratio": 4, "held_out": 12, "restarts": 5}, 4, "The singular-value ratio and stability"),
+        ({"ratio": 4, "held_out": 12, "restarts": 5}, 12, "cross-validation is followed"),
         ({"ratio": 4, "held_out": 12, "restarts": 8}, 12, "cross-validation is followed"),
         ({"ratio": 4, "restarts": 8}, 4, "there is no cross-validation"),
     ],
@@ -59,6 +60,14 @@ def test_what_two_share_or_else_cross_validation(ranks, expected, words):
     rank, reason = recommend(estimates(**ranks))
     assert rank == expected
     assert words in reason
+
+
+def test_restarts_confirm_a_ratio_that_stands_out():
+    ratios = (1.05, 1.3, 1.4, 1.05, 1.05)  # no step: 1.4 is not half more than 1.3
+    found = estimates(ratio=4, held_out=12, restarts=5) | {RATIO: estimate(RATIO, 4, ratios=ratios)}
+    rank, reason = recommend(found)
+    assert rank == 4
+    assert "The singular-value ratio and stability over restarts agree" in reason
 
 
 def test_a_step_of_the_spectrum_comes_first():

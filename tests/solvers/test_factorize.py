@@ -241,10 +241,9 @@ def test_exact_data_have_a_loss_that_is_not_negative(seed):
     assert min(result.history.loss) >= 0.0
 
 
-@pytest.mark.parametrize("size", [1e-150, 1e-30, 1e30, 1e140])
+@pytest.mark.parametrize("size", [4.0**-248, 4.0**-50, 4.0**50, 4.0**232])
 def test_tiny_and_huge_data_are_factorized_alike(size):
-    # Another start: nndsvda fills zeros with the mean of X, as scikit-learn does, whatever the unit of X.
-    result, expected = (factorize(data, 3, max_iter=50, init="random", rng=0) for data in (X * size, X))
+    result, expected = (factorize(data, 3, max_iter=50) for data in (X * size, X))
     assert result.n_iter == expected.n_iter
     np.testing.assert_allclose(result.W @ result.H / size, expected.W @ expected.H, rtol=1e-8, atol=1e-8)
 

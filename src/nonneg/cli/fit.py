@@ -53,7 +53,7 @@ def _add_model_arguments(group: Any) -> None:
         help="frobenius (default), kullback-leibler, itakura-saito, or a number: beta of a beta divergence",
     )
     group.add_argument("--solver", metavar="NAME", help="solver (default: auto, by the shape of the data)")
-    group.add_argument("--init", metavar="NAME", help="initialization, such as random or nndsvda")
+    group.add_argument("--init", metavar="NAME", help="initialization, such as random or cone")
     group.add_argument("--max-iter", type=int, metavar="N", help="maximum number of iterations")
     group.add_argument("--tol", type=float, metavar="TOL", help="tolerance of the stopping rule")
     group.add_argument("--alpha-W", type=float, metavar="A", help="weight of the penalty on W (default: 0)")

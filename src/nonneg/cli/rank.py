@@ -70,7 +70,7 @@ def _add_search_arguments(group: Any) -> None:
         "--max-samples",
         type=arguments.count,
         metavar="N",
-        help="maximum number of samples to fit (default: 10000)",
+        help="maximum number of samples to fit (default: 1000)",
     )
     group.add_argument("--missing", choices=["error", "mask"], help="mask: ignore NaN and empty cells")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")

@@ -20,9 +20,15 @@ from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
-from nonneg.rank_selection import RankResult
+from nonneg.rank_selection import RankComparison, RankResult
 from nonneg.solvers.reconstruction import mean_deviance
 from nonneg.solvers.registry import beta_of
+
+
+def _rank_estimate(values: Any) -> RankComparison | RankResult:
+    # Models saved before 2026-11 hold the estimate of one method.
+    kind = RankComparison if "estimates" in values else RankResult
+    return kind.from_dict(values)
 
 
 class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
@@ -40,7 +46,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         "reconstruction_err_": Value(float, optional=True),
         "history_": Record(History, optional=True),
         "certificate_": Record(Certificate.from_dict, optional=True),
-        "rank_estimate_": Record(RankResult.from_dict, optional=True),
+        "rank_estimate_": Record(_rank_estimate, optional=True),
         "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
     }

@@ -23,8 +23,8 @@ from nonneg.cones.streaming import stream_after_fit
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import input_data
 from nonneg.estimators.cone_online import OnlineConeEstimator
+from nonneg.estimators.preparation import rank_of
 from nonneg.losses.penalties import Penalties
-from nonneg.rank_selection import estimate_rank
 from nonneg.solvers.certificate import certify
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -42,7 +42,7 @@ class ConeNMF(OnlineConeEstimator):
     ----------
     n_components : int or "auto"
         The number of cones, at most the number of distinct directions among the samples. "auto" estimates it
-        by `nonneg.estimate_rank`.
+        by `nonneg.compare_ranks`.
     first : int, "random" or None
         The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
         `random_state` is.
@@ -67,6 +67,8 @@ class ConeNMF(OnlineConeEstimator):
         The direction of each cone: unit rows. After `partial_fit`, zeros for cones that have not been seen.
     n_components_ : int
         The number of cones.
+    rank_estimate_ : RankComparison
+        How ``n_components="auto"`` chose it; only if it did.
     labels_ : array of int of shape (n_samples,)
         The cone of each sample of the fit, or of the last batch; -1 for samples of zeros.
     centroids_ : array of shape (n_components, n_features)
@@ -218,7 +220,7 @@ class ConeNMF(OnlineConeEstimator):
 
     def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
-        k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
+        k = rank_of(self, data, None, None)
         result = self._best_of_inits(data, k)
         Ht = result.H.T
         with threads(self.n_jobs):

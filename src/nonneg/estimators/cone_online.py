@@ -15,9 +15,9 @@ from nonneg.cones.encoding import nearest_cones
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, update_stream
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators.preparation import rank_of
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
-from nonneg.rank_selection import estimate_rank
 
 
 class OnlineConeEstimator(FactorizingEstimator):
@@ -90,7 +90,7 @@ class OnlineConeEstimator(FactorizingEstimator):
         data = input_data(self, X, reset=first, sample_weight=sample_weight)
         with threads(self.n_jobs):
             if first:
-                k = estimate_rank(data).rank if self.n_components == "auto" else int(self.n_components)
+                k = rank_of(self, data, None, None)
                 state = ConeStream.empty(k, data.shape[1])
             else:
                 state = self._stream

@@ -56,7 +56,7 @@ def non_negative_factorization(
         otherwise, as None is.
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS`, or "custom". None stands for
-        "nndsvda" if ``n_components <= min(n_samples, n_features)`` and for "random" otherwise.
+        "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and for "random" otherwise.
     update_H : bool, default True
         Whether to estimate H as well. If False, only W is.
     solver : str, default "cd"

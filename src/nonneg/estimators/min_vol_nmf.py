@@ -34,7 +34,7 @@ class MinVolNMF(FactorizingEstimator):
     Parameters
     ----------
     n_components : int or "auto"
-        The number of components, the vertices of the simplex. "auto" estimates it with `estimate_rank`.
+        The number of components, the vertices of the simplex. "auto" estimates it with `compare_ranks`.
     nonnegative : bool
         Whether the components are nonnegative. If not, X may have negative entries.
     constraint : {"sum-to-one", "at-most-one"}
@@ -84,7 +84,7 @@ class MinVolNMF(FactorizingEstimator):
     certificate_ : Certificate
         What is known about the result: stationarity, fit relative to the noise, and necessary conditions for
         components that are unique.
-    rank_estimate_ : RankResult
+    rank_estimate_ : RankComparison
         How the number of components was found, if it was "auto".
     n_features_in_ : int
         The number of features.

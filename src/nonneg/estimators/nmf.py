@@ -56,12 +56,15 @@ class NMF(OnlineEstimator):
     ----------
     n_components : int, "auto" or None, default "auto"
         Number of components. "auto" takes it from `W` or `H` if given, and otherwise estimates it with
-        `nonneg.estimate_rank` (scikit-learn takes the number of features, as None does here).
+        `nonneg.compare_ranks`, as ``nonneg rank`` does, which takes longer than a fit and logs its choice and
+        reason (scikit-learn takes the number of features, as None does here).
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
         "cone-or-random", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
-        and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvda" if
+        and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if
         ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
+        "nndsvda" and "nndsvdar" are scikit-learn's to the digit: what they put in place of zeros is in the
+        unit of X, not of the factors, so that the result depends on that unit. Nothing else does.
     n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
         kept.
@@ -127,7 +130,7 @@ class NMF(OnlineEstimator):
         What can be verified about the result; see `certify`.
     result_ : FactorizationResult
         W, H, objective, reason to stop, and all of the above.
-    rank_estimate_ : RankResult
+    rank_estimate_ : RankComparison
         How ``n_components="auto"`` chose the number of components; only if it did.
     n_steps_ : int
         Number of batches seen by `partial_fit`.
@@ -145,6 +148,11 @@ class NMF(OnlineEstimator):
     -----
     `fit_transform(X)` equals `fit(X).transform(X)`: the returned W minimizes the objective for the final H,
     each row on its own.
+
+    Multiplying X by a constant c multiplies W H by c and changes nothing else, as long as penalties follow:
+    they are in the unit of the loss. To obtain the same factorization of c X with the Frobenius loss,
+    multiply `alpha_W` and `alpha_H` by c if ``l1_ratio=0`` and by :math:`c^{3/2}` if ``l1_ratio=1``; with
+    Kullback-Leibler, by 1 and :math:`c^{1/2}`. With a mix no constant does; divide X by its mean instead.
 
     Examples
     --------

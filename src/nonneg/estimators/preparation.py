@@ -15,6 +15,7 @@ from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.from_anchors import init_from_anchors
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
+from nonneg.iteration.progress import announce
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import scaled_penalties
@@ -49,7 +50,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
         warnings.warn(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
             "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
-            "try init='nndsvda' or init='nndsvdar' instead.",
+            "try init='nndsvd-scaled' (the default) or init='nndsvda' instead.",
             UserWarning,
             stacklevel=5,
         )
@@ -97,10 +98,20 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
         shape = () if factor is None else _shape(factor)
         if len(shape) == 2:
             return int(shape[axis])
-    from nonneg.rank_selection import estimate_rank  # most fits do not need it
+    return estimated_rank(model, data)
 
-    model.rank_estimate_ = estimate_rank(data, n_jobs=model.n_jobs)
-    return int(model.rank_estimate_.rank)
+
+def estimated_rank(model: Any, data: DataMatrix) -> int:
+    """Estimate the number of components; keep the estimate in `rank_estimate_` and log its reason."""
+    from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
+
+    found = automatic_rank(data, n_jobs=model.n_jobs, verbose=int(getattr(model, "verbose", 0)))
+    model.rank_estimate_ = found
+    announce(
+        f"{type(model).__name__}: n_components='auto' takes {found.rank}. {found.reason}",
+        getattr(model, "verbose", 0),
+    )
+    return int(found.rank)
 
 
 def _shape(factor: Any) -> tuple[int, ...]:
@@ -110,7 +121,7 @@ def _shape(factor: Any) -> tuple[int, ...]:
 def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
     """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum."""
     # The rules measure progress relative to the first iteration. An initialization that is far away, such as
-    # "nndsvda" for data of large numbers, makes them stop after a few iterations.
+    # given factors in another unit or "nndsvda" for large numbers, makes them stop after a few iterations.
     if model.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
         warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
@@ -126,8 +137,8 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         warnings.warn(
             f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
             f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
-            "progress relative to the first iteration, which was far away. Divide X by its mean, lower tol "
-            f"(now {model.tol:g}), or use another init, such as 'random'.",
+            "progress relative to the first iteration, which was far away. Use the default init, which does "
+            f"not depend on the unit of X, or init='random', or lower tol (now {model.tol:g}).",
             ConvergenceWarning,
             stacklevel=5,
         )

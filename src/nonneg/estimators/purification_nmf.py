@@ -43,7 +43,7 @@ class PurificationNMF(OnlinePurification):
     ----------
     n_components : int or "auto"
         The number of features. "auto" takes the number of features in `init` where it is an array, otherwise
-        an estimate by `nonneg.estimate_rank`.
+        an estimate by `nonneg.compare_ranks`.
     init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features)
         The warm start: samples that show one feature alone (successive projections), the directions of cones
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
@@ -92,6 +92,8 @@ class PurificationNMF(OnlinePurification):
         The features; entries may be negative.
     n_components_ : int
         Their number.
+    rank_estimate_ : RankComparison
+        How ``n_components="auto"`` chose it; only if it did.
     reconstruction_err_ : float
         The Frobenius norm of X - W H.
     n_iter_ : int
@@ -286,7 +288,7 @@ class PurificationNMF(OnlinePurification):
             "n_jobs": self.n_jobs,
         }
         with threads(self.n_jobs):
-            init = purification_init(data, self.n_components, self.init, self.random_state)
+            init = purification_init(self, data)
         result = purify(
             data,
             init,

@@ -125,7 +125,7 @@ class OnlinePurification(FactorizingEstimator):
         method = online_method(self.pseudo_inverse)
         with threads(self.n_jobs):
             if first:
-                init = purification_init(data, self.n_components, self.init, self.random_state)
+                init = purification_init(self, data)
                 options = self._options(len(init))
                 online = begin_online(data, init, options, method)
             else:

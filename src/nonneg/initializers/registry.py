@@ -31,6 +31,10 @@ class Initializer(Entry):
         Whether it takes the keywords `W` and `H`.
     weights : bool
         Whether integer sample weights give what repeated samples give.
+    scale_invariant : bool
+        Whether c X has the initialization of X, with a product W H that is c times as large.
+    unit_in_W : bool
+        Whether H has no unit, so that all of c is in W. Solvers start from factors of equal norms instead.
     """
 
     positive: bool = True
@@ -38,6 +42,8 @@ class Initializer(Entry):
     limited_rank: bool = False
     takes_factors: bool = False
     weights: bool = True
+    scale_invariant: bool = True
+    unit_in_W: bool = False
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
         """Return W and H'."""
@@ -54,32 +60,44 @@ _ENTRIES = {
         seeded=False,
         limited_rank=True,
     ),
-    "nndsvda": Initializer(
-        partial(nndsvd_init, fill="mean", name="nndsvda"),
-        "nonnegative double SVD, zeros filled with the mean of X",
+    "nndsvd-scaled": Initializer(
+        partial(nndsvd_init, fill="scaled", name="nndsvd-scaled"),
+        "nonnegative double SVD, zeros filled with a small number in the unit of the factors",
         seeded=False,
         limited_rank=True,
     ),
+    "nndsvda": Initializer(
+        partial(nndsvd_init, fill="mean", name="nndsvda"),
+        "nonnegative double SVD, zeros filled with the mean of X: scikit-learn's, depends on the unit of X",
+        seeded=False,
+        limited_rank=True,
+        scale_invariant=False,
+    ),
     "nndsvdar": Initializer(
         partial(nndsvd_init, fill="random", name="nndsvdar"),
-        "nonnegative double SVD, zeros filled with small random numbers",
+        "nonnegative double SVD, zeros filled with random numbers of up to a few percent of the mean of X: "
+        "scikit-learn's, depends on the unit of X",
         limited_rank=True,
+        scale_invariant=False,
     ),
     "spherical-kmeans": Initializer(
         "nonneg.initializers.spherical_kmeans:spherical_kmeans_init",
         "centers of spherical k-means clusters of the samples",
+        unit_in_W=True,
         aliases=("kmeans", "k-means", "spherical_kmeans"),
     ),
     "cone": Initializer(
         "nonneg.cones.initialization:cone_init",
         "leading directions of clusters of the samples (clustering and rank-one NMF), moved apart",
         seeded=False,
+        unit_in_W=True,
         aliases=("cr1",),
     ),
     "cone-or-random": Initializer(
         "nonneg.initializers.cone_or_random:cone_or_random_init",
         "cone where the samples lie in cones, uniform random components elsewhere",
         weights=False,
+        unit_in_W=True,
     ),
     "custom": Initializer(
         "nonneg.initializers.given:given_init",
@@ -94,5 +112,6 @@ INITS = Registry("init", _ENTRIES)
 
 
 def default_init(shape: tuple[int, int], k: int) -> str:
-    """Return the name that ``init=None`` stands for: scikit-learn's rule."""
-    return "nndsvda" if k <= min(shape) else "random"
+    """Return the name that ``init=None`` stands for."""
+    # As in scikit-learn, but for the unit of what replaces zeros.
+    return "nndsvd-scaled" if k <= min(shape) else "random"

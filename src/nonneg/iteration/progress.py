@@ -99,6 +99,13 @@ def reporter(name: str, verbose: int) -> Reporter:
     return LineReporter(name) if checked_verbose(verbose) else SilentReporter()
 
 
+def announce(sentence: str, verbose: int) -> None:
+    """Log a choice that was made for the user; `verbose` shows it as well."""
+    logger.info(sentence)
+    if verbose:
+        sys.stderr.write(f"{sentence}\n")
+
+
 class StepCounter:
     """Counts the parts of a job that many threads may finish, and shows the count now and then."""
 

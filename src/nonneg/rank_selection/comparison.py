@@ -12,8 +12,14 @@ import numpy as np
 from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
+from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    UnknownNameError,
+    UnsupportedInputError,
+)
 from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import rank_problem
@@ -105,6 +111,23 @@ class RankComparison:
             "table": self.table(),
         }
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RankComparison:
+        """Build a comparison from what `as_dict` gave.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        RankComparison
+            Equal to the one they came from.
+        """
+        estimates = {name: RankResult.from_dict(each) for name, each in values["estimates"].items()}
+        return cls(int(values["rank"]), str(values["reason"]), estimates, values["left_out"])
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rank, self.reason, dict(self.estimates), dict(self.left_out))
 
@@ -169,8 +192,9 @@ def compare_ranks(
     -----
     The recommendation is the ratio's where the spectrum has a step there (Theorem 9's condition holds, or
     the ratio exceeds every other by half); otherwise what two estimates share, up to one component or a
-    tenth; otherwise that of cross-validation, the only one that predicts new entries. Where entries are
-    missing it is that of cross-validation, because the singular values treat them as zeros.
+    tenth (the ratio and stability only where a ratio stands out from the others); otherwise that of
+    cross-validation, the only one that predicts new entries. Where entries are missing it is that of
+    cross-validation, because the singular values treat them as zeros.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
@@ -186,13 +210,12 @@ def compare_ranks(
     data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
-    # The seed of a method does not depend on which other methods run.
-    seeds = [int(seed) for seed in generator(rng).integers(2**62, size=len(METHODS))]
     with threads(n_jobs):
         problem = rank_problem(data, k_min, k_max, candidates, normalize=normalize)
-        for seed, (name, entry) in zip(seeds, METHODS.items(), strict=True):
+        for name, seed in _seeds(rng).items():
             if name not in chosen:
                 continue
+            entry = METHODS[name]
             own = {option: value for option, value in params.items() if option in entry.options}
             try:
                 estimates[name] = entry.run(
@@ -204,6 +227,53 @@ def compare_ranks(
                 left_out[name] = str(error)
     rank, reason = recommend(estimates, incomplete=data.has_missing)
     return RankComparison(rank, reason, estimates, left_out)
+
+
+def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int = 0) -> RankComparison:
+    """Recommend the rank of ``compare_ranks(data, rng=0)``, without the methods that cannot change it."""
+    estimates: dict[str, RankResult] = {}
+    left_out: dict[str, str] = {}
+    signed = data.extremes()[0] < 0
+    with threads(n_jobs):
+        problem = rank_problem(data, 2, None, None)
+        for name, seed in _seeds(0).items():
+            if signed and name != spectrum.NAME:
+                left_out[name] = "It fits nonnegative factors, and X has negative entries."
+                continue
+            try:
+                estimates[name] = METHODS[name].run(
+                    problem, rng=seed, max_samples=MAX_SAMPLES, verbose=verbose
+                )
+            except (InvalidDataError, UnsupportedInputError) as error:
+                left_out[name] = str(error)
+            if _settled(estimates, incomplete=data.has_missing):
+                break
+    rank, reason = recommend(estimates, incomplete=data.has_missing)
+    ratio = estimates[spectrum.NAME]
+    if len(estimates) == 1 and ratio.curve is not None:
+        why = _step_words(ratio)
+        why = f"The spectrum has a step there: {why}." if why else " ".join(left_out.values())
+        reason = f"{_capital(ratio.reason)} {why}"
+    return RankComparison(rank, reason, estimates, left_out)
+
+
+def _seeds(rng: Seed) -> dict[str, int]:
+    # The seed of a method does not depend on which other methods run.
+    return {
+        name: int(seed)
+        for name, seed in zip(METHODS, generator(rng).integers(2**62, size=len(METHODS)), strict=True)
+    }
+
+
+def _settled(estimates: Mapping[str, RankResult], *, incomplete: bool) -> bool:
+    """Say whether `recommend` would return the same rank whatever the remaining methods said."""
+    ratio, held_out = (estimates.get(name) for name in (spectrum.NAME, cross_validation.NAME))
+    if ratio is None or ratio.curve is None:
+        return True
+    if held_out is None:
+        return not incomplete and bool(_step_words(ratio))
+    # Restarts count where they confirm another estimate, and that of cross-validation is followed anyway.
+    return incomplete or _close(held_out.rank, ratio.rank) or not _stands_out(ratio)
 
 
 def recommend(estimates: Mapping[str, RankResult], *, incomplete: bool = False) -> tuple[int, str]:
@@ -229,6 +299,8 @@ def recommend(estimates: Mapping[str, RankResult], *, incomplete: bool = False) 
         (cross_validation.NAME, stability.NAME),
         (spectrum.NAME, stability.NAME),
     ):
+        if (one, other) == (spectrum.NAME, stability.NAME) and not _stands_out(ratio):
+            continue  # both may be small by chance: digits have 5 and 2 to 4, and predict best with 16
         if one in ranks and other in ranks and _close(ranks[one], ranks[other]):
             return ranks[one], f"{said}. {_capital(WORDS[one])} and {WORDS[other]} agree."
     name = cross_validation.NAME if cross_validation.NAME in ranks else next(iter(ranks))
@@ -238,6 +310,10 @@ def recommend(estimates: Mapping[str, RankResult], *, incomplete: bool = False) 
         else f"{WORDS[name]} is followed, because there is no cross-validation"
     )
     return ranks[name], f"{said}. They differ, so the number of components is not clear-cut; {why}."
+
+
+def _stands_out(ratio: RankResult | None) -> bool:
+    return ratio is not None and ratio.curve is not None and spectrum.stands_out(ratio.curve.mean)
 
 
 def _step_words(ratio: RankResult) -> str:

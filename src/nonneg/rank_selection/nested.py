@@ -26,11 +26,10 @@ def nested_fits(
     ridge: float = 0.0,
     init: Array | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Fit the candidates in turn: the first from `init` (an Ht) or nndsvda, the others by adding "
-    "components."""
+    """Fit the candidates in turn: the first from `init` (an Ht) or an SVD, others with more components."""
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
     if init is None:
-        W, Ht = INITS["nndsvda"](data, candidates[0], rng=rng)
+        W, Ht = INITS["nndsvd-scaled"](data, candidates[0], rng=rng)
     else:
         W, Ht = encode(data, init, beta=2.0, penalties=penalties)[0], init
     for k in candidates:
@@ -57,6 +56,9 @@ def grown(data: LocalMatrix, W: Array, Ht: Array, k: int, rng: np.random.Generat
     rest = xp.clip(points - chosen @ Ht.T, min=0.0)
     empty = xp.sum(rest, axis=1) == 0
     rest = xp.where(empty[:, None], points, rest)
+    # In the unit of the other components, the root of that of X, on which a ridge depends.
+    mean = xp.mean(rest, axis=1)[:, None]
+    rest = rest / xp.sqrt(xp.where(mean > 0, mean, xp.ones_like(mean)))
     blank = data.to_device(np.zeros((W.shape[0], n_new)))
     return xp.concat([W, blank], axis=1), data.to_device(xp.concat([Ht, rest.T], axis=1))
 

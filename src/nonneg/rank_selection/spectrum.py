@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError
 from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.ratio_certificate import ratio_statements
@@ -17,6 +18,12 @@ TOLERANCE = 0.5
 # A largest ratio below this multiple of the median logarithm is not a step: noise alone seldom exceeds it
 # (benchmarks/rank_rules.py).
 CLEAR = 4.0
+
+
+def stands_out(ratios: FloatArray) -> bool:
+    """Say whether the largest ratio is a step of the spectrum rather than one of many like it."""
+    steps = np.log(ratios)
+    return bool(steps.max() > 0 and steps.max() >= CLEAR * float(np.median(steps)))
 
 
 def singular_value_ratio(problem: RankProblem, *, tolerance: float = TOLERANCE, **_: Any) -> RankResult:
@@ -34,8 +41,8 @@ def singular_value_ratio(problem: RankProblem, *, tolerance: float = TOLERANCE, 
     top = int(np.argmax(ratios))
     steps = np.log(ratios)
     # Components of unequal strength make steps before the last one, which is where the noise begins.
-    clear = steps[top] > 0 and steps[top] >= CLEAR * float(np.median(steps))
-    at = int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1]) if tolerance > 0 and clear else top
+    clear = tolerance > 0 and stands_out(ratios)
+    at = int(np.flatnonzero(steps >= (1.0 - tolerance) * steps[top])[-1]) if clear else top
     rank = candidates[at]
     of = f"of the samples scaled to {problem.normalize} norm one " if problem.normalize else ""
     among = (

@@ -15,7 +15,7 @@ from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
-from nonneg.data import DataMatrix
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
@@ -75,8 +75,9 @@ def factorize(
         A name in `nonneg.solvers.SOLVERS`, "cd" (coordinate descent for this loss), or "auto", which chooses
         by loss, shape and container.
     init : str, optional
-        A name in `nonneg.initializers.INITS`. None stands for "custom" if `W` or `H` is given, for "nndsvda"
-        if ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
+        A name in `nonneg.initializers.INITS`. None stands for "custom" if `W` or `H` is given, for
+        "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for
+        "random" otherwise.
     W : array of shape (n_samples, n_components), optional
         Initial W for ``init="custom"``.
     H : array of shape (n_components, n_features), optional
@@ -328,12 +329,31 @@ def initial_factors(
             "or leave them out."
         )
     W, Ht = initializer(data, k, rng=rng)
+    if initializer.unit_in_W:
+        W, Ht = _balanced(data, W, Ht)
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
         fixed = data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
         for component in held:
             Ht[:, int(component)] = fixed[:, int(component)]
     return W, Ht
+
+
+def _balanced(data: DataMatrix, W: SampleArray, Ht: Array) -> tuple[SampleArray, Array]:
+    """Give both factors the same norm."""
+    # Stopping rules add up the gradients of both: with the unit of X in one of them alone, the sum would have
+    # none, and the number of iterations would depend on the unit.
+    of_W = float(data.xp.linalg.trace(data.weighted_gram(W)))
+    of_H = float(data.xp.sum(Ht * Ht))
+    if not (of_W > 0 and of_H > 0):
+        return W, Ht
+    factor = math.sqrt(math.sqrt(of_H / of_W))  # exact for powers of four
+    (W,), _ = data.map_reduce_rows(_scaled_rows, W, factor=factor)
+    return W, Ht / factor
+
+
+def _scaled_rows(block: LocalMatrix, W: Array, *, factor: float) -> tuple[tuple[Array], tuple[()]]:
+    return (W * factor,), ()
 
 
 def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:

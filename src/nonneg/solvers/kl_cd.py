@@ -5,6 +5,7 @@ Rows of W and then rows of Ht are improved by a few sweeps of safe Newton steps 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,8 @@ class Sweeps:
     rows: Any  # the nonzeros in CSR, and those of the transpose, times the sample weights
     columns: Any
     weights: Array | None  # the sample weights
-    constant: float  # weighted sum of x log x - x
+    unit: float  # about the mean of the nonzeros, in which logarithms are taken
+    constant: float  # weighted sum of x log(x / unit) - x
     penalties: Penalties  # L1 and L2
     order: IntArray | None  # the components of Ht that may change
     sweeps: int  # maximum number of sweeps over a row per update
@@ -57,6 +59,7 @@ class Sweeps:
             l2=penalties.l2_H,
             max_sweeps=self.sweeps,
             shrink=SHRINK,
+            unit=self.unit,
         )
         loss = self.constant - float(logs.sum())
         loss += float(sums.astype(np.float64) @ new.sum(axis=0, dtype=np.float64))
@@ -88,7 +91,9 @@ def kl_coordinate_descent(
     turned: Any = data.transposed if data.container == "sparse" else sp.csr_array(csr.T.tocsr())  # type: ignore[attr-defined]
     weights = data.weights
     values = csr.data.astype(np.float64)
-    terms = values * (np.log(np.where(values > 0, values, 1.0)) - 1.0)
+    mean = float(values.mean()) if values.any() else 1.0
+    unit = 2.0 ** round(math.log2(mean))  # a power of two, by which division is exact
+    terms = values * (np.log(np.where(values > 0, values / unit, 1.0)) - 1.0)
     column_values = turned.data
     if weights is not None:
         terms *= np.repeat(weights, np.diff(csr.indptr))
@@ -97,6 +102,7 @@ def kl_coordinate_descent(
         (csr.indptr, csr.indices, csr.data),
         (turned.indptr, turned.indices, column_values),
         weights,
+        unit,
         float(terms.sum()),
         penalties,
         free,

@@ -94,6 +94,7 @@ def kl_passes(
     max_sweeps: int = 1,
     shrink: float = 0.0,
     tol: float = 0.0,
+    unit: float = 1.0,
 ) -> tuple[Any, Any, Any]:
     """Decrease sum_j v_j - x_j log v_j + l1 |f| + l2 / 2 |f|^2 over every row f >= 0, where v = f O'.
 
@@ -120,13 +121,15 @@ def kl_passes(
     tol : float
         A row stops when its residual is at most this, and each round ends with a Newton step on the positive
         components; 0 does all rounds without it.
+    unit : float
+        The unit of x and v in logarithms: about the size of x, so that sums of them keep their digits.
 
     Returns
     -------
     factor : array of shape (n_rows, k)
         The updated rows.
     logs : array of shape (n_rows,)
-        Sums of x log v over the nonzeros, at the updated rows, in float64.
+        Sums of x log(v / unit) over the nonzeros, at the updated rows, in float64.
     residuals : array of shape (n_rows,)
         KKT residuals at the last full gradient g: the larger of -min(g) relative to the positive part of g
         and of sum |f g| relative to the sum of the row.
@@ -138,5 +141,5 @@ def kl_passes(
     from nonneg.kernels.beta_products import kl_coordinate
 
     return kl_coordinate.kl_passes(
-        csr, factor, other, sums, order, l1, l2, max_rounds, max_sweeps, shrink, tol
+        csr, factor, other, sums, order, l1, l2, max_rounds, max_sweeps, shrink, tol, unit
     )

@@ -165,6 +165,7 @@ def kl_rows(
     tol,
     newton,
     lower_bound,
+    inverse_unit,
     start,
     stop,
     logs,
@@ -274,13 +275,13 @@ def kl_rows(
         residuals[i] = residual
         logged = 0.0
         for p in range(n):
-            logged += x[p] * np.log(max(wh[p], lower_bound))
+            logged += x[p] * np.log(max(wh[p], lower_bound) * inverse_unit)
         logs[i] = logged
 
 
 def kl_passes(
     csr: Any, factor: Any, other: Any, sums: Any, order: Any, l1: float, l2: float,
-    max_rounds: int, max_sweeps: int, shrink: float, tol: float,
+    max_rounds: int, max_sweeps: int, shrink: float, tol: float, unit: float,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Update all rows; see `kernels.beta_products.kl_passes`."""
     indptr, indices, data = csr
@@ -315,6 +316,7 @@ def kl_passes(
             tol,
             tol > 0,
             lower_bound,
+            kind(1.0 / unit),
             edges[start],
             edges[stop],
             logs,
