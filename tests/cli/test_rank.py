@@ -103,7 +103,7 @@ def test_missing_cells(tmp_path, low_rank, capsys):
     X[2, 3] = np.nan
     np.save(tmp_path / "x.npy", X)
     assert main(["rank", str(tmp_path / "x.npy"), "-o", str(tmp_path / "out"), *QUICK]) == 2
-    assert "entry [2, 3] is nan" in capsys.readouterr().err
+    assert "row 2 (from 0), column 3: the entry is missing" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert (
         main(["rank", str(tmp_path / "x.npy"), "-o", str(tmp_path / "out"), "--missing", "mask", *QUICK]) == 0

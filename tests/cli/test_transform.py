@@ -184,7 +184,7 @@ def test_missing_entries_as_in_the_fit_or_as_asked(saved, tmp_path, capsys):
     X[3, 2] = X[7, 0] = np.nan
     np.save(tmp_path / "new.npy", X)
     assert run(saved, tmp_path / "new.npy", "--quiet", "-o", tmp_path / "out") == 2
-    assert "entry [3, 2] is nan" in the_error(capsys)
+    assert "row 3 (from 0), column 2: the entry is missing" in the_error(capsys)
     assert run(saved, tmp_path / "new.npy", "--missing", "mask", "--quiet", "-o", tmp_path / "out") == 0
     masked = nonneg.NMF(2, missing="mask", random_state=0).fit(X)
     masked.save(tmp_path / "masked.npz")

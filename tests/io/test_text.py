@@ -138,7 +138,7 @@ def test_names_with_delimiters_and_quotes_are_kept(tmp_path):
     [
         (
             lines("a,b,c", "1,2,3", "4,oops,6"),
-            r"line 3, column 2 \('b'\): expected a number, got 'oops'.*leave the column out",
+            r"line 3, column 2 \('b'\): expected a number, got 'oops'.*leave it out with --drop b",
         ),
         (lines("1,2,3", "4,5,x6"), "line 2, column 3: expected a number, got 'x6'"),
         (lines(",a,b", "r,1,2", "s,3,4", "t,five,6"), r"line 4, column 2 \('a'\)"),

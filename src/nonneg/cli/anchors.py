@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.fit import add_data_arguments, read_input, table_name
+from nonneg.cli.table_inputs import add_data_arguments, read_input, table_name
 
 ANCHORS = "anchors.csv"
 COLUMNS = ("component", "row", "name", "value", "margin", "mean_weight")
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-anchors")
     check_output_folder(folder)
-    table = read_input(options)
+    table = read_input(options, signed=True)
     with terminal.warnings_as_notes():
         model = SeparableNMF(**_parameters(options))
         started = time.perf_counter()

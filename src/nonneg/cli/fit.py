@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.cli.table_inputs import add_data_arguments, add_label_argument, read_input, table_name
 
 if TYPE_CHECKING:
     from nonneg.io import Table
@@ -34,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output folder (default: name of FILE + -nmf)",
     )
     _add_model_arguments(parser.add_argument_group("model"))
-    add_data_arguments(parser.add_argument_group("data"))
+    data = parser.add_argument_group("data")
+    add_data_arguments(data)
+    add_label_argument(data)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--image-shape", type=arguments.image_shape, metavar="RxC", help="show components as images"
@@ -66,6 +69,11 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--l1-ratio", type=float, metavar="R", help="mix of L1 and L2 in the penalties, from 0 (L2) to 1 (L1)"
     )
+    group.add_argument(
+        "--scale", choices=["max", "std", "sum"],
+        help="divide every column by its maximum, standard deviation or sum (default: leave the units); "
+        "components are written in the units of the file",
+    )  # fmt: skip
     group.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)", default=0)
     group.add_argument("--missing", choices=["error", "mask"], help="mask: ignore NaN and empty cells")
     group.add_argument(
@@ -79,31 +87,6 @@ def _add_model_arguments(group: Any) -> None:
     )
 
 
-def add_data_arguments(group: Any) -> None:
-    """Declare the options that say how a file is read."""
-    yes_or_no = argparse.BooleanOptionalAction
-    group.add_argument(
-        "--header",
-        action=yes_or_no,
-        default=None,
-        help="whether the first line holds names (default: detect)",
-    )
-    group.add_argument(
-        "--index",
-        action=yes_or_no,
-        default=None,
-        help="whether the first column holds names (default: detect)",
-    )
-    group.add_argument(
-        "--delimiter", metavar="CHAR", help="separator of the cells of a text file (default: detect)"
-    )
-    group.add_argument(
-        "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file to read"
-    )
-    group.add_argument("--transpose", action="store_true", help="transpose the data: samples must be rows")
-    group.add_argument("--dtype", choices=["float32", "float64"], help="convert the entries first")
-
-
 def run(options: argparse.Namespace) -> int:
     """Read, factorize, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
@@ -111,11 +94,13 @@ def run(options: argparse.Namespace) -> int:
     from nonneg.cli.results import say_results
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
+    from nonneg.report.quality import check_labels
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-nmf")
     check_output_folder(folder)
     table = read_input(options)
     _check_image_shape(options.image_shape, table)
+    check_labels(table.labels, table.label_name)
     if table.X.max() == 0:
         terminal.note("note: all entries are zero, so there is nothing to find")
     with terminal.warnings_as_notes():
@@ -131,13 +116,10 @@ def run(options: argparse.Namespace) -> int:
         image_shape=options.image_shape,
     )
     record, written = write_fit(folder, fitted, csv=options.csv)
-    say_results(wording.answer(record), "", written)
+    for hint in wording.hints(record):
+        terminal.note(f"note: {hint}")
+    say_results(wording.answer(record), wording.label_table(record), written)
     return 0
-
-
-def table_name(table: Table) -> str:
-    """Name the data as a person would."""
-    return Path(table.source).name or table.source
 
 
 def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
@@ -158,35 +140,6 @@ def add_floor(model: Any, X: Any) -> None:
         model.certify(X)
     except KeyboardInterrupt:  # the fit itself is done and shall not be lost
         terminal.note("note: interrupted; the error is not compared with the least possible one")
-
-
-def read_input(options: argparse.Namespace) -> Table:
-    """Read the file as the options say."""
-    from nonneg.io import read_table
-
-    started = time.perf_counter()
-    table = read_table(
-        options.file,
-        header="auto" if options.header is None else options.header,
-        index="auto" if options.index is None else options.index,
-        variable=options.variable,
-        delimiter=options.delimiter,
-    )
-    if options.transpose:
-        table = table.transposed()
-    if options.dtype is not None:
-        table = table.converted(options.dtype)
-    if not options.quiet:
-        from nonneg.report.wording import counted
-
-        rows, columns = table.X.shape
-        named = {True: "named", False: "without names"}
-        terminal.note(
-            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')} "
-            f"({named[table.row_names is not None]}) x {counted(columns, 'feature')} "
-            f"({named[table.column_names is not None]}), {table.X.dtype}"
-        )
-    return table
 
 
 def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
@@ -211,6 +164,7 @@ def _model_parameters(options: argparse.Namespace) -> dict[str, Any]:
         "alpha_W": options.alpha_W,
         "alpha_H": options.alpha_H,
         "l1_ratio": options.l1_ratio,
+        "scale": options.scale,
         "random_state": options.seed,
         "missing": options.missing,
         "n_jobs": options.n_jobs,

@@ -23,7 +23,13 @@ from nonneg.cli.results import (
 from nonneg.exceptions import FileFormatError
 from nonneg.io import Table, read_table
 from nonneg.report.page import Fit, build_page
-from nonneg.report.quality import observed_relative_error
+from nonneg.report.quality import (
+    divided,
+    dominance,
+    explained_divergence,
+    label_summary,
+    observed_relative_error,
+)
 from nonneg.report.records import read_record, run_record, stop_facts, table_facts
 
 EXAMPLES = "examples.npy"
@@ -94,8 +100,18 @@ def read_names(folder: Path, shape: tuple[int, int]) -> tuple[list[str] | None, 
 
 
 def _record(fitted: FittedModel) -> dict[str, Any]:
-    model = fitted.model
-    error = observed_relative_error(fitted.table.X, fitted.W, model.components_)
+    model, table = fitted.model, fitted.table
+    scale, loss = getattr(model, "column_scale_", None), model.result_.loss_name
+    # Of the scaled columns, which is what the loss measures.
+    H = model.components_ if scale is None else model.components_ / scale
+    error = observed_relative_error(divided(table.X, scale), fitted.W, H)
+    beta_loss = model.get_params().get("beta_loss", loss)
+    explained: float | None = 1.0 - error**2
+    if loss != "frobenius":
+        explained = explained_divergence(table.X, 0.5 * model.reconstruction_err_**2, beta_loss, scale)
+    labels = None
+    if table.labels is not None:
+        labels = label_summary(fitted.W, H, table.labels, table.label_name)
     return run_record(
         "fit",
         fitted.title,
@@ -109,7 +125,10 @@ def _record(fitted: FittedModel) -> dict[str, Any]:
             "loss": model.result_.loss,
             "reconstruction_err": model.reconstruction_err_,
             "relative_error": error,
-            "explained": 1.0 - error**2,
+            "explained": explained,
+            "scale": model.get_params().get("scale"),
+            "dominance": dominance(table.X, beta_loss, table.column_names, scale),
+            "labels": labels,
             "n_iter": model.n_iter_,
             "stop_reason": stop_facts(model.result_),
             "seconds": fitted.seconds,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.fit import add_data_arguments, read_input, table_name
+from nonneg.cli.table_inputs import add_data_arguments, read_input, table_name
 
 RANKS, FIGURE = "rank.csv", "rank.svg"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.fit import add_data_arguments
+from nonneg.cli.table_inputs import add_data_arguments
 
 FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
 SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmember")}

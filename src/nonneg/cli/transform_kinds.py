@@ -13,20 +13,33 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.cli import terminal
-from nonneg.cli.fit import read_input, table_name
 from nonneg.cli.results import TABLE_KINDS
+from nonneg.cli.table_inputs import read_input, table_name
 from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order
 from nonneg.exceptions import InvalidParameterError
-from nonneg.report.quality import observed_relative_error
+from nonneg.report.quality import divided, observed_relative_error
 
 WORDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", "sound": "sound files"}
 OPTIONS = {
-    "table": ("header", "index", "delimiter", "variable", "transpose", "dtype", "missing", "csv"),
+    "table": (
+        "header",
+        "index",
+        "delimiter",
+        "columns",
+        "drop",
+        "variable",
+        "transpose",
+        "dtype",
+        "missing",
+        "csv",
+    ),
     "texts": ("text_column", "lines"),
     "cube": ("variable", "mask", "no_data", "all_bands", "maps"),
     "sound": ("group", "format"),
 }
 """The options that say something about each kind of data."""
+NONNEGATIVE = ("ConeNMF", "NMF", "TopicModel")
+"""Models that never take negative entries; others check them on their own."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,10 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
 
 def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     options.file = options.files[0]
-    model, given = saved.model, read_input(options)
+    model = saved.model
+    # What the fit accepted, new data may hold.
+    options.missing = options.missing or model.get_params(deep=False).get("missing")
+    given = read_input(options, signed=saved.class_name not in NONNEGATIVE)
     names = feature_names(saved)
     table = in_model_order(given, saved, names)
     if table is not given:
@@ -95,7 +111,9 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     seconds = time.perf_counter() - started
     # Components of the other classes are variances, or words of documents that are scaled to shares.
     is_product = saved.class_name not in ("TopicModel", "TransformNMF")
-    error = observed_relative_error(table.X, W, model.components_) if is_product else None
+    scale = getattr(model, "column_scale_", None)
+    H = model.components_ if scale is None else model.components_ / scale
+    error = observed_relative_error(divided(table.X, scale), W, H) if is_product else None
     return Transformed(W, table.row_names, table_name(table), seconds, error, table.kind in TABLE_KINDS)
 
 

@@ -12,24 +12,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
-from nonneg._threads import threads
-from nonneg.certificates.certificate import Certificate
 from nonneg.estimators._base import input_data
-from nonneg.estimators.online import OnlineEstimator
 from nonneg.estimators.preparation import (
     beta_loss_of,
     given_factors,
-    lower_bound_statement,
     penalties_of,
     rank_of,
     resolved_init,
     warn_unless_converged,
 )
+from nonneg.estimators.scaled_columns import SCALES, ScalingEstimator
 from nonneg.iteration import Progress
-from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import check_numbers, run_factorization
 from nonneg.solvers.online import OnlineState
 from nonneg.solvers.reconstruction import reconstruction_error
@@ -38,7 +33,7 @@ from nonneg.solvers.result import FactorizationResult
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class NMF(OnlineEstimator):
+class NMF(ScalingEstimator):
     r"""Nonnegative matrix factorization (NMF).
 
     Find nonnegative matrices W and H whose product approximates the nonnegative matrix X, by minimizing
@@ -104,6 +99,10 @@ class NMF(OnlineEstimator):
     transform_max_iter : int or None
         Maximum number of sweeps over a row in `transform`, for losses other than Frobenius, whose rows are
         solved exactly. None solves to tolerance.
+    scale : {"max", "std", "sum"} or None
+        Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
+        columns in large units do not decide alone. `components_` are in the units of X all the same; loss,
+        `reconstruction_err_`, penalties and certificate are those of the scaled columns.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
     n_jobs : int or None
@@ -132,6 +131,8 @@ class NMF(OnlineEstimator):
         W, H, objective, reason to stop, and all of the above.
     rank_estimate_ : RankComparison
         How ``n_components="auto"`` chose the number of components; only if it did.
+    column_scale_ : array of shape (n_features,)
+        What the columns of X were divided by; only with `scale`.
     n_steps_ : int
         Number of batches seen by `partial_fit`.
     n_features_in_ : int
@@ -186,6 +187,7 @@ class NMF(OnlineEstimator):
         "fresh_restarts_max_iter": COUNT,
         "max_no_improvement": [*COUNT, None],
         "transform_max_iter": [*COUNT, None],
+        "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
@@ -214,6 +216,7 @@ class NMF(OnlineEstimator):
         fresh_restarts_max_iter: int = 30,
         max_no_improvement: int | None = 10,
         transform_max_iter: int | None = None,
+        scale: str | None = None,
         missing: str = "error",
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
@@ -238,6 +241,7 @@ class NMF(OnlineEstimator):
         self.fresh_restarts_max_iter = fresh_restarts_max_iter
         self.max_no_improvement = max_no_improvement
         self.transform_max_iter = transform_max_iter
+        self.scale = scale
         self.missing = missing
         self.n_jobs = n_jobs
         self.callback = callback
@@ -327,6 +331,9 @@ class NMF(OnlineEstimator):
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
+        self._log_dominant_columns(data, beta)
+        data = self._scaled(data, reset=True)
+        H = self._scaled_H(H, -1)
         k = rank_of(self, data, W, H)
         init, W, H = resolved_init(self, data, k, W, H)
         penalties = penalties_of(self, data)
@@ -342,6 +349,7 @@ class NMF(OnlineEstimator):
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
         )
+        result = replace(result, H=self._scaled_H(result.H, 1))
         self.result_ = result
         self.components_ = result.H
         self.n_components_ = int(result.H.shape[0])
@@ -353,53 +361,3 @@ class NMF(OnlineEstimator):
         self.__dict__.pop("n_steps_", None)
         warn_unless_converged(self, result)
         return result
-
-    def transform(self, X: Any, mask: Any = None) -> Any:
-        """Transform the data X: minimize the objective over W for the fitted H.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Transformed data W, of the same array type as X.
-        """
-        check_is_fitted(self)
-        beta = beta_loss_of(self)
-        data = input_data(self, X, reset=False, mask=mask, positive=beta <= 0)
-        with threads(self.n_jobs):
-            W, _ = encode(
-                data,
-                data.to_device(self.components_.T),
-                beta=beta,
-                penalties=penalties_of(self, data),
-                max_iter=self.transform_max_iter,
-            )
-        return W
-
-    def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
-        """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The training data.
-        sample_weight, mask : array, optional
-            Those passed to `fit`.
-
-        Returns
-        -------
-        Certificate
-            The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
-        """
-        check_is_fitted(self)
-        data = input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask)
-        with threads(self.n_jobs):
-            statement = lower_bound_statement(self, data)
-        self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
-        return self.certificate_

@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, rank_of
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.solvers.factorize import checked_rank, initial_factors
 from nonneg.solvers.online import OnlineState, decay_of, online_step
 
@@ -32,6 +32,7 @@ class OnlineEstimator(FactorizingEstimator):
     forget_factor: float
     fresh_restarts: bool
     fresh_restarts_max_iter: int
+    scale: str | None
     _online: OnlineState
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -74,6 +75,11 @@ class OnlineEstimator(FactorizingEstimator):
         After `fit`, training continues from the fitted components.
         """
         beta = beta_loss_of(self)
+        if getattr(self, "scale", None) is not None:
+            raise InvalidParameterError(
+                f"partial_fit does not take scale={self.scale!r}, because the next batch may have another "
+                "one. Divide the columns of all batches by the same numbers, and leave scale out."
+            )
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, positive=beta <= 0)
         with threads(self.n_jobs):

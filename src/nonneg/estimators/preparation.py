@@ -144,13 +144,13 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         )
 
 
-def lower_bound_statement(model: Any, data: DataMatrix) -> Statement:
-    """Compare the error of the model with the Eckart-Young lower bound."""
+def lower_bound_statement(model: Any, data: DataMatrix, H: Any) -> Statement:
+    """Compare the error of the components H with the Eckart-Young lower bound."""
     if beta_loss_of(model) != 2.0:
         sentence = (
             "The Eckart-Young lower bound is one on the Frobenius error, and another loss was minimized."
         )
         return Statement("eckart-young-bound", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
-    Ht = data.to_device(model.components_.T)
+    Ht = data.to_device(H.T)
     W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(model, data))
     return eckart_young_statement(data, W, Ht)

@@ -19,12 +19,19 @@ def read(path: Path, options: ReadOptions) -> Contents:
     table = parquet.read_table(path)
     index = _index_column(table, options)
     features = [name for name in table.column_names if name != index and name not in _stored_index(table)]
+    labels = label_name = None
+    if options.selection:
+        kept, label = options.selection.places(features, len(features), str(path))
+        if label is not None:
+            label_name = features[label]
+            labels = [str(one) for one in table.column(label_name).to_pylist()]
+        features = [features[at] for at in kept]
     for position, name in enumerate(table.column_names):
         if name in features and not _is_numeric(table.schema.field(name).type):
             raise FileFormatError(
                 f"{path}, column {position + 1} ({name!r}): expected numbers, "
                 f"got {table.schema.field(name).type}. "
-                "Drop the column, or make it the index of the data frame before writing."
+                f"Leave it out with --drop {name}, or make it the index of the data frame before writing."
             )
     if not features:
         raise FileFormatError(f"{path} holds no numeric column.")
@@ -34,7 +41,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
     for position, column in enumerate(columns):
         X[:, position] = column
     rows = None if index is None else [str(value) for value in table.column(index).to_pylist()]
-    return Contents(X, rows, features)
+    return Contents(X, rows, features, labels, label_name, selected=True)
 
 
 def _index_column(table: Any, options: ReadOptions) -> str | None:
@@ -44,6 +51,8 @@ def _index_column(table: Any, options: ReadOptions) -> str | None:
     if stored:
         return stored[0]
     first = table.column_names[0]
+    if options.selection.names(first):
+        return None
     if options.index is True or not _is_numeric(table.schema.field(first).type):
         return str(first)
     return None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
-from nonneg.io.table import Contents, Presence, ReadOptions, Table, checked_table
+from nonneg.io.selection import Selection
+from nonneg.io.table import Contents, Presence, ReadOptions, Table, checked_table, selected_columns
 from nonneg.io.variables import check_variable
 
 
@@ -63,6 +64,7 @@ def read_table(
     index: Presence = "auto",
     variable: str | None = None,
     delimiter: str | None = None,
+    selection: Selection | None = None,
 ) -> Table:
     """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files."""
     # Nothing in a file can run code: arrays of Python objects are refused.
@@ -76,7 +78,7 @@ def read_table(
             f"delimiter={delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t for a tab."
         )
     place = Path(path)
-    options = ReadOptions(header, index, variable, delimiter)
+    options = ReadOptions(header, index, variable, delimiter, selection or Selection())
     found = _format_of(place)
     check_variable(variable, place, found.words, several=found.several)
     try:
@@ -95,7 +97,7 @@ def read_table(
             f"{place} could not be read as {found.words}: {reason[0] if reason else type(error).__name__}. "
             "It may be corrupt or truncated; write it again from its source."
         ) from error
-    return checked_table(contents, str(place), found.kind)
+    return checked_table(selected_columns(contents, options.selection, str(place)), str(place), found.kind)
 
 
 def _format_of(path: Path) -> Format:

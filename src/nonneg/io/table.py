@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from nonneg._typing import MatrixLike, SparseMatrix
-from nonneg.exceptions import DataTypeError, FileFormatError
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError
+from nonneg.io.selection import Selection
 
 Presence: TypeAlias = bool | Literal["auto"]
 """Whether a header or an index column is there: yes, no, or look and decide."""
@@ -25,6 +26,8 @@ class Table:
     column_names: tuple[str, ...] | None  # one name per column
     source: str  # the path the table was read from
     kind: str  # the format, such as ``"csv"``
+    labels: tuple[str, ...] | None = None  # one label per row, from a column that is not in X
+    label_name: str | None = None  # what that column is called
 
     def __repr__(self) -> str:
         """Give the shape and the source, not the entries."""
@@ -38,6 +41,11 @@ class Table:
 
     def transposed(self) -> Table:
         """Exchange rows and columns."""
+        if self.labels is not None:
+            raise InvalidParameterError(
+                "--label-column names a column of samples in rows, and --transpose makes columns of them. "
+                "Leave one of the two out."
+            )
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
 
@@ -54,6 +62,7 @@ class ReadOptions:
     index: Presence = "auto"
     variable: str | None = None
     delimiter: str | None = None
+    selection: Selection = field(default_factory=Selection)
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,29 @@ class Contents:
     X: MatrixLike
     row_names: Sequence[str] | None = None
     column_names: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    label_name: str | None = None
+    selected: bool = False  # whether the reader has applied the selection of columns
+
+
+def selected_columns(contents: Contents, selection: Selection, source: str) -> Contents:
+    """Apply a selection of columns to what a reader found."""
+    if contents.selected or not selection or contents.X.ndim != 2:
+        return contents
+    names = contents.column_names
+    kept, label = selection.places(names, contents.X.shape[1], source)
+    labels = None
+    if label is not None:
+        column = contents.X[:, [label]]
+        column = column.toarray() if sparse.issparse(column) else column
+        labels = [f"{value:g}" for value in np.asarray(column, dtype=float).ravel()]
+    return Contents(
+        contents.X[:, kept],
+        contents.row_names,
+        None if names is None else [names[at] for at in kept],
+        labels,
+        None if label is None else str(label) if names is None else names[label],
+    )
 
 
 def checked_table(contents: Contents, source: str, kind: str) -> Table:
@@ -101,7 +133,8 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
             (contents.column_names, X.shape[1], "columns"),
         )
     )
-    return Table(X, rows, columns, source, kind)
+    labels = _fitting(contents.labels, X.shape[0], "rows", source)
+    return Table(X, rows, columns, source, kind, labels, contents.label_name)
 
 
 def compressed_matrix(

@@ -24,6 +24,8 @@ from nonneg.io.text_layout import (
     split_cells,
 )
 
+Picked = tuple[list[int], int | None]
+"""Positions of the features and of the labels among the columns, row names aside."""
 _N_SAMPLED_LINES = 40
 _N_SAMPLED_CHARACTERS = 2_000_000
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
@@ -39,7 +41,9 @@ def read(path: Path, options: ReadOptions) -> Contents:
         if layout is None:
             raise FileFormatError(f"{path} holds no row of numbers. Expected one sample per line.")
         _check_header(layout, path)
-        return _read_with(layout, path)
+        n_columns = layout.n_cells - layout.has_index
+        picked = options.selection.places(layout.column_names, n_columns, str(path))
+        return _read_with(layout, path, picked if options.selection else None)
     except UnicodeDecodeError as error:
         raise FileFormatError(
             f"{path} is not text in UTF-8 (byte 0x{error.object[error.start]:02x} cannot be read). "
@@ -84,37 +88,77 @@ def _check_header(layout: Layout, path: Path) -> None:
         )
 
 
-def _read_with(layout: Layout, path: Path) -> Contents:
+def _read_with(layout: Layout, path: Path, picked: Picked | None) -> Contents:
     try:
-        X, names = _parse(path, layout, fill=False)
+        X, names, labels = _parse(path, layout, picked, fill=False)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
         # Only files with absent entries pay for the second pass, which writes NaN into them.
         try:
-            X, names = _parse(path, layout, fill=True)
+            X, names, labels = _parse(path, layout, picked, fill=True)
         except UnicodeDecodeError:
             raise
         except ValueError:
-            raise _first_fault(path, layout, str(error)) from error
-    return Contents(X, names if layout.has_index else None, layout.column_names)
+            raise _first_fault(path, layout, picked, str(error)) from error
+    row_names = names if layout.has_index else None
+    if picked is None:
+        return Contents(X, row_names, layout.column_names)
+    (kept, label), columns = picked, layout.column_names
+    label_name = None if label is None else str(label) if columns is None else columns[label]
+    chosen = None if columns is None else [columns[at] for at in kept]
+    return Contents(X, row_names, chosen, None if label is None else labels, label_name, selected=True)
 
 
-def _parse(path: Path, layout: Layout, *, fill: bool) -> tuple[FloatArray, list[str]]:
+def _parse(
+    path: Path, layout: Layout, picked: Picked | None, *, fill: bool
+) -> tuple[FloatArray, list[str], list[str]]:
     names: list[str] = []
+    labels: list[str] = []
     with _opened(path) as stream:
-        rows = _rows(itertools.islice(stream, layout.n_skipped, None), layout, names, fill=fill)
+        lines: Iterator[str] = itertools.islice(stream, layout.n_skipped, None)
+        if picked is not None:
+            lines = _checked_lines(lines, layout, picked[1], labels)
+        rows = _rows(lines, layout, names, fill=fill)
         X = np.loadtxt(
             rows,
             delimiter=None if layout.delimiter == WHITESPACE else layout.delimiter,
             comments=None,
             quotechar='"',
             ndmin=2,
+            usecols=None if picked is None else picked[0],
         )
-    if X.shape[1] != layout.n_cells - layout.has_index:
+    if picked is None and X.shape[1] != layout.n_cells - layout.has_index:
         # The sampled lines had another length than all the others together.
         raise ValueError("the rows have different lengths")
-    return X, names
+    return X, names, labels
+
+
+def _checked_lines(
+    lines: Iterator[str], layout: Layout, label: int | None, labels: list[str]
+) -> Iterator[str]:
+    """Yield lines whose label is appended to `labels`; NumPy does not count the cells it leaves out."""
+    for line in lines:
+        if not _is_blank(line):
+            cells = split_cells(line, layout.delimiter)
+            if len(cells) != layout.n_cells:
+                raise ValueError("the rows have different lengths")
+            if label is not None:
+                labels.append(cells[label + layout.has_index])
+        yield line
+
+
+def line_of_row(path: Path, options: ReadOptions, row: int) -> int | None:
+    """Return the number of the line that holds a row of the table, counted from 1."""
+    delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
+    with _opened(path) as stream:
+        layout = find_layout(_first_lines(stream), delimiter, options)
+    if layout is None:
+        return None
+    with _opened(path) as stream:
+        numbered = enumerate(stream, start=1)
+        filled = (at for at, line in numbered if at > layout.n_skipped and not _is_blank(line))
+        return next(itertools.islice(filled, row, None), None)
 
 
 def _rows(lines: Iterator[str], layout: Layout, names: list[str], *, fill: bool) -> Iterator[str]:
@@ -157,7 +201,7 @@ def _absent_entry(delimiter: str) -> re.Pattern[str]:
     return re.compile(rf'(?<![^{edge}]) *"? *(?:{words}|) *"? *(?![^{edge}])')
 
 
-def _first_fault(path: Path, layout: Layout, reason: str) -> FileFormatError:
+def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str) -> FileFormatError:
     """Find the first cell that is no number, or the first row of another length."""
     with _opened(path) as stream:
         for number, line in enumerate(stream, start=1):
@@ -169,7 +213,8 @@ def _first_fault(path: Path, layout: Layout, reason: str) -> FileFormatError:
                     f"{path}, line {number}: expected {layout.n_cells} cells, got {len(cells)}. "
                     "The file may be truncated, or a cell may hold the delimiter without quotes."
                 )
-            for column in range(layout.has_index, layout.n_cells):
+            used = range(layout.n_cells - layout.has_index) if picked is None else picked[0]
+            for column in (at + layout.has_index for at in used):
                 cell = cells[column]
                 if not is_missing(cell) and not is_number(cell, decimal_comma=layout.decimal_comma):
                     return _bad_cell(path, layout, number, column, cell)
@@ -186,7 +231,12 @@ def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> 
         (True, True): "If it is a name, say header=True (--header) or index=True (--index).",
     }
     at = (column == 0, line == layout.n_skipped + 1 and layout.column_names is None)
-    remedy = remedies.get(at, "If its column holds names or dates, leave the column out of the file.")
+    column_name = str(column) if not name else layout.column_names[column - layout.has_index]  # type: ignore[index]
+    remedy = remedies.get(
+        at,
+        f"If its column holds text, leave it out with --drop {column_name}, or compare the components with "
+        f"it by --label-column {column_name}.",
+    )
     return FileFormatError(
         f"{path}, line {line}, column {column + 1}{name}: expected a number, got {shown!r}. "
         "Correct the cell, or leave it empty where missing entries are allowed (`NMF` with missing='mask', "

@@ -85,8 +85,10 @@ def find_layout(
         n_skipped = table[0][0]
     if not rows:
         return None
+    # A column that the caller speaks of is no column of row names.
+    mentioned = header is not None and len(header) == n_cells and options.selection.names(header[0])
     has_index = options.index is True or (
-        options.index == "auto" and _looks_like_index(header, rows, n_cells, is_text)
+        options.index == "auto" and not mentioned and _looks_like_index(header, rows, n_cells, is_text)
     )
     names = None
     if header is not None:

@@ -45,6 +45,8 @@ def build_page(fit: Fit) -> str:
         "answer": wording.answer(record),
         "outcome": wording.outcome(record),
         "tiles": wording.tiles(record),
+        "hints": wording.hints(record),
+        "labels": _labels(record),
         "curves": [
             drawing(figures.convergence(losses, history[key], label))
             for key, label in (("n_iter", "iteration"), ("seconds", "seconds"))
@@ -61,6 +63,27 @@ def build_page(fit: Fit) -> str:
         "versions": record.get("versions", {}),
     }
     return render("report.html", context)
+
+
+def _labels(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Set the mean shares of the components beside the classes of the samples."""
+    labels = record["result"].get("labels")
+    if not labels:
+        return None
+    rows = [
+        {
+            "name": name,
+            "count": count,
+            "shares": [(wording.percent(one), round(100 * one)) for one in shares],
+        }
+        for name, count, shares in zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
+    ]
+    return {
+        "name": labels["name"],
+        "sentence": wording.label_sentence(record),
+        "components": range(len(labels["shares"][0])),
+        "rows": rows,
+    }
 
 
 def _image_shape(record: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
+from nonneg.data import DataMatrix
+from nonneg.data.checks import checked_data
+from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
+from nonneg.exceptions import InvalidDataError
+from nonneg.losses.beta import objective
+from nonneg.losses.penalties import Penalties
+from nonneg.metrics import normalized_mutual_information, purity
+from nonneg.solvers.registry import beta_of
+
+MAX_CLASSES = 50
+"""A column of labels with more different ones is not one of classes."""
 
 # Entries of W H that exist at one time: 16 MB.
 _BLOCK_ENTRIES = 2_000_000
@@ -33,6 +46,77 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
     if squared_norm == 0.0:
         return 0.0 if squared_error == 0.0 else float("inf")
     return float(np.sqrt(squared_error / squared_norm))
+
+
+def explained_divergence(X: Any, divergence: float, loss: str | float, scale: Any = None) -> float | None:
+    """Give the share of the divergence of the data from the means of their columns that a model explains."""
+    beta = beta_of(loss)
+    data = _data(X, scale)
+    rows = data.to_sample_array(np.ones((data.shape[0], 1)))
+    means = np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else np.nanmean(X, axis=0)
+    columns = data.to_device((means if scale is None else means / scale)[:, None])
+    total = objective(data, rows, columns, beta=beta, penalties=Penalties())
+    return 1.0 - divergence / total if total > 0 and math.isfinite(total) else None
+
+
+def dominance(
+    X: Any, loss: str | float, names: Sequence[str] | None, scale: Any = None
+) -> dict[str, Any] | None:
+    """Name the columns that hold nearly all that the loss measures, if there are."""
+    found = dominant_columns(_data(X, scale), beta_of(loss))
+    if found is None:
+        return None
+    return {
+        "columns": [str(at) if names is None else names[at] for at in found[0]],
+        "share": found[1],
+        "n_columns": X.shape[1],
+    }
+
+
+def _data(X: Any, scale: Any) -> DataMatrix:
+    return scaled_columns(checked_data(X, missing="mask", signed=True), scale)
+
+
+def divided(X: Any, scale: Any) -> Any:
+    """Return the data with every column divided by its scale, if there is one."""
+    if scale is None:
+        return X
+    return sparse.csr_array(X @ sparse.diags_array(1.0 / scale)) if sparse.issparse(X) else X / scale
+
+
+def label_summary(W: FloatArray, H: FloatArray, labels: Sequence[str], name: str | None) -> dict[str, Any]:
+    """Compare the components with known classes: mean shares per class, purity and mutual information."""
+    classes = sorted(set(labels), key=_natural)
+    parts = W.astype(np.float64) * np.linalg.norm(H.astype(np.float64), axis=1)
+    shares = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    codes = np.array([classes.index(label) for label in labels])
+    strongest = shares.argmax(axis=1)
+    return {
+        "name": name,
+        "classes": classes,
+        "counts": np.bincount(codes, minlength=len(classes)),
+        "shares": np.array([shares[codes == at].mean(axis=0) for at in range(len(classes))]),
+        "purity": purity(codes, strongest),
+        "nmi": normalized_mutual_information(codes, strongest),
+    }
+
+
+def check_labels(labels: Sequence[str] | None, name: str | None) -> None:
+    """Refuse labels that are not those of classes."""
+    n_classes = len(set(labels or ()))
+    if n_classes > MAX_CLASSES:
+        raise InvalidDataError(
+            f"--label-column {name} has {n_classes} different labels, and classes were expected: at most "
+            f"{MAX_CLASSES}. Leave the column out with --drop {name}."
+        )
+
+
+def _natural(label: str) -> tuple[bool, float, str]:
+    """Sort numbers by value, before words."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label
 
 
 def component_strengths(W: FloatArray, H: FloatArray) -> FloatArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from nonneg.report.tables import markdown_table
 
 LOSS_WORDS = {
     "frobenius": "squared error",
@@ -74,11 +76,73 @@ def answer(record: Mapping[str, Any]) -> str:
     subject = "1 component explains" if k == 1 else f"{number(k)} components explain"
     explained = result.get("explained")
     entries = "the observed entries" if record["data"].get("n_missing") else "the data"
+    if result.get("scale"):
+        entries = f"{entries}, columns scaled"
     if explained is None or explained < 0:
         words = loss_words(record)
         article = "an" if words[0] in "AEIOU" else "a"
         return f"{counted(k, 'component')} with {article} {words} of {number(result['loss'])}."
-    return f"{subject} {percent(explained)} of the squared norm of {entries}."
+    if result["loss_name"] == "frobenius":
+        found = f"{subject} {percent(explained)} of the squared norm of {entries}"
+    else:
+        found = (
+            f"{subject} {percent(explained)} of the {loss_words(record)} of {entries} from their column means"
+        )
+    if dominance := result.get("dominance"):
+        columns = dominance["columns"]
+        holds = f"one column, {columns[0]}, holds" if len(columns) == 1 else f"{_listed(columns)} hold"
+        found += f"; {holds} {percent(dominance['share'])} of it"
+    return f"{found}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def hints(record: Mapping[str, Any]) -> list[str]:
+    """Say what a user may want to change."""
+    result, found = record["result"], []
+    if dominance := result.get("dominance"):
+        columns = dominance["columns"]
+        found.append(
+            f"{_listed(columns)} outweigh{'s' * (len(columns) == 1)} the other "
+            f"{dominance['n_columns'] - len(columns)} columns, which hardly count. --scale max gives every "
+            f"column a say; --drop leaves {'it' if len(columns) == 1 else 'them'} out."
+        )
+    return found
+
+
+def label_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Lay out the mean share of every component in every class."""
+    labels = record["result"].get("labels")
+    if not labels:
+        return []
+    return [
+        {"class": label, "count": count}
+        | {f"component {at}": percent(share) for at, share in enumerate(shares)}
+        for label, count, shares in zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
+    ]
+
+
+def label_sentence(record: Mapping[str, Any]) -> str:
+    """Say how well the strongest components agree with the classes."""
+    labels = record["result"].get("labels")
+    if not labels:
+        return ""
+    return (
+        f"The strongest component of a sample against its {labels['name']}: purity "
+        f"{labels['purity']:.3f}, normalized mutual information {labels['nmi']:.3f}."
+    )
+
+
+def label_table(record: Mapping[str, Any]) -> str:
+    """Write the comparison with the classes for the terminal."""
+    rows = label_rows(record)
+    if not rows:
+        return ""
+    columns = {"class": str(record["result"]["labels"]["name"]), "count": "samples"}
+    columns |= {name: name for name in rows[0] if name not in columns}
+    return f"{label_sentence(record)}\n{markdown_table(rows, columns).rstrip()}"
 
 
 def outcome(record: Mapping[str, Any]) -> str:
@@ -102,9 +166,12 @@ def loss_words(record: Mapping[str, Any]) -> str:
 def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Choose the few numbers that stand on top."""
     result = record["result"]
+    measure = ("relative error", number(result["relative_error"]))
+    if result["loss_name"] != "frobenius":
+        measure = ("divergence", number(result["loss"]))
     return [
         ("components", number(result["n_components"])),
-        ("relative error", number(result["relative_error"])),
+        measure,
         ("iterations", number(result["n_iter"])),
         ("time", seconds(result["seconds"])),
     ]
@@ -141,9 +208,11 @@ def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     if data.get("n_missing"):
         missing = data["n_missing"]
         about_data.append(("missing", f"{number(missing)} ({percent(missing / (rows * columns))})"))
+    scale = result.get("scale")
     about_result = [
         ("solver", result["solver"]),
         ("loss", loss_words(record)),
+        ("columns divided by", {"std": "standard deviation", None: "nothing"}.get(scale, str(scale))),
         ("final loss", number(result["loss"], digits=8)),
         ("reconstruction error", number(result["reconstruction_err"], digits=8)),
         ("relative error", number(result["relative_error"], digits=8)),

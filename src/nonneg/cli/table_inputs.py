@@ -1,0 +1,170 @@
+"""Tables as commands read them: which columns, which labels, and errors that name line and column."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonneg.cli import terminal
+
+if TYPE_CHECKING:
+    from nonneg.io import Table
+
+_TEXT = ("csv", "tsv")
+
+
+def add_data_arguments(group: Any) -> None:
+    """Declare the options that say how a file is read."""
+    yes_or_no = argparse.BooleanOptionalAction
+    group.add_argument(
+        "--header",
+        action=yes_or_no,
+        default=None,
+        help="whether the first line holds names (default: detect)",
+    )
+    group.add_argument(
+        "--index",
+        action=yes_or_no,
+        default=None,
+        help="whether the first column holds names (default: detect)",
+    )
+    group.add_argument(
+        "--delimiter", metavar="CHAR", help="separator of the cells of a text file (default: detect)"
+    )
+    group.add_argument(
+        "--columns", action="append", metavar="NAME,...",
+        help="use these columns only, by name or by position from 0; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--drop", action="append", metavar="NAME,...",
+        help="leave these columns out, by name or by position from 0; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file to read"
+    )
+    group.add_argument("--transpose", action="store_true", help="transpose the data: samples must be rows")
+    group.add_argument("--dtype", choices=["float32", "float64"], help="convert the entries first")
+
+
+def add_label_argument(group: Any) -> None:
+    """Declare the option that names the column of labels."""
+    group.add_argument(
+        "--label-column", metavar="NAME",
+        help="column of known classes, by name or by position from 0: not factorized, but compared",
+    )  # fmt: skip
+
+
+def read_input(options: argparse.Namespace, *, signed: bool = False) -> Table:
+    """Read the file as the options say; `signed` accepts negative entries."""
+    from nonneg.io import read_table
+
+    started = time.perf_counter()
+    table = read_table(options.file, **_reading(options))
+    if not options.transpose:
+        _check_entries(table, options, signed=signed)
+    if options.transpose:
+        table = table.transposed()
+    if options.dtype is not None:
+        table = table.converted(options.dtype)
+    if not options.quiet:
+        from nonneg.report.wording import counted
+
+        rows, columns = table.X.shape
+        named = {True: "named", False: "without names"}
+        labels = "" if table.labels is None else f", labels from {table.label_name}"
+        terminal.note(
+            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')} "
+            f"({named[table.row_names is not None]}) x {counted(columns, 'feature')} "
+            f"({named[table.column_names is not None]}), {table.X.dtype}{labels}"
+        )
+    return table
+
+
+def table_name(table: Table) -> str:
+    """Name the data as a person would."""
+    return Path(table.source).name or table.source
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    from nonneg.io.selection import Selection
+
+    columns = _listed(options.columns)
+    return {
+        "header": "auto" if options.header is None else options.header,
+        "index": "auto" if options.index is None else options.index,
+        "variable": options.variable,
+        "delimiter": options.delimiter,
+        "selection": Selection(
+            columns or None, _listed(options.drop), getattr(options, "label_column", None)
+        ),
+    }
+
+
+def _listed(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for words in given or () for name in words.split(",") if name.strip())
+
+
+def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -> None:
+    """Refuse missing, infinite and negative entries by line and column, before any work."""
+    import numpy as np
+    from scipy import sparse
+
+    from nonneg.exceptions import NegativeDataError, NonFiniteDataError
+
+    stored = table.X.data if sparse.issparse(table.X) else table.X
+    if stored.dtype.kind == "f":
+        lost = ~np.isfinite(stored)
+        if getattr(options, "missing", None) == "mask":
+            lost &= ~np.isnan(stored)
+        if lost.any():
+            place, value = _first(table, lost)
+            what = "is missing" if np.isnan(value) else f"is {value}"
+            masks = np.isnan(value) and hasattr(options, "missing")
+            remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
+            raise NonFiniteDataError(
+                f"{_named(table, options, place)} {what}. {remedy}{_leave_out(table, place)}."
+            )
+    if not signed and (stored < 0).any():
+        place, value = _first(table, stored < 0)
+        raise NegativeDataError(
+            f"{_named(table, options, place)} is {value:g}, and a nonnegative factorization needs entries of "
+            f"at least 0. Correct it, shift the column{_leave_out(table, place)}."
+        )
+
+
+def _first(table: Table, found: Any) -> tuple[tuple[int, int], float]:
+    import numpy as np
+    from scipy import sparse
+
+    if sparse.issparse(table.X):
+        entries = sparse.coo_array(table.X)
+        at = int(np.flatnonzero(found)[0])
+        # Of a compressed matrix the stored order is that of its coordinates.
+        return (int(entries.row[at]), int(entries.col[at])), float(entries.data[at])
+    row, column = (int(side) for side in np.argwhere(found)[0])
+    return (row, column), float(table.X[row, column])
+
+
+def _named(table: Table, options: argparse.Namespace, place: tuple[int, int]) -> str:
+    from nonneg.io.table import ReadOptions
+
+    row, column = place
+    where = f"row {row} (from 0)"
+    if table.kind in _TEXT:
+        from nonneg.io.text import line_of_row
+
+        reading = _reading(options)
+        line = line_of_row(Path(table.source), ReadOptions(**reading), row)
+        where = where if line is None else f"line {line}"
+    if table.row_names is not None:
+        where += f" ({table.row_names[row]!r})"
+    name = f"column {column}" if table.column_names is None else f"column {table.column_names[column]!r}"
+    return f"{table.source}, {where}, {name}: the entry"
+
+
+def _leave_out(table: Table, place: tuple[int, int]) -> str:
+    name = place[1] if table.column_names is None else table.column_names[place[1]]
+    return f", or leave the column out with --drop {name}"

@@ -1,0 +1,187 @@
+"""Ordinary tables: columns chosen by name, labels, units, and errors that name line and column."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from nonneg import NMF
+from nonneg.cli import main
+from nonneg.io import read_table
+from nonneg.io.selection import Selection
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def wine(tmp_path_factory):
+    """Wine, as a spreadsheet would hold it: names first, the kind of a bottle as text."""
+    found = load_wine()
+    path = tmp_path_factory.mktemp("tables") / "wine.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["kind", *found.feature_names])
+        writer.writerows(
+            [found.target_names[kind], *map(float, row)]
+            for kind, row in zip(found.target, found.data, strict=True)
+        )
+    return path
+
+
+def fit(path, folder, *words):
+    return main(["fit", str(path), "-k", "3", "-o", str(folder), "--max-iter", "300", *words])
+
+
+def record_of(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_one_large_column_is_named_in_headline_note_and_report(wine, tmp_path, capsys):
+    """Proline was behind "99.997%" without a word."""
+    assert fit(wine, tmp_path / "out", "--drop", "kind", "--quiet") == 0
+    said = capsys.readouterr()
+    assert "of the squared norm of the data; one column, proline, holds 98.4% of it." in said.out
+    assert "note: proline outweighs the other 12 columns" in said.err
+    assert "--scale max gives every column a say" in said.err
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "proline outweighs the other 12 columns" in page
+    assert record_of(tmp_path / "out")["result"]["dominance"]["columns"] == ["proline"]
+
+
+def test_scaled_columns_come_back_in_the_units_of_the_file(wine, tmp_path, capsys):
+    assert fit(wine, tmp_path / "out", "--label-column", "kind", "--scale", "max", "--quiet") == 0
+    said = capsys.readouterr()
+    assert "of the squared norm of the data, columns scaled." in said.out
+    assert "outweigh" not in said.err
+    X = load_wine().data
+    model = NMF(3, scale="max", max_iter=300, random_state=0).fit(X)
+    H = np.load(tmp_path / "out" / "H.npy")
+    np.testing.assert_allclose(H, model.components_, rtol=1e-6, atol=1e-9)
+    error = np.linalg.norm((X - np.load(tmp_path / "out" / "W.npy") @ H) / X.max(axis=0))
+    result = record_of(tmp_path / "out")["result"]
+    assert result["relative_error"] == pytest.approx(error / np.linalg.norm(X / X.max(axis=0)))
+    # The model knows its units: the same table has the same weights.
+    words = ["transform", str(tmp_path / "out"), str(wine), "--drop", "kind", "-o", str(tmp_path / "again")]
+    assert main([*words, "--quiet"]) == 0
+    again = np.load(tmp_path / "again" / "W.npy")
+    np.testing.assert_allclose(again, np.load(tmp_path / "out" / "W.npy"), rtol=1e-6, atol=1e-9)
+    assert record_of(tmp_path / "again")["result"]["relative_error"] == pytest.approx(
+        result["relative_error"]
+    )
+
+
+def test_labels_are_compared_not_factorized(wine, tmp_path, capsys):
+    assert fit(wine, tmp_path / "out", "--label-column", "kind", "--scale", "std", "--quiet") == 0
+    said = capsys.readouterr().out
+    assert "The strongest component of a sample against its kind: purity" in said
+    assert "| class_1 |      71 |" in said
+    labels = record_of(tmp_path / "out")["result"]["labels"]
+    assert labels["classes"] == ["class_0", "class_1", "class_2"]
+    assert labels["counts"] == [59, 71, 48]
+    np.testing.assert_allclose(np.sum(labels["shares"], axis=1), 1.0)
+    assert labels["purity"] > 0.55
+    assert np.load(tmp_path / "out" / "H.npy").shape == (3, 13)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Components by kind" in page
+    # The page can be made again from the files.
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert "Components by kind" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_headlines_are_about_the_loss_that_was_minimized(wine, tmp_path, capsys):
+    words = ("--columns", "alcohol,ash,hue,magnesium", "--loss", "kullback-leibler", "--quiet")
+    assert fit(wine, tmp_path / "out", *words) == 0
+    said = capsys.readouterr().out
+    assert "of the Kullback-Leibler divergence of the data from their column means" in said
+    assert "squared norm" not in said
+    result = record_of(tmp_path / "out")["result"]
+    X = read_table(wine, selection=Selection(("alcohol", "ash", "hue", "magnesium"))).X
+    mean = X.mean(axis=0)
+    total = float(np.sum(X * np.log(X / mean) - X + mean))
+    assert result["explained"] == pytest.approx(1.0 - result["loss"] / total, rel=1e-6)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<dt>divergence</dt>" in page
+
+
+BROKEN = "name,a,b\nx,1,2\n\ny,3,{}\nz,5,6\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("-4", "line 4 ('y'), column 'b': the entry is -4, and a nonnegative factorization needs"),
+        ("", "line 4 ('y'), column 'b': the entry is missing. Fill it in, ignore missing entries with"),
+        (
+            "inf",
+            "line 4 ('y'), column 'b': the entry is inf. Correct it, or leave the column out with --drop b",
+        ),
+        ("many", "line 4, column 3 ('b'): expected a number, got 'many'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "rank"])
+def test_wrong_entries_are_named_by_line_and_column(command, cell, said, tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text(BROKEN.format(cell))
+    assert main([command, str(path), "-o", str(tmp_path / "out"), "--quiet"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("selection", "names", "labels"),
+    [
+        (Selection(("b", "a")), ("a", "b"), None),
+        (Selection(("0", "2")), ("a", "c"), None),
+        (Selection(None, ("a",)), ("b", "c"), None),
+        (Selection(None, ("a",), "c"), ("b",), ("3", "6")),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_by_name_and_position(selection, names, labels, suffix, tmp_path):
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".parquet":
+        pa = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pa.table({"a": [1, 4], "b": [2, 5], "c": [3, 6]}), path
+        )
+    else:
+        path.write_text("a,b,c\n1,2,3\n4,5,6\n")
+    table = read_table(path, selection=selection)
+    assert table.column_names == names
+    assert table.labels == labels
+    places = ["abc".index(name) for name in names]
+    np.testing.assert_array_equal(table.X, np.array([[1, 2, 3], [4, 5, 6]])[:, places])
+
+
+def test_arrays_have_columns_by_position(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
+    table = read_table(tmp_path / "x.npy", selection=Selection(None, ("0",), "2"))
+    np.testing.assert_array_equal(table.X, [[1], [4], [7], [10]])
+    assert table.labels == ("2", "5", "8", "11")
+    assert table.label_name == "2"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--drop", "prolin"), "--drop='prolin' is not known"),
+        (("--columns", "kind", "--label-column", "kind"), "leave none of the 14 columns"),
+        (("--label-column", "proline"), "--label-column proline has 121 different labels"),
+        (("--label-column", "kind", "--transpose"), "Leave one of the two out"),
+    ],
+)
+def test_selections_that_make_no_sense(words, said, wine, tmp_path, capsys):
+    words = words if "kind" in words else (*words, "--drop", "kind")
+    assert fit(wine, tmp_path / "out", *words, "--quiet") == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_short_row_is_found_among_chosen_columns(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n1,2,x\n3,4\n5,6,y\n")
+    assert main(["fit", str(path), "-o", str(tmp_path / "out"), "--drop", "c"]) == 2
+    assert "line 3: expected 3 cells, got 2" in capsys.readouterr().err
