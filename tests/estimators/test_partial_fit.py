@@ -44,11 +44,14 @@ def test_not_worse_than_scikit_learns(beta_loss, size, passes, digits):
 
 
 @pytest.mark.parametrize("beta_loss", ["frobenius", "kullback-leibler"])
-def test_near_to_a_fit_of_the_whole(beta_loss, digits, rng):
-    X = digits[rng.permutation(len(digits))][:900] + 0.01
-    model = learned(NMF(8, beta_loss=beta_loss, random_state=0), X, 150, 8)
-    whole = NMF(8, beta_loss=beta_loss, random_state=0, max_iter=100, tol=0).fit(X)
-    assert loss(model, X, beta_loss) <= 1.06 * whole.result_.loss
+def test_near_to_a_fit_of_the_whole(beta_loss, digits):
+    excess = []
+    for seed in range(3):  # the first batch decides which local minimum is found
+        X = digits[np.random.default_rng(seed).permutation(len(digits))][:900] + 0.01
+        model = learned(NMF(8, beta_loss=beta_loss, random_state=0), X, 150, 8)
+        whole = NMF(8, beta_loss=beta_loss, random_state=0, max_iter=100, tol=0).fit(X)
+        excess.append(loss(model, X, beta_loss) / whole.result_.loss)
+    assert np.median(excess) <= 1.06
 
 
 def test_sparse_batches_give_what_dense_ones_give(counts):
