@@ -122,6 +122,26 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     assert [row["name"][:4] for row in read(posts / "new" / "documents.csv")] == ["news", "spor"]
 
 
+def test_seed_words_guide_and_name_topics(posts, tmp_path, capsys):
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("# subjects\nlaw: judge, jury, soccer\nmoney: stock, bond\n")
+    command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "-k", "3", "--quiet"]
+    out = tmp_path / "out"
+    assert main([*command, "--seed-words", str(seeds), "-o", str(out)]) == 0
+    assert "not among the 15 words: 'soccer' (law)" in capsys.readouterr().err
+    record = json.loads((out / "result.json").read_text())
+    for name, word in (("law", "court"), ("money", "market")):
+        assert record["topics"][topic_of(record, word)]["name"] == name
+    seeds.write_text("law judge\n")
+    assert main([*command, "--seed-words", str(seeds), "-o", str(out)]) == 2
+    assert (
+        "line 1: expected another topic and its words, such as `sports: game, team`"
+        in capsys.readouterr().err
+    )
+    assert main([*command, "--seed-words", str(tmp_path / "none"), "-o", str(out)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
 def test_the_tree_is_cut(posts, capsys):
     assert "Tree over the topics" in (posts / "out" / "report.html").read_text()
     assert main(["edit-topics", str(posts / "out"), "--cut", "2", "--quiet", "-o", str(posts / "cut")]) == 0

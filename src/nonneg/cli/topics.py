@@ -76,6 +76,10 @@ def _add_method_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument("--anchors", metavar="WORDS", help="your own anchor words, separated by commas")
     group.add_argument(
+        "--seed-words", type=Path, metavar="FILE",
+        help="words that guide topics: a file with a line per topic, such as `sports: game, team, player`",
+    )  # fmt: skip
+    group.add_argument(
         "--balance", action=argparse.BooleanOptionalAction, default=None,
         help="nmf: keep large subjects from taking up all topics (default: yes)",
     )  # fmt: skip
@@ -293,6 +297,7 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     said: dict[str, Any] = {
         "method": options.method,
         "anchors": None if options.anchors is None else [word.strip() for word in options.anchors.split(",")],
+        "seed_words": None if options.seed_words is None else _seed_words(options.seed_words),
         "balance": options.balance,
         "min_documents": options.min_documents,
         "duplicates": options.duplicates,
@@ -310,6 +315,27 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
             # Words in every other text connect documents, whatever they are about.
             said["max_df"] = 0.5
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _seed_words(path: Path) -> dict[str, list[str]]:
+    from nonneg.exceptions import FileFormatError
+
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"--seed-words {path} cannot be read: {error}") from error
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, colon, words = line.partition(":")
+        group = [word.strip() for word in words.split(",") if word.strip()]
+        if not colon or not name.strip() or not group or name.strip() in found:
+            raise FileFormatError(
+                f"{path}, line {number}: expected another topic and its words, such as `sports: game, team`."
+            )
+        found[name.strip()] = group
+    return found
 
 
 def _stop_words(name: str) -> Any:

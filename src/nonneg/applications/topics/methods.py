@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import ApplicationMethod
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
 from nonneg.applications.topics.proportions import AllocationEncoder, LeastSquaresEncoder, NMFEncoder
+from nonneg.applications.topics.seeds import guided_problem
 from nonneg.applications.topics.term_weights import balanced_documents, term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.certificates.certificate import Certificate
@@ -36,6 +37,7 @@ class Task:
     inverse: FloatArray  # their inverse document frequencies
     n_topics: int  # how many topics
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
+    seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
     balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
     min_documents: float | None = None  # "nmf": smaller groups weigh less; None for an average topic
     # Of the method and of its iterations.
@@ -50,6 +52,7 @@ class TopicMethod(ApplicationMethod):
     """A way to find topics: ``run(task)`` returns `FoundTopics`."""
 
     takes_anchors: bool = False  # whether it can start from anchor words that the user chose
+    takes_seeds: bool = False  # whether seed words can guide it
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def _least_squares(task: Task) -> FoundTopics:
     n_documents = task.counts.shape[0]
     live = np.arange(n_documents)
     found = _factorized(task)
-    if not task.balance or task.anchors is not None:
+    if not task.balance or task.anchors is not None or task.seeds:
         return found
     for attempt in range(N_ROUNDS):
         weights = found.encode(task.counts[live])
@@ -135,11 +138,15 @@ def _factorized(task: Task) -> FoundTopics:
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
     given = {}
     if task.anchors is not None:
-        topics = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
-        W = document_weights(X, topics)
+        H = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
+        W = document_weights(X, H)
+    elif task.seeds:
+        weights = term_weights(task.counts, task.inverse, unit_rows=True)
+        X, W, H = guided_problem(X, weights, task.seeds, task.n_topics, task.rng)
+    if task.anchors is not None or task.seeds:
         options["init"] = "custom"
         # Zeros would stay zeros: a little everywhere lets them go.
-        given = {"W": W + 1e-6 * W.max(), "H": topics + 1e-9}
+        given = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
@@ -148,7 +155,9 @@ def _factorized(task: Task) -> FoundTopics:
     lengths = np.linalg.norm(model.components_, axis=1, keepdims=True)
     components = model.components_ / np.where(lengths > 0, lengths, 1.0)
     encode = LeastSquaresEncoder(components, task.inverse)
-    return FoundTopics(components, encode, task.anchors, model.n_iter_, model.certificate_, model)
+    # With seed words the problem that was solved has more documents than there are.
+    certificate = Certificate() if task.seeds else model.certificate_
+    return FoundTopics(components, encode, task.anchors, model.n_iter_, certificate, model)
 
 
 def _divergence(task: Task) -> FoundTopics:
@@ -223,6 +232,7 @@ METHODS: Registry[TopicMethod] = Registry(
             options=OF_NMF,
             shared=ITERATIVE,
             takes_anchors=True,
+            takes_seeds=True,
         ),
         "kl": TopicMethod(
             _divergence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import SIMILARITY, first_copies
 from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.methods import METHODS, Task
+from nonneg.applications.topics.seeds import seed_places, seed_statement
 from nonneg.applications.topics.streaming import StreamedTopics
 from nonneg.applications.topics.term_weights import inverse_frequencies
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
@@ -42,6 +43,10 @@ class TopicModel(StreamedTopics):
     anchors : list of str or int, optional
         Your own anchor words, one per topic. Anchor methods use them instead of searching, "nmf" uses them
         as its initialization.
+    seed_words : dict of str to list of str or int, optional
+        "nmf": words that guide topics, by the name of the topic, such as ``{"sports": ["game", "team"]}``.
+        These topics have these names (see `topic_names_`); there may be more topics than names. A warning
+        names the words that are not in the vocabulary or not used.
     balance : bool
         "nmf": whether documents are balanced, each divided by the root of the sum of its similarities to
         all; otherwise each has unit length.
@@ -164,6 +169,7 @@ class TopicModel(StreamedTopics):
         # Names are looked up in the registries, which know the near ones.
         "method": [str],
         "anchors": ["array-like", None],
+        "seed_words": [dict, None],
         "balance": ["boolean"],
         "min_documents": [Interval(Real, 0, None, closed="left"), None],
         "duplicates": [StrOptions({"merge", "keep"})],
@@ -189,6 +195,7 @@ class TopicModel(StreamedTopics):
         *,
         method: str = "nmf",
         anchors: Sequence[Any] | None = None,
+        seed_words: Mapping[str, Sequence[Any]] | None = None,
         balance: bool = True,
         min_documents: float | None = None,
         duplicates: str = "merge",
@@ -210,6 +217,7 @@ class TopicModel(StreamedTopics):
         self.n_topics = n_topics
         self.method = method
         self.anchors = anchors
+        self.seed_words = seed_words
         self.balance = balance
         self.min_documents = min_documents
         self.duplicates = duplicates
@@ -283,6 +291,10 @@ class TopicModel(StreamedTopics):
         )
         if self.anchors is not None and not METHODS[method].takes_anchors:
             raise UnsupportedError(f"method={method!r} does not use anchor words. Choose 'nmf' or 'spa'.")
+        if self.seed_words is not None and not METHODS[method].takes_seeds:
+            raise UnsupportedError(f"method={method!r} does not use seed words; 'nmf' does.")
+        if self.seed_words is not None and self.anchors is not None:
+            raise InvalidParameterError("Give either anchors or seed_words.")
         n_topics = int(self.n_topics)
         words, distinct = self._words_and_documents(counts, n_topics)
         used = sp.csr_array(counts[:, words]).astype(np.float64)
@@ -294,10 +306,13 @@ class TopicModel(StreamedTopics):
         places = None
         if self.anchors is not None:
             places = anchor_places(self.anchors, n_topics, self.vocabulary_, words, counts)
+        seeds: dict[str, IntArray] = {}
+        if self.seed_words is not None:
+            seeds = seed_places(self.seed_words, n_topics, self.vocabulary_, words, counts)
         once = used if len(distinct) == used.shape[0] else sp.csr_array(used[distinct])
         self._inverse = inverse_frequencies(once)
         task = Task(
-            once, self._inverse, n_topics, anchors=places, balance=self.balance,
+            once, self._inverse, n_topics, anchors=places, seeds=tuple(seeds.values()), balance=self.balance,
             min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
             verbose=self.verbose,
         )  # fmt: skip
@@ -315,10 +330,14 @@ class TopicModel(StreamedTopics):
                 DataChangedWarning,
                 stacklevel=3,
             )
+        certificate, names = found.certificate, [*seeds, *[None] * (n_topics - len(seeds))]
+        if seeds:
+            certificate = certificate.with_statements([seed_statement(found.components, seeds)])
         # Topics of given anchors are in the order of these.
         order = self._describe(
-            used, proportions, found.components, found.anchors, found.certificate, in_order=places is not None
-        )
+            used, proportions, found.components, found.anchors, certificate, names=names,
+            in_order=places is not None,
+        )  # fmt: skip
         return proportions[:, order]
 
     def _words_and_documents(self, counts: Any, n_topics: int) -> tuple[IntArray, IntArray]:
