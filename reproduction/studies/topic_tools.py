@@ -34,13 +34,14 @@ CHOOSING = ("tr11", "tr12", "tr23", "re0")
 REPORTING = ("bbc", "hitech", "fbis", "k1a", "la1", "tr41")
 STREAMS = {"choosing": ("planted-6000",), "reporting": ("classic", "tdt2", "reuters")}
 QUICK = ("planted-400",)
-N_SEEDS, N_DRAWS, BATCH = 3, 10, 200
+N_SEEDS, N_DRAWS, BATCH = 3, 5, 200
+N_STREAM_DRAWS, N_PEER_DRAWS = 2, 2
 SMALLEST_CLASS = 20
 """Smaller classes are left out: half of their documents could not tell their words."""
 MULTIPLES = (2, 3, 4)
 LINKAGES = ("ward", "complete", "average")
 STRENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0)
-TREE, FREE = "hierarchy().cut (default)", "unguided, matched to the classes"
+TREE, FREE = "ward, words (default)", "unguided, matched to the classes"
 MINI = "scikit-learn MiniBatchNMF, TF-IDF of all documents"
 DEFAULT = f"strength {seeding.STRENGTH:g} (default)"
 
@@ -64,7 +65,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         {"part": "stream", "group": group, "collection": name, "draw": draw}
         for group, names in STREAMS.items()
         for name in names
-        for draw in range(3)
+        for draw in range(N_STREAM_DRAWS)
     ]
     # Draw after draw, the longest first.
     return sorted(found, key=lambda setting: (setting["draw"], -cost(setting)))
@@ -113,8 +114,9 @@ def _tree(counts: Any, y: IntArray, setting: Setting) -> list[dict[str, Any]]:
         rows = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
         for space, points in (("words", rows), ("Hellinger", np.sqrt(model.topics_))):
             for name in LINKAGES:
-                cut = fcluster(linkage(pdist(points), name), n_classes, "maxclust")
-                found[f"{name}, {space}"] = np.where(topics >= 0, cut[topics], -1)
+                if (name, space) != ("ward", "words"):  # the default
+                    cut = fcluster(linkage(pdist(points), name), n_classes, "maxclust")
+                    found[f"{name}, {space}"] = np.where(topics >= 0, cut[topics], -1)
         found["as many topics as classes"] = once
         records += [
             {"candidate": name, "multiple": multiple, "nmi": float(normalized_mutual_info_score(y, labels))}
@@ -131,60 +133,42 @@ def _seeds(counts: Any, y: IntArray, setting: Setting) -> list[dict[str, Any]]:
     words = used_words(counts, None, 1.0)
     present = (counts[:, words] > 0).astype(np.float64)
     chosen = [words[_telling(present[labeled], y[labeled] == at)] for at in range(n_classes)]
-    free = TopicModel(n_classes, random_state=0).fit(counts).predict(counts)
-    judged = ~labeled
-    records = [
-        {
-            "candidate": FREE,
-            "accuracy": float(clustering_accuracy(y[judged], free[judged])),
-            "f1": _mean(
-                [
-                    max(_f1(y == at, free == topic, judged) for topic in range(n_classes))
-                    for at in range(n_classes)
-                ]
-            ),
-        }
-    ]
-    every = {f"class {at}": [int(word) for word in chosen[at]] for at in range(n_classes)}
-    # One guided topic per trial keeps the study short; the draws go through the classes.
-    some = [(setting["draw"] + step) % n_classes for step in range(min(2, n_classes))]
+    # Two classes per draw guide a topic alone; the draws go through the classes.
+    some = [(2 * setting["draw"] + step) % n_classes for step in range(min(2, n_classes))]
+    judged, free = ~labeled, TopicModel(n_classes, random_state=0).fit(counts).predict(counts)
+    best = [max(_f1(y == at, free == topic, judged) for topic in range(n_classes)) for at in some]
+    accuracy = clustering_accuracy(y[judged], free[judged])
+    records = [{"candidate": FREE, "accuracy": float(accuracy), "f1": float(np.mean(best))}]
     before = seeding.STRENGTH
-    for strength in (0.0, before) if setting["group"] == "quick" else STRENGTHS:
+    # The other strengths are for choosing only.
+    for strength in STRENGTHS if setting["group"] == "choosing" else (0.0, before):
         seeding.STRENGTH = strength
         try:
-            model = TopicModel(n_classes, seed_words=every, random_state=0).fit(counts)
-            names = [f"class {at}" for at in y]
-            said = np.array(
-                [model.topic_names_[topic] if topic >= 0 else "" for topic in model.predict(counts)]
-            )
-            scores = []
-            for at in some:
-                one = TopicModel(n_classes, seed_words={"it": every[f"class {at}"]}, random_state=0).fit(
-                    counts
-                )
-                scores.append(_f1(y == at, one.predict(counts) == one.topic_names_.index("it"), judged))
+            found = _guided(counts, y, dict(enumerate(chosen)), judged)
+            alone = [_guided(counts, y, {at: chosen[at]}, judged)[1] for at in some]
         finally:
             seeding.STRENGTH = before
-        name = (
-            DEFAULT
-            if strength == before
-            else "initialization only"
-            if not strength
-            else f"strength {strength:g}"
-        )
-        records.append(
-            {
-                "candidate": name,
-                "accuracy": float(np.mean(said[judged] == np.array(names)[judged])),
-                "f1": _mean(scores),
-            }
-        )
+        name = "initialization only" if strength == 0 else f"strength {strength:g}"
+        name = DEFAULT if strength == before else name
+        records.append({"candidate": name, "accuracy": found[0], "f1": float(np.mean(alone))})
+    if setting["draw"] >= N_PEER_DRAWS:
+        return records
     peer = _corex(counts[:, words], [np.searchsorted(words, group) for group in chosen])
     if peer is not None:
         records.append(
             {"candidate": "anchored CorEx", "accuracy": float(np.mean(peer[judged] == y[judged])), "f1": None}
         )
     return records
+
+
+def _guided(counts: Any, y: IntArray, chosen: Mapping[int, IntArray], judged: Any) -> tuple[float, float]:
+    """Return the accuracy of the names of guided topics, and F1 of the first of them."""
+    seeds = {f"class {at}": group.tolist() for at, group in chosen.items()}
+    model = TopicModel(int(y.max()) + 1, seed_words=seeds, random_state=0).fit(counts)
+    classes = np.array([-1 if name is None else int(name.split()[1]) for name in model.topic_names_])
+    topics = model.predict(counts)
+    found, first = np.where(topics >= 0, classes[topics], -1), next(iter(chosen))
+    return float(np.mean((found == y)[judged])), _f1(y == first, found == first, judged)
 
 
 def _telling(present: Any, inside: Any) -> IntArray:
@@ -214,10 +198,6 @@ def _f1(truth: Any, found: Any, judged: Any) -> float:
     return float(2 * np.sum(truth & found) / max(1, truth.sum() + found.sum()))
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
 def _stream(counts: Any, y: IntArray, setting: Setting) -> list[dict[str, Any]]:
     """Learn from batches in random order, once; compare with one fit to all."""
     n_classes = int(y.max()) + 1
@@ -236,10 +216,7 @@ def _stream(counts: Any, y: IntArray, setting: Setting) -> list[dict[str, Any]]:
 
     runs: dict[str, tuple[Callable[[], Any], Callable[[], IntArray]]] = {
         "one fit": (lambda: whole.fit(counts), lambda: whole.predict(counts)),
-        "partial_fit": (
-            lambda: [model.partial_fit(part) for part in batches],
-            lambda: model.predict(counts),
-        ),
+        "partial_fit": (lambda: [model.partial_fit(b) for b in batches], lambda: model.predict(counts)),
         MINI: (
             lambda: [mini.partial_fit(weights(part)) for part in batches],
             lambda: mini.transform(weights(counts)).argmax(axis=1),
@@ -276,6 +253,11 @@ def _cosine(one: TopicModel, other: TopicModel) -> float:
     return float(alike[linear_sum_assignment(-alike)].mean())
 
 
+WORDS_OF = {
+    "choosing": "collections that chose the rules",
+    "reporting": "collections that report",
+    "quick": "quick setting",
+}
 TITLES_OF = {
     "tree": "Two to four times as many topics as classes, cut into as many groups as classes: NMI",
     "seeds": f"{N_SEEDS} seed words for every class: accuracy of the names, on the other documents",
@@ -295,10 +277,10 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         ("stream", "accuracy", "stream"),
         ("stream", "nmi", "likeness"),
     ):
-        for group, words in (("choosing", "chose"), ("reporting", "report"), ("quick", "quick setting")):
+        for group in ("choosing", "reporting", "quick"):
             some = [record for record in records if record["part"] == part and record["group"] == group]
             if some:
-                shown.append(_table(some, measure, f"{TITLES_OF[title]} (collections that {words})."))
+                shown.append(_table(some, measure, f"{TITLES_OF[title]} ({WORDS_OF[group]})."))
     return [*shown, Paragraph(_stream_sentence(records)), *_verdicts(records)]
 
 
