@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -181,7 +182,7 @@ def _telling(present: Any, inside: Any) -> IntArray:
 def _corex(counts: Any, groups: Sequence[IntArray]) -> IntArray | None:
     """Return the topics of anchored correlation explanation, where it is installed."""
     try:
-        from corextopic import corextopic
+        corextopic = importlib.import_module("corextopic.corextopic")
     except ImportError:
         return None
     model = corextopic.Corex(n_hidden=len(groups), max_iter=50, seed=0)
