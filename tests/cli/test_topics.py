@@ -69,6 +69,24 @@ def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
     assert all(topic["examples"][0]["text"] for topic in record["topics"])
 
 
+def test_the_number_of_topics_is_recommended(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["topics", str(folder), "-k", "2,3", "--quiet", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    record = json.loads((out / "result.json").read_text())
+    chosen = record["selection"]
+    assert chosen["candidates"] == [2, 3]
+    assert record["result"]["n_topics"] == chosen["n_topics"] == len(record["topics"])
+    assert chosen["reason"] in said
+    page = (out / "report.html").read_text()
+    assert "How many topics" in page
+    assert chosen["reason"] in page
+    assert load(out / "model.npz").selection_ == chosen
+    for wrong in ("many", "0", "2,x"):
+        assert main(["topics", str(folder), "-k", wrong, "-o", str(out)]) == 2
+        assert "several separated by commas, or 'auto'" in capsys.readouterr().err
+
+
 def test_tables_lines_and_json(tmp_path):
     table = tmp_path / "posts.csv"
     with table.open("w", newline="") as stream:

@@ -47,6 +47,19 @@ def named_counts(text: str) -> tuple[str, list[int]]:
     return name.strip(), counts(numbers)
 
 
+def count_or_candidates(text: str) -> int | str | list[int]:
+    """Read a positive integer, several to choose from, or "auto"."""
+    if text == "auto":
+        return text
+    try:
+        found = counts(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"expected an integer of at least 1, several separated by commas, or 'auto', got {text!r}"
+        ) from None
+    return found[0] if len(found) == 1 else found
+
+
 def image_shape(text: str) -> tuple[int, int]:
     """Read the shape of an image."""
     found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stdlib", action="store_true", help="use the docstrings of Python's standard library"
     )
     parser.add_argument(
-        "-k", "--topics", type=arguments.count, metavar="K",
-        help="number of topics (default: 10, or the number of --anchors)",
+        "-k", "--topics", type=arguments.count_or_candidates, metavar="K",
+        help="number of topics; auto: recommend one; 5,10,20: recommend one of these (default: 10, or the "
+        "number of --anchors)",
     )  # fmt: skip
     parser.add_argument(
         "-o",
@@ -115,12 +116,13 @@ def run(options: argparse.Namespace) -> int:
         n_topics = options.topics or len(parameters.get("anchors", range(10)))
         model = TopicModel(n_topics, **parameters)
         if not options.quiet:
-            terminal.note(
-                f"{len(documents.names)} documents from {documents.source}: looking for {n_topics} topics"
-            )
+            sought = f"{n_topics} topics" if isinstance(n_topics, int) else "the number of topics"
+            terminal.note(f"{len(documents.names)} documents from {documents.source}: looking for {sought}")
         started = time.perf_counter()
         proportions = model.fit_transform(documents.contents)
         seconds = time.perf_counter() - started
+    if "documents-used" in model.certificate_:
+        terminal.note(f"note: {model.certificate_['documents-used'].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)
     return 0
 
@@ -160,7 +162,10 @@ def write_topics(
         known=(TOPICS, DOCUMENTS, WEIGHTS, TIMES),
         model=model,
     )
-    say_results(topic_sentence(record), _table(record), written)
+    sentence = topic_sentence(record)
+    if record["selection"]:
+        sentence = f"{sentence} {record['selection']['reason']}"
+    say_results(sentence, _table(record), written)
 
 
 def _table(record: dict[str, Any]) -> str:
@@ -241,6 +246,7 @@ def _record(
         },
         topics=topics,
         shared_words=shared,
+        selection=model.selection_,
         hierarchy=model.hierarchy().merges,
         over_time=over_time_record(model, proportions, documents),
         edits=model.edits_,

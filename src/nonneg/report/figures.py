@@ -104,7 +104,7 @@ def candidate_curve(
     axes.set_xlabel(what, color=INK)
     axes.set_ylabel(label, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    return svg_text(figure, f"{label.capitalize()} by number of {what}")
+    return svg_text(figure, f"{label[:1].upper()}{label[1:]} by number of {what}")
 
 
 def heat_map(

@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "fit": ("image_shape", "examples", "comparison"),
     "rank": (),
     "anchors": ("anchors", "values"),
-    "topics": ("topics", "shared_words", "hierarchy", "over_time", "edits", "inputs"),
+    "topics": ("topics", "shared_words", "selection", "hierarchy", "over_time", "edits", "inputs"),
     "communities": ("communities", "connectivity", "eigenvalues"),
     "separate": ("sources", "atoms"),
     "unmix": ("endmembers", "library"),

@@ -56,6 +56,7 @@ def build_topic_page(record: Mapping[str, Any]) -> str:
         else None,
         "darkest": wording.number(max(most, ALIKE)),
         "pairs": _pairs(shared, topics),
+        "selection": _selection(record.get("selection")),
         "over_time": _over_time(record),
         "tree": drawing(
             topic_figures.tree(
@@ -180,6 +181,24 @@ def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("shared top words", wording.number(result["similarity_count"])),
         ("time", wording.seconds(result["seconds"])),
     ]
+
+
+def _selection(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Draw what chose the number of topics."""
+    if not found:
+        return None
+    k, numbers = found["n_topics"], found["candidates"]
+    curves = [
+        ("stability", "Stability", found["stability_spread"]),
+        ("npmi", "NPMI", [0.0] * len(numbers)),
+    ]
+    return {
+        "reason": found["reason"],
+        "curves": [
+            drawing(figures.candidate_curve(numbers, found[name], spread, k, label, what="topics"))
+            for name, label, spread in curves
+        ],
+    }
 
 
 def _pairs(shared: Any, topics: Any) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.topics.duplicates import SIMILARITY
 from nonneg.applications.topics.quality import Support
 from nonneg.certificates.certificate import Statement, Verdict
 
@@ -24,6 +25,8 @@ def topic_statements(
 ) -> list[Statement]:
     """Say whether topics differ, what they rest on, what was left out, and whether anchors are exclusive."""
     found = [_differ(components, words), _supported(support), _covered(n_empty, n)]
+    if support.n_copies or support.n_set_aside:
+        found.append(_left_out(support, n))
     if anchors is not None:
         found.append(_exclusive(components, anchors, names))
     return found
@@ -64,6 +67,18 @@ def _supported(support: Support) -> Statement:
         Verdict.FAILS if len(thin) else Verdict.HOLDS,
         {"n_few": len(thin)},
     )
+
+
+def _left_out(support: Support, n: int) -> Statement:
+    took_part = n - support.n_copies - support.n_set_aside
+    return Statement(
+        "documents-used",
+        f"Topics were found from {took_part} of {n} documents: {support.n_copies} share at least "
+        f"{SIMILARITY:.0%} of their words with an earlier one, and {support.n_set_aside} resemble one "
+        "another and no others, in groups too small for a topic.",
+        took_part / n, None, Verdict.NOT_VERIFIABLE,
+        {"n_copies": support.n_copies, "n_set_aside": support.n_set_aside},
+    )  # fmt: skip
 
 
 def _covered(n_empty: int, n: int) -> Statement:

@@ -37,7 +37,7 @@ MEASURES = {"umass": umass_coherence, "npmi": npmi_coherence, "c_v": cv_coherenc
 class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """An estimator whose fit has found topics."""
 
-    n_topics: int
+    n_topics: Any
     vectorizer: Any
     stop_words: Any
     n_jobs: int | None
@@ -56,6 +56,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         "npmi_": StoredArray("n_topics_", optional=True),
         "documents_per_topic_": StoredArray("n_topics_", kind="i", optional=True),
         "few_documents_": StoredArray("n_topics_", kind="b", optional=True),
+        "selection_": Value(dict, optional=True),
         "set_aside_": StoredArray("documents set aside", kind="i", optional=True),
         "duplicate_of_": StoredArray("documents of the fit", kind="i", optional=True),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
@@ -211,7 +212,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self.n_topics_ = len(self.components_)
-        unknown = {
+        unknown: dict[str, Any] = {
+            "selection_": None,
             "npmi_": np.full(self.n_topics_, np.nan),
             "documents_per_topic_": np.full(self.n_topics_, -1),
             "few_documents_": np.zeros(self.n_topics_, dtype=bool),
@@ -268,7 +270,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         self.npmi_ = topic_npmi(used, components)
         proportions = proportions[:, order]
         self.n_topics_, self.documents_per_topic_ = len(components), documents_per_topic(proportions)
-        support = Support.of(proportions, getattr(self, "duplicate_of_", None))
+        support = Support.of(proportions, vars(self).get("duplicate_of_"), vars(self).get("set_aside_"))
         self.few_documents_ = support.few
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         self.certificate_ = certificate.with_statements(

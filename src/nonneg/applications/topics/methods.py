@@ -40,6 +40,7 @@ class Task:
     seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
     balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
     min_documents: float | None = None  # "nmf": smaller groups weigh less; None for an average topic
+    set_aside: bool = True  # "nmf": whether documents of groups that are too small are set aside
     # Of the method and of its iterations.
     params: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None  # for methods that draw
@@ -111,7 +112,7 @@ def _least_squares(task: Task) -> FoundTopics:
     n_documents = task.counts.shape[0]
     live = np.arange(n_documents)
     found = _factorized(task)
-    if not task.balance or task.anchors is not None or task.seeds:
+    if not task.balance or not task.set_aside or task.anchors is not None or task.seeds:
         return found
     for attempt in range(N_ROUNDS):
         weights = found.encode(task.counts[live])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -18,13 +18,14 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.documents import used_words
-from nonneg.applications.topics.duplicates import SIMILARITY, first_copies
+from nonneg.applications.topics.duplicates import first_copies
 from nonneg.applications.topics.given_anchors import anchor_places
 from nonneg.applications.topics.methods import METHODS, Task
+from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.seeds import seed_places, seed_statement
 from nonneg.applications.topics.streaming import StreamedTopics
 from nonneg.applications.topics.term_weights import inverse_frequencies
-from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, UnsupportedError
 from nonneg.iteration import Progress
 
 
@@ -33,8 +34,9 @@ class TopicModel(StreamedTopics):
 
     Parameters
     ----------
-    n_topics : int
-        The number of topics.
+    n_topics : int, "auto" or sequence of int
+        The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and takes the
+        largest one whose top words stay when documents are left out [4]_ (see `selection_`).
     method : str
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
@@ -57,7 +59,7 @@ class TopicModel(StreamedTopics):
         ``n_documents / n_topics``; 0 for the published weights [3]_, where a group of any size is a topic.
     duplicates : {"merge", "keep"}
         "merge": of documents that share 90 % of their words (among those used, ten or more) only the first
-        takes part in the search for topics, with a warning that counts the others. All have proportions.
+        takes part in the search for topics, and the certificate counts the others. All have proportions.
     min_df : int, optional
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
         of the root of the number of documents, and at least 2.
@@ -120,6 +122,10 @@ class TopicModel(StreamedTopics):
         What was merged, split and renamed after the fit, each with the `mapping` from old to new numbers.
     n_topics_ : int
         The number of topics.
+    selection_ : dict or None
+        What chose the number of topics: `candidates`, and for each of them `stability`, the agreement of the
+        top words with those found in four fifths of the documents, its `stability_spread` over samples, and
+        the mean `npmi`; `n_topics` and the `reason`. None if the number was given.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int
@@ -154,6 +160,7 @@ class TopicModel(StreamedTopics):
     .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70, Section V-B (anchor words by MERIT).
     .. [2] Arora et al. (2013), ICML (anchor words).
     .. [3] Xu, Liu & Gong (2003), SIGIR (balanced documents: NMF-NCW).
+    .. [4] Greene, O'Callaghan & Cunningham (2014), ECML PKDD (stability of topics).
 
     Examples
     --------
@@ -165,7 +172,7 @@ class TopicModel(StreamedTopics):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_topics": [Interval(Integral, 1, None, closed="left")],
+        "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like"],
         # Names are looked up in the registries, which know the near ones.
         "method": [str],
         "anchors": ["array-like", None],
@@ -191,7 +198,7 @@ class TopicModel(StreamedTopics):
 
     def __init__(
         self,
-        n_topics: int = 10,
+        n_topics: int | str | Sequence[int] = 10,
         *,
         method: str = "nmf",
         anchors: Sequence[Any] | None = None,
@@ -295,7 +302,8 @@ class TopicModel(StreamedTopics):
             raise UnsupportedError(f"method={method!r} does not use seed words; 'nmf' does.")
         if self.seed_words is not None and self.anchors is not None:
             raise InvalidParameterError("Give either anchors or seed_words.")
-        n_topics = int(self.n_topics)
+        candidates = self._candidates()
+        n_topics = min(candidates or [2])
         words, distinct = self._words_and_documents(counts, n_topics)
         used = sp.csr_array(counts[:, words]).astype(np.float64)
         if n_topics > min(used.shape):
@@ -308,7 +316,8 @@ class TopicModel(StreamedTopics):
             places = anchor_places(self.anchors, n_topics, self.vocabulary_, words, counts)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
-            seeds = seed_places(self.seed_words, n_topics, self.vocabulary_, words, counts)
+            most = max(candidates or CANDIDATES)
+            seeds = seed_places(self.seed_words, most, self.vocabulary_, words, counts)
         once = used if len(distinct) == used.shape[0] else sp.csr_array(used[distinct])
         self._inverse = inverse_frequencies(once)
         task = Task(
@@ -316,21 +325,20 @@ class TopicModel(StreamedTopics):
             min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
             verbose=self.verbose,
         )  # fmt: skip
+        self.selection_ = None
         with threads(self.n_jobs):
+            if candidates is None or len(candidates) > 1:
+                compared = compare_numbers(
+                    task, method, METHODS[method].run, candidates, verbose=int(self.verbose)
+                )
+                task, self.selection_ = replace(task, n_topics=compared.n_topics), compared.as_dict()
             found = METHODS[method].run(task)
             self.word_indices_ = words
             self._encode = found.encode
             proportions = self._proportions(used, counts.dtype)
         self.n_iter_, self.result_, self.edits_ = found.n_iter, found.result, []
         self.set_aside_ = distinct[[] if found.set_aside is None else found.set_aside]
-        if len(self.set_aside_):
-            warnings.warn(
-                f"{len(self.set_aside_)} of {len(proportions)} documents resemble one another and no others, "
-                "in groups too small for a topic (see min_documents). Topics are found without them.",
-                DataChangedWarning,
-                stacklevel=3,
-            )
-        certificate, names = found.certificate, [*seeds, *[None] * (n_topics - len(seeds))]
+        certificate, names = found.certificate, [*seeds, *[None] * (task.n_topics - len(seeds))]
         if seeds:
             certificate = certificate.with_statements([seed_statement(found.components, seeds)])
         # Topics of given anchors are in the order of these.
@@ -339,6 +347,22 @@ class TopicModel(StreamedTopics):
             in_order=places is not None,
         )  # fmt: skip
         return proportions[:, order]
+
+    def _candidates(self) -> list[int] | None:
+        """Return the numbers of topics to choose from; None for the usual ones."""
+        if isinstance(self.n_topics, Integral):
+            return [int(self.n_topics)]
+        if self.anchors is not None:
+            return [len(self.anchors)]
+        if isinstance(self.n_topics, str):
+            return None
+        found = [int(k) for k in np.asarray(self.n_topics).reshape(-1)]
+        if not found or min(found) < 1 or found != np.asarray(self.n_topics).reshape(-1).tolist():
+            raise InvalidParameterError(
+                "n_topics must be an integer of at least 1, 'auto', or a sequence of such integers to choose "
+                f"from; got {self.n_topics!r}."
+            )
+        return found
 
     def _words_and_documents(self, counts: Any, n_topics: int) -> tuple[IntArray, IntArray]:
         """Return the words that are used, and the documents without copies of others."""
@@ -349,15 +373,8 @@ class TopicModel(StreamedTopics):
             return words, everything
         first = first_copies(counts[:, words])
         distinct = np.flatnonzero(first == everything)
-        n_copies = len(everything) - len(distinct)
-        if n_copies == 0 or len(distinct) < max(2, n_topics):
+        if len(distinct) < max(2, n_topics) or len(distinct) == len(everything):
             return words, everything
-        warnings.warn(
-            f"{n_copies} of {len(everything)} documents share at least {SIMILARITY:.0%} of their words with "
-            "another one. Topics are found without these copies; duplicates='keep' counts them all.",
-            DataChangedWarning,
-            stacklevel=4,
-        )
         self.duplicate_of_ = first
         # Words of the copies alone are rare words.
         return used_words(counts[distinct], self.min_df, float(self.max_df)), distinct

@@ -38,14 +38,25 @@ class Support:
 
     counts: IntArray  # documents whose main topic it is, topic by topic
     limit: float  # a topic with fewer rests on few
+    n_copies: int = 0  # documents that are copies of others
+    n_set_aside: int = 0  # documents of groups that are too small for a topic
 
     @classmethod
-    def of(cls, proportions: FloatArray, duplicate_of: IntArray | None) -> Support:
+    def of(
+        cls,
+        proportions: FloatArray,
+        duplicate_of: IntArray | None = None,
+        set_aside: IntArray | None = None,
+    ) -> Support:
         """Count the documents of every topic."""
-        if duplicate_of is not None and len(duplicate_of) == len(proportions):
-            proportions = proportions[duplicate_of == np.arange(len(proportions))]
-        counts = documents_per_topic(proportions)
-        return cls(counts, max(2.0, FEW * float(counts.sum()) / len(counts)))
+        n_documents = len(proportions)
+        # Other documents than those of the fit have no known copies.
+        if duplicate_of is None or len(duplicate_of) != n_documents:
+            duplicate_of, set_aside = np.arange(n_documents), None
+        distinct = duplicate_of == np.arange(n_documents)
+        counts = documents_per_topic(proportions[distinct])
+        limit = max(2.0, FEW * float(counts.sum()) / len(counts))
+        return cls(counts, limit, int(np.sum(~distinct)), 0 if set_aside is None else len(set_aside))
 
     @property
     def few(self) -> Any:

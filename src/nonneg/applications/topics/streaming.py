@@ -6,6 +6,7 @@ import copy
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +87,11 @@ class StreamedTopics(EditableTopics):
         if METHODS.name_of(self.method) != "nmf":
             raise UnsupportedError(
                 f"partial_fit needs method='nmf'; method={self.method!r} takes all documents."
+            )
+        if not isinstance(self.n_topics, Integral):
+            raise UnsupportedError(
+                f"partial_fit needs a number of topics, got n_topics={self.n_topics!r}. Fit some documents "
+                "with n_topics='auto', and pass the n_topics_ that is recommended."
             )
         if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
             raise UnsupportedError(

@@ -1,0 +1,94 @@
+"""How many topics: the recommendation, its curves and its reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import load
+from nonneg.applications import TopicModel
+from nonneg.applications.topics.number_of_topics import recommended, word_agreement
+from nonneg.exceptions import InvalidParameterError, UnsupportedError
+
+
+@pytest.fixture(scope="module")
+def five_topics():
+    # Sixty documents about each of five subjects, with twelve words of their own, among common words.
+    rng = np.random.default_rng(0)
+    own = [rng.dirichlet(np.full(12, 2.0)) for _ in range(5)]
+    counts = np.zeros((300, 100))
+    for row in range(300):
+        subject = row % 5
+        counts[row, 12 * subject : 12 * subject + 12] = rng.multinomial(12, own[subject])
+        counts[row, 60:] = rng.multinomial(14, np.full(40, 1 / 40))
+    return counts
+
+
+def test_auto_finds_the_number_of_planted_topics(five_topics, tmp_path):
+    model = TopicModel("auto", random_state=0).fit(five_topics)
+    assert model.n_topics_ == len(model.topics_) == 5
+    chosen = model.selection_
+    assert chosen["n_topics"] == 5
+    lengths = {len(chosen[name]) for name in ("candidates", "stability", "stability_spread", "npmi")}
+    assert lengths == {len(chosen["candidates"])}
+    assert chosen["candidates"][:4] == [2, 3, 4, 5]
+    assert chosen["reason"].startswith("5 is the largest number of topics that is stable")
+    # The same seed, the same choice; the parameter stays what the user typed.
+    assert model.n_topics == "auto"
+    assert model.transform(five_topics).shape == (300, 5)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert again.selection_ == chosen
+    assert again.n_topics == "auto"
+    np.testing.assert_allclose(again.transform(five_topics), model.transform(five_topics))
+
+
+def test_candidates_can_be_given(five_topics):
+    model = TopicModel([3, 5, 9], random_state=0).fit(five_topics)
+    assert model.selection_["candidates"] == [3, 5, 9]
+    assert model.n_topics_ == 5
+    assert TopicModel(range(4, 5), random_state=0).fit(five_topics).selection_ is None
+    # As many topics as anchors need no search.
+    anchored = TopicModel("auto", anchors=[0, 12, 24], method="spa").fit(five_topics)
+    assert (anchored.n_topics_, anchored.selection_) == (3, None)
+
+
+@pytest.mark.parametrize("method", ["kl", "lda", "spa"])
+def test_every_method_has_a_stability(five_topics, method):
+    # Few passes of scikit-learn's method are enough here.
+    limit = 2 if method == "lda" else None
+    model = TopicModel([2, 5], method=method, max_iter=limit, random_state=0).fit(five_topics[:100])
+    assert model.n_topics_ in (2, 5)
+    assert all(0 <= value <= 1 for value in model.selection_["stability"])
+
+
+def test_seed_words_and_streams(five_topics):
+    seeds = {"one": [0, 1], "two": [12, 13], "three": [24]}
+    model = TopicModel([2, 5], seed_words=seeds, random_state=0).fit(five_topics)
+    assert model.selection_["candidates"] == [5]  # no fewer than there are seeds
+    with pytest.raises(UnsupportedError, match="partial_fit needs a number of topics"):
+        TopicModel("auto").partial_fit(five_topics)
+
+
+@pytest.mark.parametrize("wrong", [[], [0, 3], [2.5], "many", 0, [400, 500]])
+def test_wrong_numbers(five_topics, wrong):
+    with pytest.raises(InvalidParameterError, match="n_topics"):
+        TopicModel(wrong).fit(five_topics)
+
+
+def test_agreement_is_the_average_jaccard_similarity_of_matched_topics():
+    words = np.array([[0, 1, 2], [3, 4, 5]])
+    assert word_agreement(words, words[::-1]) == 1.0
+    assert word_agreement(words, words + 6) == 0.0
+    # {0} {0,1} {0,1,2} against {0} {0,2} {0,2,9}: 1, 1/3 and 2/4; the other topic agrees in none.
+    other = np.array([[7, 8, 6], [0, 2, 9]])
+    assert word_agreement(words, other) == pytest.approx((1 + 1 / 3 + 2 / 4) / 3 / 2)
+
+
+def test_the_largest_number_that_is_stable_enough_is_recommended():
+    numbers = [2, 3, 5, 8, 12, 20]
+    # 12 keeps fewer words than 3 does, but no fewer than numbers from 6 on.
+    assert recommended(numbers, np.array([0.8, 0.95, 0.7, 0.72, 0.7, 0.5])) == 4
+    # 8 keeps two thirds, but 5 clearly more.
+    assert recommended(numbers, np.array([0.5, 0.6, 0.9, 0.7, 0.6, 0.5])) == 2
+    assert recommended(numbers, np.array([0.5, 0.6, 0.3, 0.2, 0.1, 0.2])) == 1
