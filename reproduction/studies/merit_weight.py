@@ -1,4 +1,4 @@
-"""The default of MERIT on planted anchors: its weight, choice of anchors and certificate."""
+"""The default of MERIT on planted anchors: its weight and choice of anchors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.certificates.certificate import Verdict as Said
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from reproduction.artifacts import Artifact, Curves, Figure, Paragraph, Series, Table, Verdict
@@ -22,10 +21,7 @@ from reproduction.studies.planted_anchors import CHOOSING, KINDS, n_found, plant
 
 NAME = "studies/merit-weight"
 N_DRAWS, BATCH = 50, 10
-CHOOSING_DRAWS, UNIT_DRAWS, CERTIFICATE_DRAWS = 5, 10, 20
-# The limits of the certificate were revised after a look at draws of the second stream: its claims are about
-# a third one.
-FRESH, FRESH_DRAWS = 2, 5
+CHOOSING_DRAWS, UNIT_DRAWS = 5, 10
 SHOWN = ("uniform", "sparse", "near-duplicates", "duplicates", "scattered")
 WINDOW = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
 """Multiples of the automatic weight of which the page shows the window."""
@@ -35,8 +31,6 @@ GREEDY = {"spa": "SPA", "snpa": "SNPA", "xray": "XRAY", "fast-anchor": "FastAnch
 UNITS = (1e-6, 1e6)
 # Two means differ by more than sampling explains beyond so many standard errors (99 % of a normal variable).
 STANDARD_ERRORS = 2.58
-# An answer with a wrong anchor must be warned of in at least, a right one in at most this share of the draws.
-WARNED, FALSE_ALARMS = 0.95, 0.05
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -46,7 +40,6 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         cases = [
             {"stage": "window", "kind": "uniform", "stream": 0} | small,
             {"stage": "rates", "kind": "near-duplicates", "stream": 1} | small,
-            {"stage": "certificates", "kind": "near-duplicates", "stream": 1} | small,
             {"stage": "units", "kind": "uniform", "stream": 1} | small,
         ]
         return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
@@ -71,20 +64,10 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         {"kind": kind, "n": n, "m": 50, "k": 40, "snr": 10.5, "grid": 0}
         for kind, n in (("uniform", 100), ("near-duplicates", 100), ("uniform", 1000))
     ]
-    certificates = [
-        {key: value for key, value in case.items() if key != "grid"} for case in rates if case["n"] < 1000
-    ]
     units = [usual | {"kind": kind, "snr": 10} for kind in ("uniform", "near-duplicates")]
-    # Draw by draw, so that a run that is cut short has seen all settings.
-    fresh = [
-        {"stage": "certificates", "stream": FRESH} | case | {"first_draw": draw, "n_draws": 1}
-        for draw in range(FRESH_DRAWS)
-        for case in certificates
-    ]
-    return fresh + [
+    return [
         {"stage": stage, "stream": stream} | case | block
         for stage, stream, cases, n_draws in (
-            ("certificates", 1, certificates, CERTIFICATE_DRAWS),
             ("rates", 1, rates, N_DRAWS),
             ("units", 1, units, UNIT_DRAWS),
             ("window", 0, window, CHOOSING_DRAWS),
@@ -96,9 +79,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Run the methods on some draws."""
-    stage = {"window": _window, "rates": _rates, "certificates": _certificates, "units": _units}[
-        setting["stage"]
-    ]
+    stage = {"window": _window, "rates": _rates, "units": _units}[setting["stage"]]
     first = setting["first_draw"]
     return [
         {"draw": draw} | stage(setting, _draw(setting, draw))
@@ -141,22 +122,6 @@ def _rates(setting: Setting, points: Any) -> dict[str, Any]:
     return found
 
 
-def _certificates(setting: Setting, points: Any) -> dict[str, Any]:
-    # The whole certificate, theorems included.
-    result, unknown = select_anchors(points.X, setting["k"]), _merit(points.X, None)
-    signs = [statement.name for statement in result.certificate if statement.verdict is Said.FAILS]
-    return {
-        "x 1": n_found(points, result.anchors),
-        "warned": int(bool(signs)),
-        "signs": ", ".join(signs),
-        "ratio": round(min(result.certificate["alternatives"].number or 0.0, 1e6), 4),
-        "from_spa": int(result.facts["choice"] == "spa"),
-        "gap": round((result.gap or 0.0) / (result.objective or math.inf), 4),
-        "number": unknown.n_components,
-        "unknown": n_found(points, unknown.anchors),
-    }
-
-
 def _units(setting: Setting, points: Any) -> dict[str, Any]:
     k = setting["k"]
     anchors = select_anchors(points.X, k).anchors.tolist()
@@ -171,12 +136,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = []
     if window := by_stage.get(("window",), []):
         artifacts += _window_artifacts(window)
-    rates, certificates = by_stage.get(("rates",), []), by_stage.get(("certificates",), [])
-    if rates:
+    if rates := by_stage.get(("rates",), []):
         artifacts += _rate_tables(rates)
-    if certificates:
-        artifacts.append(_certificate_table(certificates))
-    return [*artifacts, *_verdicts(rates, certificates, by_stage.get(("units",), []))]
+    return [*artifacts, *_verdicts(rates, by_stage.get(("units",), []))]
 
 
 def _window_artifacts(records: Sequence[Record]) -> list[Artifact]:
@@ -228,8 +190,9 @@ def _rate_tables(records: Sequence[Record]) -> list[Artifact]:
             | {name: _rate(group, name, k).value for name in ("published", *GREEDY)}
         )
     words = ", ".join(f"{factor:g}" for factor in GRID)
+    shown = {record["kind"]: None for record in records}
     return [
-        Paragraph("Samples: " + "; ".join(f"**{kind}**, {about}" for kind, about in KINDS.items()) + "."),
+        Paragraph("Samples: " + "; ".join(f"**{kind}**, {KINDS[kind]}" for kind in shown) + "."),
         Table(
             f"Anchors found, mean over draws. Best weight: the best of {words} times the automatic one.",
             HEADS | names,
@@ -240,44 +203,12 @@ def _rate_tables(records: Sequence[Record]) -> list[Artifact]:
     ]
 
 
-def _certificate_table(records: Sequence[Record]) -> Table:
-    columns = {
-        "right": "right answers with a warning", "wrong": "wrong answers with a warning",
-        "from_spa": "SPA's anchors returned", "number": "K unknown: K found",
-        "unknown": "K unknown: anchors found", "gap": "median relative gap",
-    }  # fmt: skip
-    rows = []
-    for (kind, n, m, k, snr), group in _cases(records).items():
-        right, warned = _counts(group, "x 1") == k, _counts(group, "warned") == 1
-        rows.append(
-            {"kind": kind, "n": n, "m": m, "k": k, "snr": snr}
-            | {
-                "right": f"{int(np.sum(warned & right))} of {int(right.sum())}",
-                "wrong": f"{int(np.sum(warned & ~right))} of {int(np.sum(~right))}",
-                "number": f"{int(np.sum(_counts(group, 'number') == k))} of {len(group)}",
-                "unknown": float(np.mean(_counts(group, "unknown"))),
-                "from_spa": float(np.mean(_counts(group, "from_spa"))),
-                "gap": float(np.median(_counts(group, "gap"))),
-            }
-        )
-    caption = (
-        "Certificate of the default, and the number of anchors where it is unknown; second and third stream."
-    )
-    return Table(caption, HEADS | columns, rows, 3)
-
-
-def _verdicts(
-    records: Sequence[Record], certificates: Sequence[Record], units: Sequence[Record]
-) -> list[Verdict]:
+def _verdicts(records: Sequence[Record], units: Sequence[Record]) -> list[Verdict]:
     full = {key: group for key, group in _cases(records).items() if len(group) >= N_DRAWS}
-    fresh = [record for record in certificates if record["stream"] == FRESH]
-    stated = {key: group for key, group in _cases(fresh).items() if len(group) >= FRESH_DRAWS}
     others = {"spa": "SPA", "published": "the published weight and choice of anchors", "snpa": "SNPA"}
     others |= {f"x {factor:g}": f"{factor:g} times its weight" for factor in GRID if factor != 1}
     return [
         *(_never_below(full, name, words) for name, words in others.items()),
-        *_warnings(stated),
-        _numbers(stated),
         Verdict(
             "multiplying X by 1e-6 or 1e6 changes no anchor",
             all(record[f"{unit:g}"] for record in units for unit in UNITS)
@@ -300,38 +231,6 @@ def _never_below(cases: dict[tuple[Any, ...], list[dict[str, Any]]], name: str, 
         if np.mean(difference) < -STANDARD_ERRORS * error:
             worse.append(f"{kind}, N = {n}, M = {m}, K = {k}, {snr:g} dB: {np.mean(difference):.2f}")
     return Verdict(claim, not worse if compared else None, "; ".join(worse) or f"{compared} settings")
-
-
-def _warnings(cases: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[Verdict]:
-    pairs = [(record["x 1"] == key[3], record["warned"]) for key, group in cases.items() for record in group]
-    wrong = Rate(sum(w for right, w in pairs if not right), sum(not right for right, _ in pairs) or 1)
-    right = Rate(sum(w for right, w in pairs if right), sum(right for right, _ in pairs) or 1)
-    return [
-        Verdict(
-            f"at least {WARNED:.0%} of the answers with a wrong anchor carry a warning",
-            wrong.value >= WARNED if cases else None,
-            f"{wrong}, {wrong.value:.1%}",
-        ),
-        Verdict(
-            f"at most {FALSE_ALARMS:.0%} of the right answers carry one",
-            right.value <= FALSE_ALARMS if cases else None,
-            f"{right}, {right.value:.1%}",
-        ),
-    ]
-
-
-def _numbers(cases: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict:
-    lines, met = [], True
-    for snr in sorted({key[4] for key in cases}):
-        groups = [(key[3], record) for key, group in cases.items() if key[4] == snr for record in group]
-        rate = Rate(sum(record["number"] == k for k, record in groups), len(groups))
-        lines.append(f"{snr:g} dB: {rate}")
-        met = met and (rate.value >= 0.9 or snr < 15)
-    return Verdict(
-        "without K, its value is found in at least 90 % of the draws from 15 dB on",
-        met if cases else None,
-        "; ".join(lines),
-    )
 
 
 def cost(setting: Setting) -> float:

@@ -21,6 +21,9 @@ KINDS = {
     "spectra": "uniform weights; anchors are smooth spectra, which are ill-conditioned",
     "laplace": "as uniform, with Laplace noise",
     "uneven": "as uniform, with noise whose level differs by a factor of 3 between features",
+    "student": "as uniform, with noise of Student's distribution with five degrees of freedom",
+    "shot": "as uniform, with noise whose variance is proportional to the entry",
+    "unbalanced": "Dirichlet weights with parameters between 0.2 and 2, one per anchor",
 }
 """Kind -> what the weights, anchors and noise are. The first three choose rules; the others only report."""
 CHOOSING = ("uniform", "sparse", "near-duplicates")
@@ -38,9 +41,10 @@ def planted(
     anchors = order[:k].astype(np.intp)
     W = np.empty((n, k), dtype=dtype)
     W[order[:k]] = np.eye(k)
+    alpha = np.geomspace(0.2, 2.0, k) if kind == "unbalanced" else np.full(k, _ALPHA.get(kind, 1.0))
     for start in range(k, n, 1 << 16):
         rows = order[start : start + (1 << 16)]
-        W[rows] = rng.dirichlet(np.full(k, _ALPHA.get(kind, 1.0)), size=len(rows))
+        W[rows] = rng.dirichlet(alpha, size=len(rows))
     copies = order[k : k + n // 10] if kind.endswith("duplicates") else order[:0]
     copied = rng.integers(k, size=len(copies))
     if kind == "near-duplicates":
@@ -55,12 +59,23 @@ def planted(
     levels *= sigma / math.sqrt(float(np.mean(levels**2)))
     for start in range(0, n, 1 << 16):
         shape = (min(1 << 16, n - start), m)
-        drawn = rng.laplace(scale=math.sqrt(0.5), size=shape) if kind == "laplace" else rng.normal(size=shape)
-        X[start : start + (1 << 16)] += (drawn * levels).astype(dtype)
-        noise += float(np.sum((drawn * levels) ** 2))
+        drawn = _unit_noise(kind, shape, rng) * levels
+        if kind == "shot":
+            block = X[start : start + (1 << 16)]
+            drawn *= np.sqrt(block / math.sqrt(square / X.size))
+        X[start : start + (1 << 16)] += drawn.astype(dtype)
+        noise += float(np.sum(drawn**2))
     if kind == "duplicates":
         X[copies] = X[anchors[copied]]
     return SeparableData(X, H, W, anchors, math.sqrt(noise), 10.0 * math.log10(square / noise))
+
+
+def _unit_noise(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:
+    if kind == "laplace":
+        return rng.laplace(scale=math.sqrt(0.5), size=shape)
+    if kind == "student":
+        return rng.standard_t(5, size=shape) * math.sqrt(0.6)
+    return rng.normal(size=shape)
 
 
 def _anchors(kind: str, k: int, m: int, rng: np.random.Generator) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.references.containers import as_container
 
 from nonneg import factorize
 from nonneg.cones.initialization import cone_init
@@ -67,7 +68,43 @@ def test_the_two_branches(rng):
     np.testing.assert_array_equal(W, np.repeat(W[:, :1], 8, axis=1))
 
 
-@pytest.mark.parametrize("X", [np.zeros((4, 3)), np.ones((1, 3)), np.outer(np.arange(1.0, 9), np.ones(4))])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_plenty_of_samples_or_features_are_fitted_in_part(rng, transposed):
+    # Components of a few samples fit all of them nearly as well as components of all.
+    H = rng.gamma(0.5, size=(3, 30))
+    X = rng.dirichlet(np.full(3, 0.5), 800) @ H + 0.01 * rng.random((800, 30))
+    X = X.T.copy() if transposed else X
+    W, Ht = cone_or_random_init(as_data_matrix(X), 3, rng=0)
+    assert (W.shape, Ht.shape) == ((len(X), 3), (X.shape[1], 3))
+    assert min(W.min(), Ht.min()) > 0
+
+    def loss(init, n):
+        return np.median([factorize(X, 3, init=init, rng=seed, max_iter=n, tol=0).loss for seed in range(3)])
+
+    assert loss("cone-or-random", 2) < 0.5 * loss("random", 2)
+    strict = cone_or_random_init(as_data_matrix(as_container(X, "strict")), 3, rng=0)
+    for mine, theirs in zip((W, Ht), strict, strict=True):
+        np.testing.assert_allclose(np.asarray(theirs), mine, rtol=1e-8)
+    single = cone_or_random_init(as_data_matrix(X.astype(np.float32)), 3, rng=0)
+    assert all(factor.dtype == np.float32 for factor in single)
+    for unit in (1e-6, 1e6):
+        for mine, theirs in zip(
+            (W, Ht), cone_or_random_init(as_data_matrix(unit * X), 3, rng=0), strict=True
+        ):
+            sizes = theirs.sum() / mine.sum()
+            np.testing.assert_allclose(theirs, sizes * mine, rtol=1e-6, atol=1e-9 * float(theirs.max()))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((4, 3)),
+        np.zeros((500, 3)),
+        np.ones((3, 500)),
+        np.ones((1, 3)),
+        np.outer(np.arange(1.0, 9), np.ones(4)),
+    ],
+)
 def test_degenerate_data(X):
     W, Ht = cone_or_random_init(as_data_matrix(X), 2, rng=0)
     assert np.isfinite(W).all()

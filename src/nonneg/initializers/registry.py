@@ -95,7 +95,7 @@ _ENTRIES = {
     ),
     "cone-or-random": Initializer(
         "nonneg.initializers.cone_or_random:cone_or_random_init",
-        "cone where the samples lie in cones, uniform random components elsewhere",
+        "a fit of some of many samples, else cones or random components, as the samples suggest",
         weights=False,
         unit_in_W=True,
     ),

@@ -67,8 +67,8 @@ def select_anchors(
     X : array, sparse matrix, tensor or dask array of shape (n_samples, n_features)
         The data, one sample per row; never modified.
     n_components : int, optional
-        The number of anchors. None lets the convex methods choose it at the largest drop of the sorted row
-        maxima.
+        The number of anchors. None lets the convex methods choose it: "merit" takes the anchors that stand
+        out of the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
     method : str
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:

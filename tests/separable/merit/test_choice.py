@@ -10,8 +10,15 @@ from tests.references.containers import TORCH, as_container
 from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
 from nonneg.data import as_data_matrix
-from nonneg.separable.merit.choice import apart, choose_anchors, number_of_anchors
-from nonneg.separable.merit.penalty_weight import penalty_weight
+from nonneg.separable.merit.alternatives import mixture_probability
+from nonneg.separable.merit.choice import apart, choose_anchors, last_drop, number_of_anchors
+from nonneg.separable.merit.penalty_weight import NumberEstimate, penalty_weight
+from nonneg.separable.merit.residuals import (
+    noise_limit,
+    number_above_noise,
+    squared_residuals,
+    successive_squares,
+)
 
 PARAMS = {"recovery": False}
 
@@ -45,6 +52,7 @@ def test_the_order_of_the_samples_decides_nothing(kind):
     assert np.array_equal(one, two)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("unit", [1e-6, 2.0**-20, 1e6])
 def test_the_unit_of_the_data_decides_nothing(unit, copies):
     found, other = default(copies.X, 10), default(unit * copies.X, 10)
@@ -115,15 +123,17 @@ def test_the_certificate_tells_right_answers_from_wrong_ones():
 
 def test_distances_are_from_the_hull_of_those_before():
     X = np.array([[0.0, 0.0], [4.0, 0.0], [3.9, 0.0], [0.0, 3.0], [1.0, 1.0]])
-    rows, scores = apart(as_data_matrix(X), np.arange(5), np.array([1.0, 0.9, 1.0, 0.5, 1.0]), 5)
+    rows, scores, squares = apart(as_data_matrix(X), np.arange(5), np.array([1.0, 0.9, 1.0, 0.5, 1.0]), 5)
     assert rows.tolist()[:1] == [2]
-    # From (3.9, 0): the origin is 3.9 away, then (0, 3) is 3 away from the segment, times its maximum.
+    # From (3.9, 0): the origin is 3.9 away, then (0, 3) is 3 away from the segment, times its maximum. The
+    # nearest points are samples, with the noise of samples: the variance of the difference is twice as large.
     assert rows.tolist()[1:3] == [0, 3]
-    assert scores[1] == pytest.approx(3.9)
-    assert scores[2] == pytest.approx(1.5)
+    assert scores[1] ** 2 == pytest.approx(3.9**2 / 2)
+    assert scores[2] ** 2 == pytest.approx(1.5**2 / 2)
+    assert squares[1:3] == pytest.approx([3.9**2 / 2, 3.0**2 / 2])
     # The last one is a mixture of the others, and no anchor.
     assert rows.tolist() == [2, 0, 3, 1]
-    assert scores[3] == pytest.approx(0.09)
+    assert scores[3] ** 2 == pytest.approx(0.09**2 / 2)
 
 
 @pytest.mark.parametrize("container", ["csr", "strict", TORCH])
@@ -138,8 +148,9 @@ def test_every_container(container, copies):
 
 def test_places_that_no_distance_fills_go_by_row_maxima():
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    maxima, number = np.array([1.0, 1.0, 0.2, 0.6]), NumberEstimate(3, 3)
     found = choose_anchors(
-        as_data_matrix(X), np.array([1.0, 1.0, 0.2, 0.6]), 3, 3, choice="spread", ties="farthest", greedy=None
+        as_data_matrix(X), maxima, 3, number, choice="spread", ties="farthest", greedy=None
     )
     assert found.anchors.tolist() == [0, 1, 3]
 
@@ -147,5 +158,58 @@ def test_places_that_no_distance_fills_go_by_row_maxima():
 def test_the_number_is_where_the_scores_fall_most():
     scores = np.array([9.0, 2.0, 1.9, 1.8, 1.7, 0.2, 0.15])
     # The first fall, of the distance from one point to that from a segment, is outside the range.
-    assert number_of_anchors(scores, 5) == 5
-    assert number_of_anchors(scores[:1], 1) == 1
+    assert number_of_anchors(scores, 16) == 5
+    assert number_of_anchors(scores[:1], 2) == 1
+
+
+def test_candidates_after_a_clear_drop_are_no_anchors():
+    scores = np.array([9.0, 6.0, 5.0, 4.0, 3.9, 0.6, 0.5, 0.45])
+    assert last_drop(scores, 6) == 5
+    # A number in the first fourth fifths is sure.
+    assert last_drop(scores, 7) == 7
+    assert last_drop(scores, 5) == 5
+
+
+def test_a_few_anchors_are_counted_among_many_features():
+    # Noise in 200 features lengthens all residuals alike: SPA's fall slowly.
+    points = planted("uniform", 200, 200, 5, 7.0, 3)
+    assert default(points.X, None).n_components == 5
+
+
+def test_noise_is_told_from_anchors():
+    points = planted("uniform", 300, 40, 10, 12.0, 0)
+    data, others = as_data_matrix(points.X), np.setdiff1d(np.arange(300), points.anchors)
+    left = squared_residuals(data, points.anchors, others, standardized=True)
+    limit = noise_limit(left, 300)
+    assert left.max() <= limit
+    order = np.concatenate([points.anchors, others[:10]])
+    squares = successive_squares(points.X[order])
+    assert squares[:10].min() > limit
+    assert number_above_noise(data, order, squares) == 10
+    # Without samples that noise explains, nobody knows the noise.
+    assert number_above_noise(data, order[:10], squares[:10]) is None
+    exact = as_data_matrix(points.W @ points.H)
+    assert number_above_noise(exact, order, np.ones(20)) is None
+
+
+@pytest.mark.parametrize("k", [6, None])
+def test_copies_of_anchors_change_nothing(k):
+    points = planted("uniform", 120, 20, 6, 20.0, 0)
+    X = np.vstack([points.X, points.X[points.anchors], points.X[points.anchors]])
+    found, other = default(points.X, k), default(X, k)
+    assert found.n_components == 6
+    one, two = (rows[np.lexsort(rows.T)] for rows in (points.X[found.anchors], X[other.anchors]))
+    assert np.array_equal(one, two)
+    assert not any(statement.verdict is Verdict.FAILS for statement in other.certificate)
+
+
+def test_mixtures_beside_a_purer_sample_are_doubted():
+    close, apart_from_it = np.linspace(0.1, 1.02, 30), np.linspace(0.1, 0.6, 30)
+    assert mixture_probability(close, 0.1, 1.0) > 0.01
+    # Without noise, or without a sample that noise may have moved inward, nothing is in doubt.
+    assert mixture_probability(close, 0.02, 1.0) < 1e-6
+    assert mixture_probability(apart_from_it, 0.1, 1.0) < 1e-6
+    # Many samples at the same place are at the vertex.
+    one, many = (mixture_probability(np.append(apart_from_it, np.ones(n)), 0.15, 1.0) for n in (1, 50))
+    assert many < 0.1 * one
+    assert mixture_probability(close, 0.0, 0.0) == 1.0

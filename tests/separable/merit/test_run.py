@@ -134,7 +134,7 @@ def test_the_weight_of_many_points_comes_from_some_of_them(monkeypatch):
 @pytest.mark.parametrize(("k", "snr"), [(5, 20), (20, 20), (40, 15)])
 def test_the_guess_of_the_number_is_near(k, snr):
     data = separable_dirichlet(300, 50, k, snr=snr, rng=0)
-    assert 0.5 * k <= estimated_number(as_data_matrix(data.X)) <= 1.2 * k
+    assert 0.5 * k <= estimated_number(as_data_matrix(data.X)).number <= 1.2 * k
 
 
 @pytest.mark.parametrize("init", ["spa", "anchors", "result", "coefficients"])

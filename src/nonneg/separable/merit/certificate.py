@@ -58,12 +58,11 @@ def merit_statements(
         if t > 0
         else WarmStartCondition(holds=False, row=None, xi=None)
     )
-    alternatives = alternatives_statement(kappa, math.sqrt(selection.fit.largest), longest)
     statements = [
         duality_gap_statement(state.loss, state.gap),
         margin_statement(state.row_maxima, anchors, apart=selection.apart),
-        alternatives,
-        uncertain_anchors_statement(data, anchors, selection.candidates, alternatives.number),
+        alternatives_statement(W, selection.fit),
+        uncertain_anchors_statement(data, anchors, selection.candidates),
         *selection_statements(selection),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),

@@ -3,27 +3,30 @@
 The paper selects the K largest row maxima. Samples that are close to one anchor share its weight, and the two
 largest of them are then selected while another anchor is left out, whatever the weight of the penalty. Here
 the fourth root of a maximum is multiplied by the distance of its sample from the hull of the anchors selected
-so far, which is as small as the noise for the second of two near-duplicates.
+so far, which is as small as the noise for the second of two near-duplicates. Distances are standardized: that
+of two samples has twice the variance of that of a sample from a mixture of many.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
-from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.separable.merit.penalty_weight import (
+from nonneg.data import DataMatrix
+from nonneg.separable.merit.penalty_weight import NumberEstimate, greedy_anchors
+from nonneg.separable.merit.residuals import (
     MOST_POINTS,
     evenly_spaced,
-    greedy_anchors,
+    hull_distances,
+    number_above_noise,
     squared_residuals,
 )
 from nonneg.separable.merit.tie_breaking import NO_DISTANCE, SAME_DISTANCE, break_ties
 from nonneg.separable.row_maxima import distinct_rows, leading_rows
-from nonneg.separable.weights import anchor_weights
 
 CHOICES = ("auto", "spread", "row-maxima")
 # Rows among which anchors are looked for, those with the largest maxima: this many per anchor, but not fewer
@@ -35,18 +38,22 @@ ROWS_PER_ANCHOR, FEWEST_ROWS = 20, 500
 POWER = 0.25
 # Distances are updated for this many candidates at a time, those with the largest scores.
 BATCH = 32
+# Of the candidates that stand out of the noise, the last fifth may be no anchors: where the drop of scores
+# before them is this much larger than that after them. Of a few values, the best ones on choosing draws.
+SURELY, CLEAR_DROP = 0.8, math.sqrt(1.5)
 # Two sets of anchors whose scores agree to this fraction fit equally well.
 SAME_FIT = 1e-9
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How well anchors fit: squared distances of samples from their hull."""
+    """How well anchors fit: squared distances of samples from their hull, standardized."""
 
     # Of two sets of anchors, that with the smaller largest distance is better. The mean prefers wrong anchors
     # that noise moved outward, because they span more; the anchor that is missing shows in the largest.
     mean: float
     largest: float
+    median: float = 0.0  # that of noise
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ def choose_anchors(
     data: DataMatrix,
     maxima: FloatArray,
     n_components: int | None,
-    estimate: int,
+    estimate: NumberEstimate,
     *,
     choice: str,
     ties: str,
@@ -76,8 +83,8 @@ def choose_anchors(
 ) -> Selection:
     """Select anchors by their row maxima; `estimate` is the number where none is given."""
     if choice == "row-maxima":
-        return _by_row_maxima(data, maxima, n_components, estimate, ties)
-    wanted = n_components or min(_most_anchors(estimate, data.shape[1]) + 1, len(maxima))
+        return _by_row_maxima(data, maxima, n_components, estimate.number, ties)
+    wanted = n_components or min(estimate.most + 1, len(maxima))
     order = leading_rows(maxima, max(ROWS_PER_ANCHOR * wanted, FEWEST_ROWS))[0]
     candidates = order[maxima[order] > 0]
     if n_components is None:
@@ -88,11 +95,13 @@ def choose_anchors(
         more = np.setdiff1d(_greedy(data, wanted, greedy), candidates)
         candidates = np.concatenate([candidates, more])
         weights = np.concatenate([weights, np.full(len(more), weights.min())])
-    anchors, scores = apart(data, candidates, weights, wanted)
+    anchors, scores, squares = apart(data, candidates, weights, wanted)
     if n_components is None:
+        above = number_above_noise(data, anchors, squares) if len(anchors) == wanted else None
         # Where distances ended at zero, the next score is zero.
         scores = np.append(scores, np.zeros(int(len(scores) < wanted)))
-        anchors = anchors[: number_of_anchors(scores, estimate)]
+        number = number_of_anchors(scores, estimate.most) if above is None else last_drop(scores, above)
+        anchors = anchors[:number]
     elif len(anchors) < n_components:
         # All other candidates are mixtures of the anchors: the rest of the places go by row maxima.
         anchors = distinct_rows(data, np.concatenate([anchors, candidates]), n_components)
@@ -118,16 +127,22 @@ def fit_of(data: DataMatrix, anchors: IntArray, candidates: IntArray) -> Fit:
     # Where there are very many samples: of those that stand out as candidates, and some of the others.
     some = evenly_spaced(data.shape[0], MOST_POINTS)
     rows = np.union1d(some, candidates)
-    squares = squared_residuals(data, anchors, rows)
-    return Fit(float(np.mean(squares[np.isin(rows, some)])), float(squares.max()))
+    squares = squared_residuals(data, anchors, rows, standardized=True)
+    typical = squares[np.isin(rows, some) & ~np.isin(rows, anchors)]
+    if not len(typical):
+        return Fit(0.0, float(squares.max()))
+    return Fit(float(np.mean(typical)), float(squares.max()), float(np.median(typical)))
 
 
 def apart(
     data: DataMatrix, rows: IntArray, weights: FloatArray, n_wanted: int
-) -> tuple[IntArray, FloatArray]:
-    """Select rows one after another by weight times distance from the hull of those before."""
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Select rows one after another by weight times standardized distance from the hull of those before.
+
+    Returns the rows, these products, and the squares of the distances.
+    """
     if not len(rows):
-        return rows, np.empty(0)
+        return rows, np.empty(0), np.empty(0)
     places = np.argsort(rows)  # of equal scores, the lowest index
     rows, weights = rows[places], weights[places]
     points = to_float64(data.take_rows(rows)).astype(np.float64)
@@ -136,17 +151,19 @@ def apart(
     current = np.ones(len(rows), dtype=bool)
     taken: list[int] = []
     scores: list[float] = []
+    squares: list[float] = []
     while len(taken) < min(n_wanted, len(rows)):
         bounds = weights * distances
         while not current[lead := _leading(bounds)]:
             old = np.flatnonzero(~current)
             update = old[np.argsort(-bounds[old], kind="stable")[:BATCH]]
-            distances[update] = _hull_distances(points[update], points[taken])
-            bounds[update] = weights[update] * distances[update]
+            distances[update], standardized = hull_distances(points[update], points[taken])
+            bounds[update] = weights[update] * standardized
             current[update] = True
         if taken and distances[lead] <= NO_DISTANCE * longest:
             break
         scores.append(float(bounds[lead]))
+        squares.append(float(bounds[lead] / weights[lead]) ** 2 if taken else np.inf)
         if not taken:
             distances[:] = np.inf
         taken.append(lead)
@@ -154,23 +171,27 @@ def apart(
         # A hull that grows only comes closer: the old distances are upper bounds, and most need no update.
         current[:] = False
         current[taken] = True
-    return rows[taken], np.asarray(scores)
+    return rows[taken], np.asarray(scores), np.asarray(squares)
 
 
-def number_of_anchors(scores: FloatArray, estimate: int) -> int:
-    """Return the number of anchors: the largest ratio of successive scores around an estimate."""
-    # Not below half the estimate: the first distances fall for reasons of geometry, whatever the number (the
+def number_of_anchors(scores: FloatArray, most: int) -> int:
+    """Return the number of anchors: the largest ratio of successive scores, up to a largest number."""
+    # Not below an eighth of it: the first distances fall for reasons of geometry, whatever the number (the
     # second is from one point, the third from a segment).
     if len(scores) < 2:
         return len(scores)
-    first = max(1, min(estimate // 2, len(scores) - 1))
+    first = max(1, min(most // 8, len(scores) - 1))
     return first + int(np.argmax(scores[first - 1 : -1] / np.maximum(scores[first:], 1e-300)))
 
 
-def _most_anchors(estimate: int, n_features: int) -> int:
-    # The estimate is too low where anchors differ in length: up to four times as many are looked at, where
-    # they can be affinely independent.
-    return max(2 * estimate, min(4 * estimate, n_features))
+def last_drop(scores: FloatArray, number: int) -> int:
+    """Return the number of anchors, given that of the candidates that stand out of the noise."""
+    # Near-duplicates of anchors stand out of weak noise, and noise itself in one of twenty sets of samples.
+    drops = scores[:number] / np.maximum(scores[1 : number + 1], 1e-300)
+    first = max(2, math.ceil(SURELY * number)) - 1
+    earlier = drops[first:-1]
+    clear = len(earlier) > 0 and float(earlier.max()) >= CLEAR_DROP * float(drops[-1])
+    return first + 1 + int(np.argmax(earlier)) if clear else number
 
 
 def _without_zeros(data: DataMatrix, rows: IntArray) -> IntArray:
@@ -181,11 +202,6 @@ def _without_zeros(data: DataMatrix, rows: IntArray) -> IntArray:
 
 def _leading(bounds: FloatArray) -> int:
     return int(np.argmax(bounds >= (1.0 - SAME_DISTANCE) * bounds.max()))
-
-
-def _hull_distances(points: FloatArray, vertices: FloatArray) -> FloatArray:
-    mixtures = to_float64(anchor_weights(as_data_matrix(points), vertices, sum_to_one=True))
-    return np.asarray(np.linalg.norm(points - mixtures @ vertices, axis=1))
 
 
 def _greedy(data: DataMatrix, k: int, given: IntArray | None) -> IntArray:

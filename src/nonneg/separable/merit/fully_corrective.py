@@ -275,7 +275,7 @@ class FullyCorrective:
             for row in range(scores.shape[0]):
                 above = xp.clip(lowered - scores[row, :], 0.0, None)
                 whole = xp.sum(above)
-                share = xp.clip(1.0 - self.lam / xp.clip(whole, 1e-300, None), 0.0, None)
+                share = 1.0 - self.lam / xp.clip(whole, self.lam, None)
                 lowered = lowered - share * above
         return float(xp.sum(levels - lowered))
 

@@ -18,7 +18,12 @@ from nonneg.iteration.progress import reporter
 from nonneg.separable.merit.certificate import merit_statements
 from nonneg.separable.merit.choice import choose_anchors
 from nonneg.separable.merit.initialization import WarmStart, warm_start
-from nonneg.separable.merit.penalty_weight import estimated_number, greedy_anchors, penalty_weight
+from nonneg.separable.merit.penalty_weight import (
+    NumberEstimate,
+    estimated_number,
+    greedy_anchors,
+    penalty_weight,
+)
 from nonneg.separable.merit.problem import SelfDictionary
 from nonneg.separable.merit.run import RunSettings, run_frank_wolfe, run_fully_corrective
 from nonneg.separable.merit.stopping import AnchorsUnchanged, RelativeChange, ResidualBelow
@@ -68,10 +73,11 @@ def merit(
     data : DataMatrix
         The data, one point per row, in this process; entries may be negative.
     n_components : int or None
-        The number of anchors; None takes the largest ratio of two successive scores (row maximum times
-        distance from the anchors so far), from half to four times as many as
-        `nonneg.separable.merit.penalty_weight.estimated_number` says. With ``choice="row-maxima"``, the
-        largest drop of the sorted row maxima (`SelectionResult.curve`).
+        The number of anchors; None takes as many as stand farther out of the hull of those before than noise
+        moves any sample (`nonneg.separable.merit.residuals.number_above_noise`). Where residuals do not tell
+        the noise, it takes the largest ratio of two successive scores (row maximum times distance from the
+        anchors so far). With ``choice="row-maxima"``, the largest drop of the sorted row maxima
+        (`SelectionResult.curve`).
     lam : float, "auto" or "paper"
         Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
         mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
@@ -172,8 +178,9 @@ def merit(
             f"{16e-9 * math.prod(data.shape):.1f} GB. Pass reduce=, the number of leading directions to keep "
             "(for example twice the number of anchors)."
         )
-    estimate = estimated_number(data) if n_components is None else n_components
-    most = n if n_components is not None else min(n, 2 * estimate)
+    k = n_components
+    estimate = estimated_number(data) if k is None else NumberEstimate(k, k)
+    most = n if k is not None else min(n, 2 * estimate.number)
     warm = warm_start(data, init)
     if warm.coefficients is None and t_init != "auto":
         raise InvalidParameterError(
@@ -260,7 +267,7 @@ def _penalty_weight(
     if not isinstance(lam, str):
         anchors = warm.anchors
         if anchors is None:
-            k = (n_components or estimated_number(data)) if converges else 0
+            k = (n_components or estimated_number(data).number) if converges else 0
             anchors = greedy_anchors(data, k) if k else np.empty(0, dtype=np.intp)
         return float(lam), {}, anchors
     found = penalty_weight(data, n_components, lam, converges=converges, anchors=warm.anchors)

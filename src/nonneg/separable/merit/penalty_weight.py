@@ -25,11 +25,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonneg._arrays import to_float64
-from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg._typing import IntArray
+from nonneg.data import DataMatrix
+from nonneg.separable.merit.residuals import (
+    MOST_POINTS,
+    evenly_spaced,
+    number_above_noise,
+    squared_residuals,
+    successive_squares,
+)
 from nonneg.separable.snpa import snpa
 from nonneg.separable.spa import spa
-from nonneg.separable.weights import anchor_weights
 
 # The number of anchors is estimated as that of the anchors of SPA with a residual above this fraction of the
 # second one; the first is the distance from the origin, which says nothing about the spread. For 5 to 60
@@ -37,10 +43,8 @@ from nonneg.separable.weights import anchor_weights
 # anchors from any method).
 RESIDUAL_SHARE = 0.5
 FIRST_ANCHORS = 16  # doubled until the residuals have fallen
-# Beyond this number of points the residual is estimated from this many of them, evenly spaced: an error of
-# one percent is small enough for a balance, and the mixtures of all points would cost as much as iterations.
-# The published rule looks at more, as it always did.
-MOST_POINTS, MOST_POINTS_PUBLISHED = 20_000, 100_000
+# The published rule looks at more points, as it always did.
+MOST_POINTS_PUBLISHED = 100_000
 # Half of the mean squared residual, in the middle of the window on planted anchors of 100 to 1000 samples, 5
 # to 25 dB: above 1 anchors are lost, below 0.1 the rows of noise stay.
 NOISE_SHARE = 0.5
@@ -71,7 +75,7 @@ def penalty_weight(
     anchors: IntArray | None = None,
 ) -> PenaltyWeight:
     """Return the weight by a rule: "auto" from the noise of a sample, or "paper"."""
-    k = estimated_number(data) if n_components is None else n_components
+    k = estimated_number(data).number if n_components is None else n_components
     if anchors is None:
         anchors = greedy_anchors(data, min(2 * k, *data.shape) if n_components is None else k)
     n = data.shape[0]
@@ -97,40 +101,31 @@ def greedy_anchors(data: DataMatrix, n_components: int) -> IntArray:
     return found if len(found) == n_components else snpa(data, n_components).anchors
 
 
-def evenly_spaced(n: int, most: int) -> IntArray:
-    """Return all indices up to a number, or evenly spaced ones."""
-    return np.arange(0, n, -(-n // most))
+@dataclass(frozen=True)
+class NumberEstimate:
+    """The number of anchors, accurately enough for a weight, and the largest number that is looked at."""
+
+    number: int
+    most: int
 
 
-def squared_residuals(data: DataMatrix, anchors: IntArray, rows: IntArray) -> FloatArray:
-    """Return the squared distances of some points from the hull of the anchors."""
-    points = to_float64(data.take_rows(anchors))
-    if len(rows) < data.shape[0]:
-        data = as_data_matrix(data.take_rows(rows))
-    mixtures = anchor_weights(data, points, sum_to_one=True)
-    _, (parts,) = data.map_reduce_rows(_squares, mixtures, n_out=0, right=data.to_device(points))
-    return np.concatenate(parts)
-
-
-def estimated_number(data: DataMatrix) -> int:
-    """Estimate the number of anchors, accurately enough for a weight and for the range of the search."""
+def estimated_number(data: DataMatrix) -> NumberEstimate:
+    """Estimate the number of anchors from those of SPA."""
     most, n_anchors = min(data.shape), FIRST_ANCHORS
     while True:
-        scores = np.asarray(spa(data, min(n_anchors, most)).scores)
+        found = spa(data, min(n_anchors, most))
+        scores = np.asarray(found.scores)
         if len(scores) < 2:
-            return 1
+            return NumberEstimate(1, 2)
         long = scores > RESIDUAL_SHARE * scores[1]
         if n_anchors >= most or len(scores) < n_anchors or not long[-1]:
-            return max(1, int(np.sum(long)))
+            break
         n_anchors *= 2
-
-
-def _squares(
-    block: LocalMatrix, mixtures: Array, *, right: Array
-) -> tuple[tuple[()], tuple[list[FloatArray]]]:
-    xp, parts = block.xp, []
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
-        rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
-        parts.append(to_float64(xp.sum(rows * rows, axis=1)))
-    return (), (parts,)
+    number = max(1, int(np.sum(long)))
+    # The number is too low where anchors differ in length: up to four times as many are looked at, where they
+    # can be affinely independent.
+    most = max(2 * number, min(4 * number, data.shape[1]))
+    # It is too high for a few anchors and many features, whose noise lengthens all residuals alike.
+    points = to_float64(data.take_rows(found.anchors)).astype(np.float64)
+    above = number_above_noise(data, found.anchors, successive_squares(points))
+    return NumberEstimate(number if above is None else above, most)
