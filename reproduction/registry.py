@@ -56,6 +56,7 @@ TITLES: dict[str, str] = {
     "studies/merit-certificate": "Warnings of MERIT's certificate, and the number of anchors without K",
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
     "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
+    "studies/separation-trained": "Separation with solo recordings of the sources, beside true groups",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
     "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",

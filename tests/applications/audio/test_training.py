@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from nonneg import load
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import channels
+from nonneg.datasets import instrument_sound
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.metrics import separation_scores
 
@@ -147,3 +150,16 @@ def test_channels_share_components_and_have_their_own_masks(monkeypatch):
     assert [part.shape for part in row] == [(2, 2, len(MIXTURE)), (2, 2000)]
     for part, piece in zip(row, pieces, strict=True):
         np.testing.assert_allclose(part.sum(axis=0), piece, atol=1e-13)
+
+
+@pytest.mark.parametrize("grouping", ["features", "activations", "both"])
+def test_a_lopsided_grouping_of_eight_components_is_never_silent(grouping):
+    parts = [instrument_sound(name, 2.0, rate=4000, rng=at) for at, name in enumerate(("drums", "bass"))]
+    model = SourceSeparation(2, n_components=8, grouping=grouping, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", NonnegWarning)
+        model.fit(sum(parts), 4000)
+    warned = any("of the energy" in str(entry.message) for entry in caught)
+    assert warned == (model.energy_shares_.max() > 0.95)
+    if grouping == "features":  # the default
+        assert model.energy_shares_.max() < 0.95

@@ -384,7 +384,7 @@ class SourceSeparation(SavableEstimator):
                 "The file is damaged."
             )
         self.groups_ = checked_groups(self.groups_, n_components)
-        if not hasattr(self, "source_names_"):  # a file of an earlier version
+        if not hasattr(self, "n_trained_"):  # a file of an earlier version
             self.source_names_, self.n_trained_ = default_names(len(self.energy_shares_)), 0
         if (n_found := int(self.groups_.max()) + 1) != len(self.source_names_):
             raise FileFormatError(
