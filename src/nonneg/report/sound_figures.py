@@ -97,7 +97,7 @@ def templates(components: FloatArray, frequencies: FloatArray, rate: float, name
         interpolation="none",
         extent=(np.log10(edges[0]), np.log10(edges[-1]), k - 0.5, -0.5),
     )
-    shown = np.arange(0, k, max(1, -(-k // 20)))
+    shown = range(0, k, max(1, -(-k // 20)))
     axes.set_yticks(shown, [names[at] for at in shown], parse_math=False)
     axes.tick_params(axis="y", length=0)
     _frequency_ticks(axes.xaxis, edges[0], edges[-1])

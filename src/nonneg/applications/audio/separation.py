@@ -226,6 +226,7 @@ class SourceSeparation(SavableEstimator):
         # Methods see the number of sources, whoever said it.
         given = copy(self)
         given.n_sources = n_sources
+        found: Any  # framing, model, activations and groups
         if solos:
             found = fit_trained(given, recordings, solos, rate)
             names = completed_names(tuple(solos), n_sources)

@@ -39,7 +39,7 @@ TEMPLATES_PER_SOURCE = 40
 # average share of the recording.
 PRIOR_WEIGHT = 3.0
 # Iterations with bands; templates of the training recordings need no last digits.
-MAX_ITER = 100
+MAX_ITER, TOL = 100, 1e-4
 
 
 def checked_training(training: Any) -> dict[str, Recordings]:
@@ -105,7 +105,7 @@ class _Search:
         self.name = name
         self.options = {
             "max_iter": MAX_ITER if given.max_iter is None else given.max_iter,
-            "tol": methods.SPECTROGRAM_SEARCH["tol"] if given.tol is None else given.tol,
+            "tol": TOL if given.tol is None else given.tol,
             "n_jobs": given.n_jobs,
             "verbose": given.verbose,
             "callback": given.callback,
@@ -201,7 +201,7 @@ def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
     W = np.repeat(V.sum(axis=1, keepdims=True) / max(float(H.sum()), np.finfo(V.dtype).tiny), k, axis=1)
     return run_factorization(
         as_data_matrix(V), k, beta=1.0, penalties=Penalties(), solver="mu", init="custom", W=W, H=H,
-        frozen_components=range(k), max_iter=MAX_ITER, tol=methods.SPECTROGRAM_SEARCH["tol"],
+        frozen_components=range(k), max_iter=MAX_ITER, tol=TOL,
         n_jobs=given.n_jobs, verbose=given.verbose, caller="activations",
     )  # fmt: skip
 
