@@ -209,3 +209,20 @@ def test_one_frozen_component_is_a_sequence_too(low_rank):
 def test_products_out_of_range_are_an_error_and_no_nan(low_rank):
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"NaN.*float32.*another unit"):
         NMF(3, beta_loss="itakura-saito", max_iter=50).fit((low_rank + 0.01).astype(np.float32) * 1e-20)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (-2.0, r"entry \[1, 1\] \(row 'second', column 'ash'\) is -2\.0"),
+        (np.nan, r"entry \[1, 1\] \(row 'second', column 'ash'\) is nan"),
+        ("much", r"X holds text: row 'second', column 'ash' is 'much'\. .*X\.drop\(columns='ash'\)"),
+    ],
+)
+def test_entries_of_a_data_frame_are_named_by_row_and_column(value, said):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"alcohol": [1.0, 2.0, 3.0], "ash": [4.0, value, 6.0]}, index=["first", "second", "third"]
+    )
+    with pytest.raises(ValueError, match=said):
+        NMF(1).fit(frame)

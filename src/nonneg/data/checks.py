@@ -68,6 +68,7 @@ def checked_data(
     """
     if isinstance(X, DataMatrix):
         return X
+    labels = _frame_labels(X)
     X = _checked_array(X, who, convert, check_shape)
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
@@ -77,8 +78,32 @@ def checked_data(
         mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
-    check_entries(data, positive=positive, signed=signed, who=who, masks=masks)
+    check_entries(data, positive=positive, signed=signed, who=who, masks=masks, labels=labels)
     return data
+
+
+def _frame_labels(X: Any) -> tuple[Any, Any] | None:
+    """Return the labels of rows and columns of a data frame, whose columns must hold numbers."""
+    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2):
+        return None
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") not in "OUSMm":
+            continue
+        for row, value in zip(X.index, X[name] if list(X.columns).count(name) == 1 else (), strict=False):
+            if isinstance(value, str) and not _is_number(value):
+                raise DataTypeError(
+                    f"X holds text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave the "
+                    f"column out, for example X.drop(columns={name!r})."
+                )
+    return X.index, X.columns
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_unsupported_types(X: Any, who: str) -> None:
@@ -231,9 +256,15 @@ def check_entries(
     signed: bool = False,
     who: str = "factorize",
     masks: bool = True,
+    labels: tuple[Any, Any] | None = None,
 ) -> None:
     """Refuse NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
     low, high = data.extremes()
+
+    def place(i: int, j: int) -> str:
+        named = "" if labels is None else f" (row {labels[0][i]!r}, column {labels[1][j]!r})"
+        return f"[{i}, {j}]{named}"
+
     if not (np.isfinite(low) and np.isfinite(high)):
         i, j, value = locate(data, lambda xp, block: ~xp.isfinite(block))
         what = "NaN" if np.isnan(value) else "infinity"
@@ -245,21 +276,21 @@ def check_entries(
                 else "replace it by a number, or leave that sample or feature out"
             )
         raise NonFiniteDataError(
-            f"Input X contains {what}: entry [{i}, {j}] is {value}. {who} needs finite entries; {remedy}."
+            f"Input X contains {what}: entry {place(i, j)} is {value}. {who} needs finite entries; {remedy}."
         )
     if low < 0 and not signed:
         i, j, value = locate(data, lambda xp, block: block < 0)
         raise NegativeDataError(
-            f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value}. Shift or clip "
-            "the data, for example X - X.min() or numpy.maximum(X, 0)."
+            f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. Shift or "
+            "clip the data, for example X - X.min() or numpy.maximum(X, 0)."
         )
     _check_size(data, high, who)
     masked = data.has_missing
     if positive and low == 0 and (not masked or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
         raise ZeroDataError(
-            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry [{i}, {j}] is 0. Please "
-            "add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
+            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry {place(i, j)} is 0. "
+            "Please add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
         )
 
 
