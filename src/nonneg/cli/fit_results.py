@@ -127,6 +127,7 @@ def _record(fitted: FittedModel) -> dict[str, Any]:
             "relative_error": error,
             "explained": explained,
             "scale": model.get_params().get("scale"),
+            "column_scale": scale,
             "dominance": dominance(table.X, beta_loss, table.column_names, scale),
             "labels": labels,
             "n_iter": model.n_iter_,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,10 @@ class Fit:
 def build_page(fit: Fit) -> str:
     """Write the report of a fit."""
     record = fit.record
-    shares = component_strengths(fit.W, fit.H)
+    scale = record["result"].get("column_scale")
+    # Features compare with each other by their part of a column, not by its unit.
+    relative = fit if scale is None else replace(fit, H=fit.H / np.asarray(scale))
+    shares = component_strengths(fit.W, relative.H)
     history = record.get("history", {})
     losses = history.get("loss", [])
     context = {
@@ -55,8 +58,9 @@ def build_page(fit: Fit) -> str:
         "pictures": _pictures(fit, shares),
         "examples": _examples(fit),
         "strengths": drawing(figures.strengths(shares)),
-        "maps": [(text, drawing(svg)) for text, svg in _heat_maps(fit)],
-        "top": _top_lists(fit, shares),
+        "maps": [(text, drawing(svg)) for text, svg in _heat_maps(relative)],
+        "top": _top_lists(relative, shares),
+        "scaled": scale is not None,
         "certificate": [wording.statement(entry) for entry in record.get("certificate", [])],
         "comparison": record.get("comparison"),
         "facts": wording.facts(record),
