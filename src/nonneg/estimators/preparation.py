@@ -134,11 +134,15 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
     stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_init
     met = result.stop_reason is StopReason.CONVERGED and not stuck
     if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
+        entry = INITS.get(str(model.init))
+        advice = "."
+        if model.init is not None and (entry is None or entry.takes_factors or not entry.scale_invariant):
+            advice = ", which was far away. Use the default init, which does not depend on the unit of X, or"
+            advice += " init='random'."
         warnings.warn(
             f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
             f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
-            "progress relative to the first iteration, which was far away. Use the default init, which does "
-            f"not depend on the unit of X, or init='random', or lower tol (now {model.tol:g}).",
+            f"progress relative to the first iteration{advice} Lower tol (now {model.tol:g}) to go on.",
             ConvergenceWarning,
             stacklevel=5,
         )

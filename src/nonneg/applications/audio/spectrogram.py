@@ -102,7 +102,10 @@ def fit_spectrogram(
         if left <= SIMPLE * power:
             n_components = n_sources
     coarse = model_of(n_components, "bands")
-    W = coarse.fit_transform(pooled)
+    with warnings.catch_warnings():
+        # Masks are ratios of sums of components: small changes of single ones do not matter to them.
+        warnings.filterwarnings("ignore", message="The stopping rule .* far from a stationary point")
+        W = coarse.fit_transform(pooled)
     if pooled.shape == V.shape:
         return coarse, W
     shares = V.sum(axis=0) / np.repeat(np.maximum(pooled.sum(axis=0), np.finfo(V.dtype).tiny), widths)
