@@ -17,6 +17,7 @@ N_DIVERSITY_WORDS = 25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = "`nonneg edit-topics DIR` merges, splits and renames the topics afterwards."
     parser.add_argument(
         "files", type=Path, nargs="*", metavar="FILES",
         help="text files or folders (.txt .md .rst), .csv .tsv or .jsonl files with a column of texts, or a "

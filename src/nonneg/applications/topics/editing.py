@@ -264,9 +264,11 @@ def _merged(rows: Sequence[_Row], given: Names, *, unit: bool) -> _Row:
     anchors = [row.anchor for row in rows if row.anchor is not None]
     # What was exclusive to a part is exclusive to the whole: the one that says most of it stands for it.
     anchor = max(anchors, key=lambda at: float(weights[at])) if len(anchors) == len(rows) else None
-    # A name given now counts more than those that the topics had.
+    # A name given now counts more than those that the topics had, which stand for half of the whole or for
+    # nothing.
     fresh = [row.name for row in rows if row.name and row.topic in given]
-    names = list(dict.fromkeys(fresh or [row.name for row in rows if row.name]))
+    known = sum(row.share for row in rows if row.name) >= 0.5 * sum(row.share for row in rows)
+    names = list(dict.fromkeys(fresh or [row.name for row in rows if row.name and known]))
     return _Row(rows[0].topic, weights, float(shares.sum()), anchor, " / ".join(names) or None)
 
 

@@ -1,0 +1,45 @@
+"""
+Seed words, a tree over topics, and changes after the fit
+=========================================================
+
+Topics of the docstrings of Python's standard library, two of which are guided by seed words. The figure
+``topic_tree.png`` shows how alike they are; the tree is cut into groups, and each group is merged.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.cluster.hierarchy import dendrogram
+
+from nonneg.applications import TopicModel
+from nonneg.datasets import load_standard_library
+
+library = load_standard_library(min_documents=40)
+texts = list(library.extras["texts"])
+
+# %%
+# Two topics are named and guided, ten are free.
+seeds = {"networks": ["socket", "server", "host"], "dates": ["date", "datetime", "time"]}
+model = TopicModel(
+    12, seed_words=seeds, stop_words="english", max_df=0.3, duplicates="keep", random_state=0
+).fit(texts)
+print(model.topic_names_)
+print(model.certificate_["seeds-in-their-topics"])
+
+# %%
+# The tree joins topics with similar words first.
+tree = model.hierarchy()
+print(tree)
+coarse = model.merge_topics(tree.cut(6), texts)
+print(coarse.topic_labels(), np.round(coarse.topic_proportions_, 2))
+
+# %%
+# The largest topic is split, and renamed. The mapping tells where each topic went.
+finer = coarse.split_topic(0, texts, into=2)
+finer = finer.rename_topics({0: "the largest"})
+print(finer.edits_[1]["mapping"], finer.topic_labels())
+
+# %%
+figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+dendrogram(tree.merges, labels=tree.labels, orientation="right", ax=axes, color_threshold=0)
+axes.set_xlabel("distance")
+figure.savefig("topic_tree.png", dpi=120)
