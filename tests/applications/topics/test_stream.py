@@ -117,6 +117,7 @@ def test_a_model_saved_between_batches_goes_on_as_if_it_had_not_been(planted, sm
         ("_stream.kept.indices", arrays["_stream.kept.indices"] + N_WORDS),
         ("_stream.kept.indptr", arrays["_stream.kept.indptr"][::-1]),
         ("_stream.gram", arrays["_stream.gram"][:2]),
+        ("_stream.priorities", arrays["_stream.priorities"][:-1]),
         ("_stream.cross", -1.0 - arrays["_stream.cross"]),
     ]:
         np.savez(tmp_path / "damaged.npz", **arrays | {name: value})

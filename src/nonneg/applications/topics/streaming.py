@@ -36,7 +36,13 @@ from nonneg.applications.topics.stream import (
 from nonneg.applications.topics.term_weights import document_frequencies
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators.stored_fields import Fields
-from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError, UnsupportedError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    FileFormatError,
+    InvalidDataError,
+    InvalidParameterError,
+    UnsupportedError,
+)
 
 
 class StreamedTopics(EditableTopics):
@@ -107,6 +113,14 @@ class StreamedTopics(EditableTopics):
                 past = self._remembered(counts)
             self._continue(past, counts)
         return self
+
+    def _complete_loaded(self) -> None:
+        super()._complete_loaded()
+        stream = getattr(self, "_stream", None)
+        if stream is not None and len(stream.priorities) != stream.kept.shape[0]:
+            raise FileFormatError(
+                "the kept documents of the stream do not fit together. The file is damaged."
+            )
 
     def _continue(self, past: Stream | None, counts: Any) -> None:
         kept, priorities = sampled(past, counts, self.half_life)
@@ -192,7 +206,8 @@ class StreamedTopics(EditableTopics):
 
     def _remembered(self, counts: Any) -> Stream:
         """Take the documents of a fit to be like those of a batch."""
-        n_past = int(np.sum(self.documents_per_topic_)) or counts.shape[0]
+        # Models of earlier versions do not know their number of documents.
+        n_past = max(int(np.sum(self.documents_per_topic_)), counts.shape[0])
         stream = self._sums(counts).decayed(n_past / counts.shape[0])
         frequencies = stream.frequencies
         frequencies[self.word_indices_] = n_past * np.exp(-self._inverse)
