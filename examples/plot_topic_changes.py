@@ -19,9 +19,7 @@ texts = list(library.extras["texts"])
 # %%
 # Two topics are named and guided, ten are free.
 seeds = {"networks": ["socket", "server", "host"], "dates": ["date", "datetime", "time"]}
-model = TopicModel(
-    12, seed_words=seeds, stop_words="english", max_df=0.3, duplicates="keep", random_state=0
-).fit(texts)
+model = TopicModel(12, seed_words=seeds, stop_words="english", max_df=0.3, random_state=0).fit(texts)
 print(model.topic_names_)
 print(model.certificate_["seeds-in-their-topics"])
 
