@@ -19,7 +19,7 @@ def test_seed_words_name_topics_and_streams_give_the_topics_of_one_fit():
     assert found["stream", "partial_fit"]["accuracy"] >= found["stream", MINI]["accuracy"]
     assert found["tree", TREE]["nmi"] > 0.9
     assert len(artifacts(NAME, records, Table)) == 5
-    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 6
+    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 7
 
 
 @pytest.mark.parametrize(("ours", "met"), [(0.8, True), (0.4, False)])
@@ -47,4 +47,4 @@ def test_verdicts(ours, met):
             ("stream", MINI, 0.5),
         ]
     ]
-    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [met] * 6
+    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [met] * 7
