@@ -42,6 +42,7 @@ class EditableTopics(ExplorableTopics):
     max_iter: int | None
     random_state: Seed
     method_params: dict[str, Any] | None
+    selection_: dict[str, Any] | None
 
     def merge_topics(self, topics: Sequence[Any], X: Any) -> Self:
         """Return a model in which several topics are one.
@@ -180,7 +181,8 @@ class EditableTopics(ExplorableTopics):
             merged = [_merged(some, given, unit=self.method == "nmf") for some in members]
             self._encode = grouped(self._encode, membership)
             proportions = self._proportions(used, counts.dtype)
-        self.n_topics = len(merged)
+        # Neither was chosen by the data.
+        self.n_topics, self.selection_ = len(merged), None
         anchors = None
         if all(row.anchor is not None for row in merged):
             anchors = np.array([row.anchor for row in merged])

@@ -43,6 +43,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
     n_jobs: int | None
     components_: FloatArray
     anchor_indices_: IntArray | None
+    set_aside_: IntArray
+    duplicate_of_: IntArray
     vectorizer_: Any
     _encode: Any
     _stored: ClassVar[Fields] = {
@@ -220,7 +222,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
             "set_aside_": np.zeros(0, dtype=np.int64),
             "duplicate_of_": np.zeros(0, dtype=np.int64),
         }
-        vars(self).update({name: value for name, value in unknown.items() if name not in vars(self)})
+        self.__dict__.update({name: value for name, value in unknown.items() if name not in vars(self)})
         self.topics_ = rows_of_sum_one(self.components_)
         self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
 
