@@ -150,6 +150,7 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
     """
     if isinstance(window_size, bool) or not isinstance(window_size, int | np.integer) or window_size < 1:
         raise InvalidParameterError(f"window_size must be an integer of at least 1, got {window_size!r}.")
+    both: Sequence[FloatArray]
     if _are_tokens(documents):
         both, n_windows = _window_pairs(documents, words, int(window_size))
     else:

@@ -11,10 +11,13 @@ from reproduction.studies.topic_collections import planted_collection
 
 from nonneg import load
 from nonneg.applications import TopicModel
+from nonneg.applications.topics import duplicates
 from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import first_copies
 from nonneg.applications.topics.quality import Support
 from nonneg.applications.topics.term_weights import balanced_documents
+from nonneg.datasets import load_reuters21578
+from nonneg.datasets.store import is_available
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError
 from nonneg.metrics import normalized_mutual_information
 
@@ -60,6 +63,16 @@ def test_small_groups_and_copies_do_not_become_topics(collection):
     assert np.diff(model.topic_proportions_).max() <= 1e-9  # numbered by share
 
 
+@pytest.mark.skipif(not is_available("reuters21578"), reason="Reuters-21578 is not on this machine")
+def test_no_topic_of_real_articles_rests_on_a_handful():
+    found = load_reuters21578()
+    rows = np.isin(found.y, found.extras["class_subsets"][10][2])
+    X = sp.csr_array(found.X[rows])
+    # 7 of 2958 articles had a topic of their own.
+    assert fitted(X, **PUBLISHED)[0].documents_per_topic_.min() < 0.005 * X.shape[0]
+    assert fitted(X)[0].documents_per_topic_.min() > 0.01 * X.shape[0]
+
+
 def test_what_was_set_aside_is_saved(collection, tmp_path):
     X, _ = collection
     model, main = fitted(X)
@@ -72,7 +85,7 @@ def test_what_was_set_aside_is_saved(collection, tmp_path):
         assert np.array_equal(again.predict(X), main)
 
 
-def test_copies_are_found_by_their_words(rng):
+def test_copies_are_found_by_their_words(rng, monkeypatch):
     X = (rng.random((40, 300)) < 0.2).astype(float)
     X[7] = 3 * X[2]  # other counts of the same words
     X[9] = X[2]
@@ -84,6 +97,8 @@ def test_copies_are_found_by_their_words(rng):
     X[30:33] = 0.0  # empty
     expected = np.arange(40)
     expected[[7, 9]] = 2
+    assert np.array_equal(first_copies(sp.csr_array(X)), expected)
+    monkeypatch.setattr(duplicates, "BLOCK", 7)
     assert np.array_equal(first_copies(sp.csr_array(X)), expected)
     assert np.array_equal(first_copies(sp.csr_array(X[:1])), [0])
 

@@ -15,6 +15,7 @@ SIMILARITY, N_WORDS = 0.9, 10
 # Six bands of four hashes: a pair that shares 90 % of its words meets in one of them with probability
 # 1 - (1 - 0.9^4)^6 = 0.998 (Leskovec, Rajaraman & Ullman, "Mining of Massive Datasets", section 3.4).
 N_BANDS, N_ROWS = 6, 4
+BLOCK = 10_000
 
 
 def first_copies(counts: Any) -> IntArray:
@@ -48,7 +49,14 @@ def first_copies(counts: Any) -> IntArray:
 def _smallest_hash(present: Any, rng: np.random.Generator) -> FloatArray:
     """Return the smallest of random numbers of the words of every document (MinHash)."""
     numbers = rng.random(present.shape[1])
-    return np.minimum.reduceat(numbers[present.indices], present.indptr[:-1])
+    found = np.empty(present.shape[0])
+    # In blocks of documents, so that large collections take no array of the size of their entries.
+    for start in range(0, len(found), BLOCK):
+        ends = present.indptr[start : start + BLOCK + 1]
+        found[start : start + BLOCK] = np.minimum.reduceat(
+            numbers[present.indices[ends[0] : ends[-1]]], ends[:-1] - ends[0]
+        )
+    return found
 
 
 def _join(place: IntArray, documents: IntArray, leaders: IntArray, present: Any, sizes: FloatArray) -> None:
