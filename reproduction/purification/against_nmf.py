@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg import PurificationNMF
 from nonneg._typing import FloatArray
 from nonneg.data import as_data_matrix
 from nonneg.estimators.purification_initialization import purification_init
@@ -33,7 +34,7 @@ def found_parts(
     X: FloatArray, n: int, *, init: str = "nmf", seed: int = 0, kl: bool = True
 ) -> dict[str, tuple[FloatArray, dict[str, Any]]]:
     """Find parts by purification and by NMF from one initialization."""
-    init_H = purification_init(as_data_matrix(X), n, init, seed)
+    init_H = purification_init(PurificationNMF(n, init=init, random_state=seed), as_data_matrix(X))
     began = time.perf_counter()
     result = purify(X, init_H, check_init="report")
     taken = time.perf_counter() - began

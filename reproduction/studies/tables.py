@@ -232,7 +232,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [*shown, *claims]
 
 
-def _by_set(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
+def _by_set(records: Sequence[Record]) -> dict[str, dict[str, Sequence[Record]]]:
     return {
         name: {method: group for (method,), group in grouped(some, "method").items()}
         for (name,), some in grouped(records, "set").items()

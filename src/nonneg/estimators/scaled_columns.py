@@ -43,7 +43,7 @@ class ScalingEstimator(OnlineEstimator):
     def _scaled(self, data: DataMatrix, *, reset: bool = False) -> DataMatrix:
         """Divide the columns; `reset` takes their scale from these data."""
         if reset:
-            vars(self).pop("column_scale_", None)
+            self.__dict__.pop("column_scale_", None)
             if self.scale is not None:
                 self.column_scale_ = column_scale(data, self.scale)
         return scaled_columns(data, getattr(self, "column_scale_", None))

@@ -28,7 +28,7 @@ class Selection:
     ) -> tuple[list[int], int | None]:
         """Return the positions of the features in the order of the file, and of the labels."""
         label = None if self.label is None else _place(self.label, names, n_columns, "--label-column", source)
-        chosen = range(n_columns)
+        chosen = list(range(n_columns))
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
