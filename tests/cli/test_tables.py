@@ -191,3 +191,12 @@ def test_a_short_row_is_found_among_chosen_columns(tmp_path, capsys):
     path.write_text("a,b,c\n1,2,x\n3,4\n5,6,y\n")
     assert main(["fit", str(path), "-o", str(tmp_path / "out"), "--drop", "c"]) == 2
     assert "line 3: expected 3 cells, got 2" in capsys.readouterr().err
+
+
+def test_the_number_of_components_comes_with_its_reason(wine, tmp_path, capsys):
+    words = ["fit", str(wine), "--columns", "alcohol,ash,hue,magnesium", "--max-iter", "50", "--tol", "0"]
+    assert main([*words, "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    result = record_of(tmp_path / "out")["result"]
+    assert f"NMF: n_components='auto' takes {result['n_components']}. {result['rank_reason']}" in said
+    assert result["rank_reason"] in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")

@@ -233,7 +233,14 @@ def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 
 
 def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    return to_float64(factorize(positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
+    init = studied_init(data, n)
+    return to_float64(factorize(positive_part(data), n, init=init, max_iter=NMF_ITERATIONS, rng=rng).H)
+
+
+def studied_init(data: DataMatrix, n: int) -> str:
+    """Name the initialization of NMF with which warm start and comparison were chosen."""
+    # docs/reproduced/studies/purification-plausibility
+    return "nndsvda" if n <= min(data.shape) else "random"
 
 
 def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:

@@ -19,7 +19,12 @@ from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import DataMatrix
 from nonneg.exceptions import NonnegWarning
-from nonneg.purification.initialization import has_nonnegative_mean, in_unit_weights, positive_part
+from nonneg.purification.initialization import (
+    has_nonnegative_mean,
+    in_unit_weights,
+    positive_part,
+    studied_init,
+)
 from nonneg.purification.pseudo_inverse import dependent_feature
 from nonneg.purification.purify import purify
 from nonneg.purification.result import PurificationResult
@@ -42,7 +47,7 @@ def with_fallback(
     samples, n = spread_rows(data), len(init)
     found, nmf_H = to_float64(result.H), None
     if has_nonnegative_mean(samples):
-        H = to_float64(factorize(positive_part(data), n, rng=0).H)
+        H = to_float64(factorize(positive_part(data), n, init=studied_init(data, n), rng=0).H)
         if np.abs(H).sum(axis=1).all() and dependent_feature(H) is None:
             nmf_H = in_unit_weights(samples, H)
     if nmf_H is None:
