@@ -42,12 +42,12 @@ METHODS = {
     "default": "no training",
     "fixed": "fixed templates (scikit-learn)",
 }
-FIRST_DRAW, N_DRAWS, N_CHOOSING_DRAWS = 1000, 8, 4
+FIRST_DRAW, N_DRAWS, N_CHOOSING_DRAWS = 1000, 5, 2
 # The peer takes long, and so do shorter training recordings of many mixtures.
-N_OTHER_DRAWS = 2
+N_OTHER_DRAWS = 1
 # Training recordings are so many other draws of the instrument, of as many seconds as the mixture each.
 N_SOLOS = 8
-FEWER_SOLOS = (1, 2, 4)
+FEWER_SOLOS = (1, 2)
 N_TEMPLATES = 40
 WITHIN = 1.0  # decibels
 ROUNDING = 1e-12

@@ -10,6 +10,7 @@ import pytest
 from nonneg import load
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import channels
+from nonneg.applications.audio.trained import MOST_FRAMES, TRANSPOSITIONS, with_transpositions
 from nonneg.datasets import instrument_sound
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.metrics import separation_scores
@@ -34,7 +35,7 @@ SOLOS = {"low": tone(187.0, 1.0, 0.5), "high": tone(311.0, 0.8, 0.7)}
 
 
 def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
-    model = SourceSeparation(**FAST)
+    model = SourceSeparation(n_components=16, **FAST)
     found = model.fit_separate(MIXTURE, RATE, training=SOLOS)
     assert model.source_names_ == ("low", "high")
     np.testing.assert_allclose(found.sum(axis=0), MIXTURE, atol=1e-13)
@@ -45,7 +46,7 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
     # In the order of the training recordings.
     assert all(np.corrcoef(TRUE[at], found[at])[0, 1] > 0.99 for at in (0, 1))
     np.testing.assert_allclose(model.separate(MIXTURE), found, atol=1e-9)
-    again = SourceSeparation(**FAST).fit_separate(MIXTURE, RATE, training=SOLOS)
+    again = SourceSeparation(n_components=16, **FAST).fit_separate(MIXTURE, RATE, training=SOLOS)
     np.testing.assert_array_equal(again, found)
     model.save(tmp_path / "model.npz")
     loaded = load(tmp_path / "model.npz")
@@ -56,15 +57,17 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
 def test_a_source_without_training_is_the_rest():
     t = np.arange(len(MIXTURE)) / RATE
     burst = 0.3 * np.random.default_rng(0).standard_normal(len(t)) * (t % 0.5 < 0.03)
-    model = SourceSeparation(3, **FAST)
+    model = SourceSeparation(3, n_components=24, **FAST)
     # Several recordings of a source, one with two channels.
     training = SOLOS | {"low": [SOLOS["low"], np.stack([SOLOS["low"], 0.5 * SOLOS["low"]])]}
     found = model.fit_separate(MIXTURE + burst, RATE, training=training)
     assert model.source_names_ == ("low", "high", "rest")
     np.testing.assert_allclose(found.sum(axis=0), MIXTURE + burst, atol=1e-13)
     assert all(np.corrcoef(one, other)[0, 1] > 0.8 for one, other in zip([*TRUE, burst], found, strict=True))
-    unnamed = SourceSeparation(**FAST).fit(MIXTURE, RATE, training=list(SOLOS.values()))
+    unnamed = SourceSeparation(n_components=8, **FAST)
+    single = unnamed.fit_separate(MIXTURE.astype(np.float32), RATE, training=list(SOLOS.values()))
     assert unnamed.source_names_ == ("source 1", "source 2")
+    assert single.dtype == unnamed.model_.components_.dtype == np.float32
     further = SourceSeparation(4, n_components=9, **FAST).fit(MIXTURE + burst, RATE, training=SOLOS)
     assert further.source_names_ == ("low", "high", "source 3", "source 4")
 
@@ -131,7 +134,7 @@ def test_channels_share_components_and_have_their_own_masks(monkeypatch):
     pan = np.array([[1.0, 0.1], [0.2, 1.0]])
     true = pan[:, :, None] * TRUE[:, None]
     stereo = true.sum(axis=0)
-    model = SourceSeparation(**FAST)
+    model = SourceSeparation(n_components=16, **FAST)
     found = model.fit_separate(stereo, RATE, training=SOLOS)
     assert found.shape == (2, 2, len(MIXTURE))
     np.testing.assert_allclose(found.sum(axis=0), stereo, atol=1e-13)
@@ -163,3 +166,18 @@ def test_a_lopsided_grouping_of_eight_components_is_never_silent(grouping):
     assert warned == (model.energy_shares_.max() > 0.95)
     if grouping == "features":  # the default
         assert model.energy_shares_.max() < 0.95
+
+
+def test_training_hears_other_notes_of_the_same_instrument():
+    # A semitone higher than the recordings of the low source.
+    true = np.stack([tone(187.0 * 2 ** (1 / 12)), tone(311.0, phase=1.0)])
+    found = SourceSeparation(**FAST).fit_separate(true.sum(axis=0), RATE, training=SOLOS)
+    assert separation_scores(true, found, distortion="gain").sdr.min() > 15
+    frequencies = np.arange(65.0)
+    V = np.exp(-np.square(frequencies - 20.0))[None]
+    rows = with_transpositions(V, frequencies)
+    peaks = rows.argmax(axis=1)
+    np.testing.assert_allclose(peaks, 20 * 2.0 ** (np.array(TRANSPOSITIONS) / 12), atol=0.6)
+    many = with_transpositions(np.repeat(V, 3000, axis=0), frequencies)
+    assert len(many) == MOST_FRAMES
+    assert set(many.argmax(axis=1)) == set(peaks)

@@ -33,11 +33,18 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.result import FactorizationResult
 
-# Both chosen on the mixtures that the study `studies/separation-trained` names as choosing ones.
+# All chosen on the mixtures that the study `studies/separation-trained` names as choosing ones.
 TEMPLATES_PER_SOURCE = 40
 # Weight of the trained templates against the recording: as if each had been heard for so many times its
 # average share of the recording.
 PRIOR_WEIGHT = 3.0
+# A solo recording has some notes of an instrument, and the recording has others: templates are also learned
+# from the solo recording so many semitones higher and lower.
+TRANSPOSITIONS = (-2, -1, 0, 1, 2)
+# Fewer templates have no room for transpositions: five for each.
+ENOUGH = 5 * len(TRANSPOSITIONS)
+# Frames to learn templates from; evenly spaced ones of more.
+MOST_FRAMES = 4000
 # Iterations with bands; templates of the training recordings need no last digits.
 MAX_ITER, TOL = 100, 1e-4
 
@@ -78,11 +85,15 @@ def fit_trained(
     n_each, n_free = _numbers(given, len(solos))
     random = generator(given.random_state)
     templates = []
-    for at, solo in enumerate(solos.values()):
+    for name, solo in solos.items():
         heard = methods.spectrogram(framing, solo, given).astype(V.dtype)
+        if n_each >= ENOUGH:
+            heard = with_transpositions(heard, methods.bin_frequencies(framing, None, rate))
         # No more than there are frames to learn from, or bands to tell them apart.
         k = min(n_each, len(heard), len(band_edges(heard.shape[1])))
-        templates.append(_learned(heard, k, _Search(given, f"training {at + 1}"), random))
+        templates.append(
+            _learned(heard, k, _Search(given, f"training on {name}", f"training-{len(templates)}"), random)
+        )
     trained = np.concatenate(templates)
     model, activations = _fit_recording(V, trained, n_free, given, random)
     labels = np.repeat(np.arange(len(solos)), [len(part) for part in templates])
@@ -98,10 +109,29 @@ def fit_trained(
     return framing, model, activations, labels
 
 
+def with_transpositions(V: FloatArray, frequencies: FloatArray) -> FloatArray:
+    """Return a spectrogram and its transpositions one after the other, or evenly spaced frames of these."""
+    n_frames, n_bins = V.shape
+    n_all = len(TRANSPOSITIONS) * n_frames
+    chosen = np.arange(n_all) if n_all <= MOST_FRAMES else np.linspace(0, n_all - 1, MOST_FRAMES).astype(int)
+    parts = []
+    for at, semitones in enumerate(TRANSPOSITIONS):
+        rows = V[chosen[chosen // n_frames == at] - at * n_frames]
+        # The place from which every frequency comes, between two bins.
+        places = np.interp(frequencies / 2 ** (semitones / 12), frequencies, np.arange(n_bins), right=np.nan)
+        known = np.isfinite(places)
+        low = np.minimum(np.where(known, places, 0).astype(int), n_bins - 2)
+        share = (np.where(known, places, 0) - low).astype(V.dtype)
+        parts.append(
+            np.where(known, rows[:, low] * (1 - share) + rows[:, low + 1] * share, 0).astype(V.dtype)
+        )
+    return np.concatenate(parts)
+
+
 class _Search:
     """Multiplicative updates from given factors, as the user set them."""
 
-    def __init__(self, given: Any, name: str) -> None:
+    def __init__(self, given: Any, name: str, folder: str) -> None:
         self.name = name
         self.options = {
             "max_iter": MAX_ITER if given.max_iter is None else given.max_iter,
@@ -110,14 +140,14 @@ class _Search:
             "verbose": given.verbose,
             "callback": given.callback,
         }
-        self.folder = None if given.checkpoint is None else Path(given.checkpoint)
+        self.folder = None if given.checkpoint is None else Path(given.checkpoint) / folder
 
     def run(self, X: FloatArray, W: FloatArray, H: FloatArray, stage: str) -> tuple[FloatArray, FloatArray]:
         """Return factors with a smaller divergence; the bins only refine what the bands have found."""
         few = {"max_iter": min(self.options["max_iter"], REFINEMENTS), "verbose": 0}
         result = run_factorization(
             as_data_matrix(X), len(H), beta=1.0, penalties=Penalties(), solver="mu", init="custom", W=W, H=H,
-            checkpoint=None if self.folder is None else self.folder / f"{self.name}, {stage}",
+            checkpoint=None if self.folder is None else self.folder / stage,
             caller=self.name, **(self.options | (few if stage == "bins" else {})),
         )  # fmt: skip
         return result.W, result.H
@@ -187,7 +217,7 @@ def _fit_recording(
     weight = PRIOR_WEIGHT * float(V.sum(dtype=np.float64)) / k
     rows = np.concatenate([V, weight * trained])
     own = weight * np.eye(len(trained), k, dtype=V.dtype)
-    W, H = _Search(given, "recording").run_twice(rows, np.concatenate([W, own]), H)
+    W, H = _Search(given, "recording", "recording").run_twice(rows, np.concatenate([W, own]), H)
     return _model_of(encoded(V, H, given), given)
 
 
