@@ -192,7 +192,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         by_set = grouped(some, "set")
         planned = [setting for setting in trials(False) if setting["solver"] == solver]
         whole = len(some) == sum(len(setting["seeds"]) for setting in planned)
-        for title, chosen in (("Table V", True), ("data that chose nothing", False)):
+        for title, chosen in (("Table V", True), ("other data", False)):
             cases = [
                 Case(group, level)
                 for (name,), group in by_set.items()

@@ -24,7 +24,7 @@ from reproduction.studies.planted_anchors import KINDS, n_found, planted
 NAME = "studies/merit-certificate"
 # Rules and limits were chosen on stream 0; earlier versions of them were reported on streams 1 and 2.
 STREAM = 3
-N_DRAWS, N_RANDOM, BATCH = 20, 800, 10
+N_DRAWS, N_RANDOM, BATCH = 20, 500, 10
 CHOOSING = ("uniform", "sparse", "near-duplicates", "scattered")
 """The kinds on whose draws of stream 0 the limits of the certificate and the level of noise were chosen."""
 SAMPLES, FEATURES = (120, 250, 400, 800), (15, 25, 40, 80, 150)
@@ -52,7 +52,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for block in blocks(N_DRAWS, BATCH)
         for case in listed
     ]
-    return fixed + random
+    return random + fixed
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -76,8 +76,9 @@ def _draw(setting: Setting, draw: int) -> dict[str, Any]:
     sizes = random_sizes(draw) if setting["part"] == "random" else {}
     kind, n, m, k, snr = ({**setting, **sizes}[name] for name in ("kind", "n", "m", "k", "snr"))
     points = planted(kind, n, m, k, snr, draw, stream=STREAM)
-    # The whole certificate, theorems included.
-    known, unknown = select_anchors(points.X, k), select_anchors(points.X)
+    # The theorems of the certificate are sufficient conditions and never fail.
+    params = {"recovery": False}
+    known, unknown = (select_anchors(points.X, number, method_params=params) for number in (k, None))
     return {
         "draw": draw,
         **sizes,
@@ -87,7 +88,6 @@ def _draw(setting: Setting, draw: int) -> dict[str, Any]:
         "gap": round((known.gap or 0.0) / (known.objective or math.inf), 4),
         "number": unknown.n_components,
         "unknown": n_found(points, unknown.anchors),
-        "unknown_signs": ", ".join(_signs(unknown)),
     }
 
 

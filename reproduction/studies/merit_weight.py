@@ -40,6 +40,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         cases = [
             {"stage": "window", "kind": "uniform", "stream": 0} | small,
             {"stage": "rates", "kind": "near-duplicates", "stream": 1} | small,
+            {"stage": "rivals", "kind": "near-duplicates", "stream": 1} | small,
             {"stage": "units", "kind": "uniform", "stream": 1} | small,
         ]
         return [case | {"first_draw": 0, "n_draws": 2} for case in cases]
@@ -69,6 +70,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         {"stage": stage, "stream": stream} | case | block
         for stage, stream, cases, n_draws in (
             ("rates", 1, rates, N_DRAWS),
+            ("rivals", 1, rates, N_DRAWS),
             ("units", 1, units, UNIT_DRAWS),
             ("window", 0, window, CHOOSING_DRAWS),
         )
@@ -79,7 +81,8 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Run the methods on some draws."""
-    stage = {"window": _window, "rates": _rates, "units": _units}[setting["stage"]]
+    stages = {"window": _window, "rates": _rates, "rivals": _rivals, "units": _units}
+    stage = stages[setting["stage"]]
     first = setting["first_draw"]
     return [
         {"draw": draw} | stage(setting, _draw(setting, draw))
@@ -113,8 +116,13 @@ def _rates(setting: Setting, points: Any) -> dict[str, Any]:
     for factor in GRID if setting.get("grid", 1) else ():
         if factor != 1.0:
             found[f"x {factor:g}"] = n_found(points, _merit(X, k, lam=factor * lam).anchors)
+    return found
+
+
+def _rivals(setting: Setting, points: Any) -> dict[str, Any]:
+    X, k = points.X, setting["k"]
     published = _merit(X, k, lam="paper", **PUBLISHED)
-    found["published"] = n_found(points, published.anchors)
+    found = {"published": n_found(points, published.anchors)}
     for method in GREEDY:
         # XRAY takes nonnegative data; the noise has made some entries negative.
         data = np.maximum(X, 0.0) if method == "xray" else X
@@ -136,9 +144,17 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = []
     if window := by_stage.get(("window",), []):
         artifacts += _window_artifacts(window)
-    if rates := by_stage.get(("rates",), []):
+    if rates := _compared(by_stage.get(("rates",), []), by_stage.get(("rivals",), [])):
         artifacts += _rate_tables(rates)
     return [*artifacts, *_verdicts(rates, by_stage.get(("units",), []))]
+
+
+def _compared(mine: Sequence[Record], rivals: Sequence[Record]) -> list[Record]:
+    """Join what the default and the others found on the same draws."""
+    draws = ("kind", "n", "m", "k", "snr", "draw")
+    others = {tuple(record[name] for name in draws): record for record in rivals}
+    keys = [tuple(record[name] for name in draws) for record in mine]
+    return [{**others[key], **record} for key, record in zip(keys, mine, strict=True) if key in others]
 
 
 def _window_artifacts(records: Sequence[Record]) -> list[Artifact]:

@@ -7,7 +7,7 @@ from reproduction.studies.merit_certificate import EXPERIMENT, N_RANDOM, random_
 from tests.papers.quick_runs import quick_records, verdicts
 
 CASE = {"part": "random", "kind": "uniform", "n": 250, "m": 40, "k": 6, "snr": 20.0, "found": 6, "signs": ""}
-CASE |= {"number": 6, "unknown": 6, "unknown_signs": "", "from_spa": 0, "gap": 0.01}
+CASE |= {"number": 6, "unknown": 6, "from_spa": 0, "gap": 0.01}
 
 
 def records(**changes):

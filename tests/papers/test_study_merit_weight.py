@@ -37,9 +37,16 @@ def test_the_quick_setting():
     assert {verdict.met for verdict in found.values()} == {None}
 
 
-def records(stage="rates", n=N_DRAWS, **changes):
-    plain = {**CASE, "stage": stage, **dict.fromkeys(NAMES, 20), "stream": 1}
-    return [{**plain, "draw": draw, **{k: v(draw) for k, v in changes.items()}} for draw in range(n)]
+def records(n=N_DRAWS, **changes):
+    plain = {**CASE, "stream": 1}
+    found = [dict.fromkeys(NAMES, 20) | {k: v(draw) for k, v in changes.items()} for draw in range(n)]
+    mine = [{k: v for k, v in some.items() if k.startswith("x ")} for some in found]
+    others = [{k: v for k, v in some.items() if not k.startswith("x ")} for some in found]
+    return [
+        {**plain, "stage": stage, "draw": draw, **some[draw]}
+        for stage, some in (("rates", mine), ("rivals", others))
+        for draw in range(n)
+    ]
 
 
 def met(found, words):

@@ -170,6 +170,15 @@ def test_candidates_after_a_clear_drop_are_no_anchors():
     assert last_drop(scores, 5) == 5
 
 
+def test_an_unclear_number_is_a_warning(copies):
+    clear = default(copies.X, None).certificate["number-of-anchors"]
+    assert clear.verdict is Verdict.HOLDS
+    assert clear.number > 1.5
+    assert "number-of-anchors" not in default(copies.X, 10).certificate
+    noisy = default(planted("uniform", 150, 30, 10, 3.0, 0).X, None)
+    assert noisy.certificate["number-of-anchors"].verdict is Verdict.FAILS
+
+
 def test_a_few_anchors_are_counted_among_many_features():
     # Noise in 200 features lengthens all residuals alike: SPA's fall slowly.
     points = planted("uniform", 200, 200, 5, 7.0, 3)

@@ -34,6 +34,9 @@ from nonneg.separable.weights import anchor_weights
 RECOVERY_SIZE = 1_000_000
 # A larger duality gap, relative to the objective, does not say where the minimum is.
 INFORMATIVE_GAP = 0.1
+# A number of anchors is clear where the scores fall by this factor after the last. On choosing draws of
+# studies/merit-certificate (259 numbers) 73% of the wrong numbers were below it, and 10% of the right ones.
+CLEAR_DROP = 1.2
 
 
 def merit_statements(
@@ -63,6 +66,7 @@ def merit_statements(
         margin_statement(state.row_maxima, anchors, apart=selection.apart),
         alternatives_statement(W, selection.fit),
         uncertain_anchors_statement(data, anchors, selection.candidates),
+        *number_statements(selection),
         *selection_statements(selection),
         conditioning_statement(kappa, longest),
         support_statement(share, n_outside),
@@ -74,6 +78,17 @@ def merit_statements(
     facts = model_facts(data, problem, state, anchors, W, kappa, n_outside == 0)
     theorems = (lemma_1_statement, theorem_2_statement, theorem_3_statement, theorem_4_statement)
     return statements + [state_of(facts) for state_of in theorems]
+
+
+def number_statements(selection: Selection) -> list[Statement]:
+    """State how clear the number of anchors is, where it was not given."""
+    if selection.drop is None:
+        return []
+    k, holds = len(selection.anchors), selection.drop >= CLEAR_DROP
+    sentence = f"The last of {k} anchors has a score {selection.drop:.4g} times that of the next candidate: "
+    sentence += "the number is clear." if holds else "nearby numbers fit as well."
+    verdict = Verdict.HOLDS if holds else Verdict.FAILS
+    return [Statement("number-of-anchors", sentence, selection.drop, CLEAR_DROP, verdict, {"k": k})]
 
 
 def selection_statements(selection: Selection) -> list[Statement]:

@@ -65,6 +65,7 @@ class Selection:
     fit: Fit
     apart: bool = True  # whether distances counted, not row maxima alone
     n_tied: int = 0  # rows that share the last row maximum ("row-maxima")
+    drop: float | None = None  # where the number was not given: the last score over the next
     # Where the anchors of MERIT and SPA were compared: the fits of both, and whether those of SPA fit better.
     merit_fit: Fit | None = None
     spa_fit: Fit | None = None
@@ -96,12 +97,14 @@ def choose_anchors(
         candidates = np.concatenate([candidates, more])
         weights = np.concatenate([weights, np.full(len(more), weights.min())])
     anchors, scores, squares = apart(data, candidates, weights, wanted)
+    drop = None
     if n_components is None:
         above = number_above_noise(data, anchors, squares) if len(anchors) == wanted else None
         # Where distances ended at zero, the next score is zero.
         scores = np.append(scores, np.zeros(int(len(scores) < wanted)))
         number = number_of_anchors(scores, estimate.most) if above is None else last_drop(scores, above)
         anchors = anchors[:number]
+        drop = float(scores[number - 1] / max(scores[number], 1e-300)) if 0 < number < len(scores) else None
     elif len(anchors) < n_components:
         # All other candidates are mixtures of the anchors: the rest of the places go by row maxima.
         anchors = distinct_rows(data, np.concatenate([anchors, candidates]), n_components)
@@ -109,17 +112,18 @@ def choose_anchors(
     if not len(anchors):
         return Selection(anchors, candidates, Fit(0.0, 0.0))
     if choice == "spread":
-        return Selection(anchors, candidates, fit_of(data, anchors, candidates))
+        return Selection(anchors, candidates, fit_of(data, anchors, candidates), drop=drop)
     greedy = _greedy(data, len(anchors), greedy)
     candidates = np.union1d(candidates, greedy)
     fit = fit_of(data, anchors, candidates)
     if len(greedy) < len(anchors):
-        return Selection(anchors, candidates, fit)
+        return Selection(anchors, candidates, fit, drop=drop)
     spa_fit = fit_of(data, greedy, candidates)
     if spa_fit.largest < (1.0 - SAME_FIT) * fit.largest:
         anchors = _by_maxima(greedy, maxima)
-        return Selection(anchors, candidates, spa_fit, merit_fit=fit, spa_fit=spa_fit, from_spa=True)
-    return Selection(anchors, candidates, fit, merit_fit=fit, spa_fit=spa_fit)
+        fits = {"merit_fit": fit, "spa_fit": spa_fit}
+        return Selection(anchors, candidates, spa_fit, drop=drop, from_spa=True, **fits)
+    return Selection(anchors, candidates, fit, drop=drop, merit_fit=fit, spa_fit=spa_fit)
 
 
 def fit_of(data: DataMatrix, anchors: IntArray, candidates: IntArray) -> Fit:
