@@ -55,6 +55,12 @@ def test_units_zeros_and_weights_of_zero_do_not_matter(rng):
     assert fraction(odd, weights=np.repeat([1.0, 0.0], [80, 5])) == pytest.approx(fraction(X))
 
 
+def test_sparse_data_get_random_components(rng):
+    X = samples("cones", rng)
+    _, Ht = cone_or_random_init(as_data_matrix(as_container(X, "csr")), 8, rng=3)
+    np.testing.assert_array_equal(Ht, np.random.default_rng(3).random((60, 8)))
+
+
 def test_the_two_branches(rng):
     cones, mixtures = as_data_matrix(samples("cones", rng)), as_data_matrix(samples("mixtures", rng))
     for found, expected in zip(cone_or_random_init(cones, 8, rng=3), cone_init(cones, 8), strict=True):

@@ -1,5 +1,5 @@
 """Initialization chosen by the data: fitted to some of the samples or features where there are many of them,
-cones where the samples lie in cones, and random components elsewhere.
+cones where the samples lie in cones, and random components elsewhere and for sparse data.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SMALLEST = 1e-3  # entry of a factor, as a share of their mean
 def cone_or_random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
     """Return the initialization from cones, or random components where cones explain too little."""
     rng = generator(rng)
-    wanted = _SUBSAMPLE * k
-    # A few iterations from random numbers are enough for sparse data, and cost less than taking some of them.
-    plenty = max(data.shape) >= _PLENTY * wanted and data.weights is None and not data.has_missing
-    if plenty and isinstance(data, LocalMatrix) and data.container != "sparse":
-        return _fitted_to_some(data, k, rng)
-    if unexplained_by_cones(data, k, rng) < _LIMIT:
-        return cone_init(data, k)
+    # Sparse data need few iterations from random numbers, fewer than a look at some samples costs.
+    if not (isinstance(data, LocalMatrix) and data.container == "sparse"):
+        plenty = max(data.shape) >= _PLENTY * _SUBSAMPLE * k and data.weights is None and not data.has_missing
+        if plenty and isinstance(data, LocalMatrix):
+            return _fitted_to_some(data, k, rng)
+        if unexplained_by_cones(data, k, rng) < _LIMIT:
+            return cone_init(data, k)
     return _with_multiples(data, data.to_device(rng.random((data.shape[1], k))))
 
 
