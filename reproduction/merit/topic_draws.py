@@ -133,7 +133,8 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
     from nonneg import NMF
 
     kl = method == "kl"
-    model = NMF(draw.k, beta_loss="kullback-leibler" if kl else "frobenius", random_state=seed, max_iter=500)
+    loss = "kullback-leibler" if kl else "frobenius"
+    model = NMF(draw.k, init="nndsvda", beta_loss=loss, random_state=seed, max_iter=500)
     with warnings.catch_warnings():
         # Reaching max_iter is a valid result here.
         warnings.simplefilter("ignore")

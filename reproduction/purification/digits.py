@@ -62,7 +62,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     else:
         digits = load_digits().data
         clean = digits * (1.5 / digits.sum(axis=1).mean())
-        true = np.asarray(factorize(clean, N_PARTS, max_iter=500, tol=1e-6, rng=0).H)
+        true = np.asarray(factorize(clean, N_PARTS, init="nndsvda", max_iter=500, tol=1e-6, rng=0).H)
         n = N_PARTS
     X = clean + rng.uniform(-1, 1, clean.shape) * (setting["noise"] / 64)
     found = found_parts(X, n, seed=setting["draw"], kl=not setting["quick"])

@@ -84,7 +84,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             purest = {process: short(float(shares[:, of].sum(axis=1).max())) for process, of in types.items()}
             records.append({"method": name, **purest, **facts})
         return records
-    fitted = factorize(counts, N_SIGNATURES, beta_loss="kullback-leibler", max_iter=200, rng=0)
+    fitted = factorize(
+        counts, N_SIGNATURES, init="nndsvda", beta_loss="kullback-leibler", max_iter=200, rng=0
+    )
     W, true = np.asarray(fitted.W), np.asarray(fitted.H)
     rows = rng.integers(len(W), size=setting["number"])
     exposures = W[rows]

@@ -139,7 +139,7 @@ def real(setting: Setting) -> tuple[FloatArray, FloatArray]:
         if setting["data"] == "digits":
             images = load_digits().data
             clean = images * (1.5 / images.sum(axis=1).mean())
-            H = np.asarray(factorize(clean, N_PARTS, max_iter=500, tol=1e-6, rng=0).H)
+            H = np.asarray(factorize(clean, N_PARTS, init="nndsvda", max_iter=500, tol=1e-6, rng=0).H)
         else:
             H = overlaid_features(rng)
             W = (rng.random((2000, len(H))) < 3 / len(H)) * rng.random((2000, len(H)))
@@ -156,7 +156,9 @@ def real(setting: Setting) -> tuple[FloatArray, FloatArray]:
         if setting["background"] == "subtracted":
             return X - np.median(X, axis=0), H[:16]
         return X, H
-    fitted = factorize(load_brca_sbs96().X, N_SIGNATURES, beta_loss="kullback-leibler", max_iter=200, rng=0)
+    fitted = factorize(
+        load_brca_sbs96().X, N_SIGNATURES, init="nndsvda", beta_loss="kullback-leibler", max_iter=200, rng=0
+    )
     exposures = np.asarray(fitted.W)[rng.integers(793, size=793)]
     if setting["exposures"] == "independent":
         exposures = np.column_stack([rng.permutation(column) for column in exposures.T])
@@ -171,7 +173,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     def cosine(features: Any) -> float:
         return float(match_components(H, np.maximum(features, 0.0)).cosines.mean())
 
-    nmf = NMF(len(H), random_state=setting["draw"]).fit(np.maximum(X, 0.0))
+    nmf = NMF(len(H), init="nndsvda", random_state=setting["draw"]).fit(np.maximum(X, 0.0))
     alone = PurificationNMF(len(H), fallback=None, random_state=setting["draw"]).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NonnegWarning)
