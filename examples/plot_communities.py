@@ -1,7 +1,7 @@
-"""Communities: the memberships of the characters of Les Miserables in five communities.
+"""Communities: how much the characters of Les Miserables belong to each of a few communities.
 
-`MixedMembership` finds one pure character per community and expresses the others as mixtures. Then methods
-are compared on a random graph with known memberships. Draws ``communities.png``.
+`MixedMembership` estimates the number of communities and the memberships. Then methods are compared on a
+random graph with known memberships. Draws ``communities.png``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from matplotlib.figure import Figure
 
 from nonneg.applications import MixedMembership
 from nonneg.datasets import load_les_miserables, mixed_membership_graph
-from nonneg.metrics import averaged_rank_correlation
+from nonneg.metrics import averaged_rank_correlation, overlapping_modularity
 
 # %%
 # A novel
 # -------
 
 novel = load_les_miserables()
-model = MixedMembership(n_communities=5).fit(novel.X, names=novel.sample_names)
+model = MixedMembership(n_communities="auto", random_state=0).fit(novel.X, names=novel.sample_names)
+print(f"{model.n_communities_} communities: {model.number_.reason}")
 for pure, top in zip(model.pure_nodes_, model.top_nodes(6), strict=True):
-    print(f"{model.node_names_[pure]}: " + ", ".join(f"{name} {share:.0%}" for name, share in top[1:]))
-print(model.certificate_["spectral-gap"])
+    print(f"{model.node_names_[pure]}: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
+modularity = overlapping_modularity(novel.X, model.memberships_)
+print(f"found by {model.method_}; overlapping modularity {modularity:.2f}")
 
 # %%
 # A graph with known memberships
@@ -30,7 +32,7 @@ print(model.certificate_["spectral-gap"])
 # Spearman's rank correlation with the truth, against the mean degree.
 
 degrees = (20, 40, 80)
-methods = ("smoothed-spa", "merit", "spa", "spoc", "geonmf")
+methods = ("auto", "smoothed-spa", "merit", "spa", "spoc", "geonmf")
 scores: dict[str, list[float]] = {name: [] for name in methods}
 for degree in degrees:
     planted = mixed_membership_graph(400, 3, mean_degree=degree, n_pure=10, rng=degree)

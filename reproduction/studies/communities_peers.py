@@ -22,6 +22,8 @@ class Absent(Exception):
 
 def _partition(groups: Any, n: int) -> FloatArray:
     groups = [list(group) for group in groups]
+    if not groups:
+        raise ValueError("no communities were found")
     memberships = np.zeros((n, len(groups)))
     for at, group in enumerate(groups):
         memberships[group, at] = 1.0
@@ -45,7 +47,10 @@ def _label_propagation(A: SparseMatrix, k: int) -> FloatArray:
 
 def _spectral(A: SparseMatrix, k: int) -> FloatArray:
     found = SpectralClustering(k, affinity="precomputed", assign_labels="kmeans", random_state=0)
-    return np.eye(k)[found.fit_predict(A)]
+    narrow = A.copy()
+    # scikit-learn takes narrow indices only.
+    narrow.indices, narrow.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    return np.eye(k)[found.fit_predict(narrow)]
 
 
 def _leiden(A: SparseMatrix, k: int) -> FloatArray:

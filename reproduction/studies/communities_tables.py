@@ -139,8 +139,9 @@ def cost_sentence(records: Sequence[Record]) -> str:
     """Say how long the candidates take."""
     parts = []
     for (name,), some in grouped(records, "candidate").items():
-        mean, _ = mean_and_spread([record["s"] for record in some])
-        parts.append(f"{name} {mean:.2g} s")
+        mean, _ = mean_and_spread([record["s"] for record in some if record["s"] is not None])
+        if mean is not None:
+            parts.append(f"{name} {mean:.2g} s")
     return "Mean time of a fit, eigenvectors included: " + ", ".join(parts) + "."
 
 

@@ -136,12 +136,6 @@ def _leading_first(values: FloatArray, vectors: FloatArray, spectrum: str) -> In
     return np.lexsort((-values, -np.round(np.abs(values) / step)))
 
 
-def come_in_pairs(values: FloatArray) -> bool:
-    """Say whether eigenvalues come in pairs of opposite sign, as those of a bipartite graph do."""
-    below, above = -values[values < 0], values[values > 0]
-    return bool(len(below)) and all(np.isclose(above, value, rtol=1e-8, atol=0.0).any() for value in below)
-
-
 def _cuts_a_pair(values: FloatArray) -> bool:
     """Say whether the values are those of a bipartite graph, the last one below 0 without its twin."""
     below, above = np.sort(-values[values < 0]), np.sort(values[values > 0])

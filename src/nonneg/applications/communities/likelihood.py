@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._typing import FloatArray, SparseMatrix
+from nonneg._typing import FloatArray, IntArray, SparseMatrix
 
-# Alternating updates of strengths and connectivity; the likelihood then changes in the fourth digit.
-N_UPDATES = 20
+# Alternating updates of strengths and connectivity. Fifty more change the difference of two methods by a
+# tenth or so on the choosing graphs of the study `studies/communities`.
+N_UPDATES = 8
 # A larger graph is judged by this many of its edges, drawn with a fixed seed.
-N_EDGES = 200_000
+N_EDGES = 100_000
 # Part of every membership that is spread over all communities, so that no edge is impossible.
 SPREAD = 1e-3
 
@@ -23,26 +24,42 @@ def edge_likelihood(adjacency: SparseMatrix, memberships: FloatArray, n_first: i
     found = SPREAD / memberships.shape[1] + (1.0 - SPREAD) * memberships
     first = slice(0, n_first) if n_first is not None else slice(None)
     second = slice(n_first, None) if n_first is not None else slice(None)
-    edges = adjacency[first, second].tocoo()
     left, right = found[first], found[second]
-    weights = edges.data / float(edges.data.sum())
-    kept = weights > 0  # shares of huge sums may be zero
-    rows, columns, weights = edges.row[kept], edges.col[kept], weights[kept]
-    out, into = (np.bincount(at, weights, len(m)) for at, m in ((rows, left), (columns, right)))
-    if len(weights) > N_EDGES:
-        drawn = np.random.default_rng(len(weights)).choice(len(weights), N_EDGES, replace=False)
-        rows, columns, weights = rows[drawn], columns[drawn], weights[drawn] / float(weights[drawn].sum())
-    sent, received = out.copy(), into.copy()
+    table = adjacency[first, second] if n_first is not None else adjacency
+    table = table * (1.0 / float(table.sum()))
+    sent, received = (np.asarray(table.sum(axis=axis)).ravel() for axis in (1, 0))
+    out, into = sent.copy(), received.copy()
+    rows, columns, weights = _edges(table, symmetric=n_first is None)
     a, b = left[rows], right[columns]
-    blocks = np.ones((left.shape[1], left.shape[1]))
+    # The moments L' W R = (L' diag(t) L) B (R' diag(t) R) give a first guess of B, near the fit.
+    grams = [part.T @ (strength[:, None] * part) for part, strength in ((left, sent), (right, received))]
+    blocks = np.linalg.pinv(grams[0]) @ (left.T @ (table @ right)) @ np.linalg.pinv(grams[1])
+    blocks = np.maximum(blocks, SPREAD * float(np.abs(blocks).mean()))
     for _ in range(N_UPDATES):
         means = np.einsum("ij,ij->i", a @ blocks, b)
         totals = np.outer(sent @ left, received @ right)
-        blocks = blocks * ((a * (weights / means)[:, None]).T @ b) / totals
+        counts = (a * (weights / means)[:, None]).T @ b
+        if n_first is None:
+            counts = 0.5 * (counts + counts.T)
+        blocks = blocks * counts / totals
         # The geometric mean of old and new strengths: the new ones alone may oscillate.
         sent = np.sqrt(sent * out / (left @ (blocks @ (received @ right))))
-        received = np.sqrt(received * into / (right @ ((sent @ left) @ blocks)))
+        received = (
+            np.sqrt(received * into / (right @ ((sent @ left) @ blocks))) if n_first is not None else sent
+        )
     means = np.einsum("ij,ij->i", a @ blocks, b)
     expected = float((sent @ left) @ blocks @ (received @ right))
     logs = np.log(sent[rows]) + np.log(received[columns]) + np.log(means)
     return float(weights @ logs) - expected
+
+
+def _edges(table: SparseMatrix, *, symmetric: bool) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the ends and shares of the edges, each once; some of them where they are many."""
+    edges = table.tocoo()
+    kept = np.flatnonzero(edges.data > 0)  # shares of huge sums may be zero
+    if symmetric:
+        kept = kept[edges.row[kept] <= edges.col[kept]]
+    if len(kept) > N_EDGES:
+        kept = kept[np.random.default_rng(len(kept)).choice(len(kept), N_EDGES, replace=False)]
+    weights = edges.data[kept]
+    return edges.row[kept], edges.col[kept], weights / float(weights.sum())

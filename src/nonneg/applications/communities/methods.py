@@ -255,10 +255,10 @@ def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
             n_first=problem.n_first,
             **loop,
         )
-        score = _likelihood(problem, found.memberships)
+        score = _likelihood(problem, found.whole)
         if best is None or score > best[0]:
             best = score, found
-    _, found = best  # type: ignore[misc]
+    score, found = best  # type: ignore[misc]
     selection = replace(
         as_selection(found.pure, "symnmf"),
         certificate=found.certificate,
@@ -269,7 +269,8 @@ def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
     )
     ties = _fitted_connectivity(problem.adjacency, found.memberships.values, problem.n_first)
     pairs = normalized.pairs("algebraic")
-    return Search("symnmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors))
+    facts = {"likelihood": score}
+    return Search("symnmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors), facts)
 
 
 def _likelihood(problem: Problem, memberships: Memberships) -> float:
@@ -296,7 +297,8 @@ def _by_likelihood(problem: Problem, options: SearchOptions) -> Search:
         except NonnegError as error:
             refused.append(error)
             continue
-        found[name] = _likelihood(problem, search.memberships), search
+        score = search.facts.get("likelihood")
+        found[name] = _likelihood(problem, search.memberships) if score is None else score, search
     if not found:
         raise refused[-1]
     best = max(found, key=lambda name: found[name][0])

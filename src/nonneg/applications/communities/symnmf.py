@@ -39,11 +39,11 @@ class SymNMFOptions:
         the normalized cut of Kuang, Ding & Park; Qin & Rohe (2013) take 1. 0.25 is from the choosing graphs
         of the study `studies/communities`.
     threshold : float
-        Smaller memberships are set to zero, unless they are a node's largest.
+        Smaller memberships are set to zero, unless they are a node's largest. 0.1 is from the same graphs.
     """
 
     regularization: float = 0.25
-    threshold: float = 0.05
+    threshold: float = 0.1
 
     def __post_init__(self) -> None:
         if not self.regularization >= 0 or not 0 <= self.threshold < 1:
@@ -59,6 +59,7 @@ class SymNMFResult:
 
     factor: FloatArray  # H: one row per node
     memberships: Memberships
+    whole: Memberships  # before small ones were set to zero
     pure: IntArray  # for each community the node that belongs to it most
     certificate: Certificate
     history: History
@@ -119,6 +120,7 @@ def symnmf(
     return SymNMFResult(
         factor,
         memberships,
+        _memberships(factor, 0.0),
         _pure_nodes(memberships.values, factor),
         Certificate((_error_statement(factor, matrix, pairs, half_norm, sides),)),
         run.history,
