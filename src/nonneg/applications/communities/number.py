@@ -16,7 +16,10 @@ from nonneg.applications.communities.eigenvectors import DENSE_NODES
 from nonneg.applications.communities.symnmf import normalized_adjacency
 
 EIGENGAP, BETHE, HELD_OUT = "eigengap", "non-backtracking", "held-out edges"
-MOST = 30
+# Graphs of more nodes have half as many candidates: the eigenvectors of noise take long.
+MOST, MANY_NODES = 30, 100_000
+# Of the Lanczos method; a thousand times less changes nothing that counts and takes several times as long.
+ROUGH = 1e-2
 N_SPLITS, HIDDEN = 3, 0.1
 # Pairs without an edge that stand for all that are hidden.
 N_PAIRS = 100_000
@@ -88,7 +91,7 @@ def count_communities(
 ) -> CommunityCount:
     """Estimate the number of communities of a graph without isolated nodes."""
     smaller = adjacency.shape[0] if n_first is None else min(n_first, adjacency.shape[0] - n_first)
-    most = max(1, min(MOST, smaller // 3))
+    most = max(1, min(MOST if adjacency.shape[0] <= MANY_NODES else MOST // 2, smaller // 3))
     candidates = np.arange(1, most + 1)
     if most == 1:
         return CommunityCount(1, "The graph is too small for more than one.", {}, candidates, {})
@@ -118,7 +121,7 @@ def _recommended(estimates: Mapping[str, int]) -> tuple[int, str]:
 
 
 def _eigengaps(adjacency: SparseMatrix, most: int) -> FloatArray:
-    values = _extreme(normalized_adjacency(adjacency, 1.0), most + 1, "LA")
+    values = _largest(normalized_adjacency(adjacency, 1.0), most + 1)
     return values[:-1] - values[1:]
 
 
@@ -134,21 +137,18 @@ def bethe_hessian_count(adjacency: SparseMatrix, most: int, n_first: int | None 
     r = np.sqrt(max(float((degrees**2).sum() / degrees.sum()) - 1.0, 1.0))
     count = 0
     for sign in (1.0,) if n_first is not None else (1.0, -1.0):
-        hessian = sp.csr_array(sp.diags_array(r * r - 1.0 + degrees) - sign * r * ones)
-        count += int(np.count_nonzero(_extreme(hessian, most, "SA") < 0))
+        rest = sp.csr_array(sign * r * ones - sp.diags_array(degrees))
+        count += int(np.count_nonzero(_largest(rest, most) > r * r - 1.0))
     return max(1, min(count, most))
 
 
-def _extreme(matrix: SparseMatrix, k: int, which: str) -> FloatArray:
-    """Return the largest (LA) or smallest (SA) eigenvalues, the most extreme one first."""
+def _largest(matrix: SparseMatrix, k: int) -> FloatArray:
+    """Return the largest eigenvalues, the largest one first."""
     n = matrix.shape[0]
     if n <= DENSE_NODES or k >= n - 1:
-        values = np.linalg.eigvalsh(matrix.toarray())
-        values = values[::-1] if which == "LA" else values
-        return np.asarray(values[:k])
+        return np.asarray(np.linalg.eigvalsh(matrix.toarray())[::-1][:k])
     start = np.random.default_rng(n).standard_normal(n)
-    values = sla.eigsh(matrix, k, which=which, v0=start, tol=1e-6, return_eigenvectors=False)
-    return np.sort(values)[::-1] if which == "LA" else np.sort(values)
+    return np.sort(sla.eigsh(matrix, k, which="LA", v0=start, tol=ROUGH, return_eigenvectors=False))[::-1]
 
 
 def _held_out_errors(
@@ -189,7 +189,7 @@ def _split_errors(
     else:
         start = np.random.default_rng(n).standard_normal(n)
         which = "LM" if n_first is None else "LA"
-        values, vectors = sla.eigsh(scaled, most, which=which, v0=start, tol=1e-6)
+        values, vectors = sla.eigsh(scaled, most, which=which, v0=start, tol=ROUGH)
     order = np.argsort(-np.abs(values) if n_first is None else -values, kind="stable")[:most]
     values, vectors = values[order] / (1.0 - HIDDEN), vectors[:, order]
     if n_first is not None:
