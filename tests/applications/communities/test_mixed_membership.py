@@ -105,7 +105,7 @@ def test_the_default_is_near_the_best_where_merit_as_published_was_not(seed):
         {"alpha": 0.2},
         {"alpha": [0.1, 0.2, 0.4], "n_pure": 5},
         {"alpha": 0.8, "n_pure": 5},
-        {"alpha": 0.2, "degree_parameters": np.exp(0.7 * np.random.default_rng(5).standard_normal(400))},
+        {"alpha": 0.2, "degree_parameters": np.exp(0.7 * np.random.default_rng(5).standard_normal(300))},
         {"alpha": 0.2, "between": 4.0},
     ],
     ids=["balanced", "unbalanced", "few pure nodes", "uneven degrees", "disassortative"],
@@ -114,14 +114,14 @@ def test_the_default_is_never_far_from_the_best(kind):
     scores = {}
     for options in ({}, *OTHERS):
         found = []
-        for seed in range(3):
-            planted = mixed_membership_graph(400, 3, mean_degree=80, rng=seed, **kind)
+        for seed in range(2):
+            planted = mixed_membership_graph(300, 3, mean_degree=60, rng=seed, **kind)
             try:
                 memberships = MixedMembership(3, random_state=0, **options).fit_transform(planted.adjacency)
             except InvalidParameterError:  # GeoNMF where an eigenvalue is below zero
                 continue
             found.append(averaged_rank_correlation(planted.memberships, memberships))
-        if len(found) == 3:
+        if len(found) == 2:
             scores[str(options)] = np.mean(found)
     assert scores["{}"] > max(scores.values()) - 0.03
 

@@ -54,7 +54,7 @@ def test_cliques_are_communities_and_the_loss_falls():
 
 @pytest.mark.parametrize("kind", [{"alpha": 0.2}, {"alpha": [0.1, 0.2, 0.4], "n_pure": 5}])
 def test_symnmf_recovers_memberships_better_than_the_search_for_pure_nodes(kind):
-    planted = [mixed_membership_graph(400, 3, mean_degree=40, rng=seed, **kind) for seed in (7, 8)]
+    planted = [mixed_membership_graph(300, 3, mean_degree=40, rng=seed, **kind) for seed in (7, 8)]
     found = {
         method: np.mean(
             [
