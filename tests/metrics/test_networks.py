@@ -47,6 +47,14 @@ def test_both_definitions_are_those_of_their_papers_also_with_directions():
     assert overlapping_modularity(A, shares, definition="nicosia") == pytest.approx(expected)
 
 
+def test_senders_and_receivers_make_a_community():
+    ring = np.kron(np.roll(np.eye(3), 1, axis=1), np.ones((4, 4)))  # group 0 sends to 1, 1 to 2, 2 to 0
+    sending = np.repeat(np.eye(3), 4, axis=0)
+    receiving = np.roll(sending, 4, axis=0)
+    assert overlapping_modularity(ring, sending, receiving=receiving) == pytest.approx(2 / 3)
+    assert overlapping_modularity(ring, sending) == pytest.approx(-1 / 3)
+
+
 def test_odd_communities_and_weights():
     path = sp.csr_array(np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))
     shares = np.array([[1, 0.0, 0], [1, 0, 0], [np.nan] * 3, [1, 0, 0]])

@@ -222,14 +222,20 @@ def _cells(column: Any) -> list[Any]:
 
 def _record(model: Any, source: str, seconds: float, attribute: str | None, labels: Any) -> dict[str, Any]:
     import numpy as np
+    from scipy.sparse import block_array
 
     from nonneg.metrics import conductance, overlapping_modularity
-    from nonneg.report.community_page import drawn_nodes, mostly_one
+    from nonneg.report.community_page import drawn_nodes, mostly_one, two_memberships
     from nonneg.report.records import run_record
 
     graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
     top = model.top_nodes(N_TOP)
+    sending, receiving = two_memberships(model)
     outward = conductance(graph.adjacency, memberships)
+    if graph.directed:
+        # Senders and receivers are two kinds of nodes.
+        whole = block_array([[None, graph.adjacency], [graph.adjacency.T, None]])
+        outward = conductance(whole, np.concatenate([sending, receiving]))
     compared = None
     if labels is not None:
         by_name = labels if isinstance(labels, dict) else dict(enumerate(labels))
@@ -254,7 +260,7 @@ def _record(model: Any, source: str, seconds: float, attribute: str | None, labe
             "likelihoods": model.facts_.get("likelihoods"),
             "number": None if model.number_ is None else model.number_.as_dict(),
             "labels": compared,
-            "modularity": overlapping_modularity(graph.adjacency, memberships),
+            "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
             "n_communities": memberships.shape[1],
             "n_mostly_one": mostly_one(model.memberships_),
             "n_kept": len(model.kept_nodes_),

@@ -15,7 +15,9 @@ DEFINITIONS = ("shen", "nicosia")
 STEEPNESS = 60.0
 
 
-def overlapping_modularity(adjacency: Any, memberships: Any, *, definition: str = "shen") -> float:
+def overlapping_modularity(
+    adjacency: Any, memberships: Any, *, receiving: Any = None, definition: str = "shen"
+) -> float:
     """Return the modularity of overlapping communities.
 
     Parameters
@@ -24,6 +26,9 @@ def overlapping_modularity(adjacency: Any, memberships: Any, *, definition: str 
         The graph, directed or not.
     memberships : array-like of shape (n_nodes, n_communities)
         How much every node belongs to each community; NaN counts as 0.
+    receiving : array-like of shape (n_nodes, n_communities), optional
+        Directed graphs: memberships by the edges that a node receives, where `memberships` are those by the
+        edges that it sends.
     definition : {"shen", "nicosia"}
         How much an edge counts within a community: the product of the memberships of its ends (Shen, Cheng &
         Guo, 2009), which for one membership of 1 per row is Newman's modularity of a partition, or a product
@@ -47,17 +52,16 @@ def overlapping_modularity(adjacency: Any, memberships: Any, *, definition: str 
     if definition not in DEFINITIONS:
         raise UnknownNameError.of("definition", definition, DEFINITIONS)
     matrix, shares = _checked(adjacency, memberships)
+    others = shares if receiving is None else _checked(adjacency, receiving)[1]
     sent, received = _degrees(matrix)
     total = float(sent.sum())
-    sent, received = sent / total, received / total
     if definition == "nicosia":
-        shares = 1.0 / (1.0 + np.exp(-STEEPNESS * (shares - 0.5)))
+        shares, others = (1.0 / (1.0 + np.exp(-STEEPNESS * (part - 0.5))) for part in (shares, others))
+    expected = (sent / total @ shares) * (received / total @ others)
+    if definition == "nicosia":
         # What is expected has the mean over all possible partners instead of the partner's own value.
-        mean = shares.mean(axis=0)
-        expected = (sent @ shares) * mean * (received @ shares) * mean
-    else:
-        expected = (sent @ shares) * (received @ shares)
-    within = np.einsum("ij,ij->j", shares, matrix @ shares) / total
+        expected = expected * shares.mean(axis=0) * others.mean(axis=0)
+    within = np.einsum("ij,ij->j", shares, matrix @ others) / total
     return float(np.sum(within - expected))
 
 

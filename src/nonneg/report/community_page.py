@@ -57,11 +57,19 @@ def mostly_one(memberships: FloatArray) -> int:
 
 def shared_weights(model: Any) -> FloatArray:
     """Share out the weight of every edge by the memberships of its ends."""
-    memberships = np.nan_to_num(model.memberships_, nan=0.0)
+    sending, receiving = two_memberships(model)
     adjacency = model.graph_.adjacency
     # In units of the largest weight: sums of huge ones stay finite.
-    flows = memberships.T @ ((adjacency / adjacency.data.max()) @ memberships)
+    flows = sending.T @ ((adjacency / adjacency.data.max()) @ receiving)
     return 0.5 * (flows + flows.T)
+
+
+def two_memberships(model: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the memberships at the two ends of an edge: by sending and by receiving if it is directed."""
+    if not model.graph_.directed:
+        found = np.nan_to_num(model.memberships_, nan=0.0)
+        return found, found
+    return np.nan_to_num(model.sending_memberships_), np.nan_to_num(model.receiving_memberships_)
 
 
 def drawn_nodes(model: Any) -> IntArray:
