@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import scipy.sparse.linalg as sla
 
 from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications import MixedMembership
 from nonneg.exceptions import NonnegError, NonnegWarning
-from nonneg.metrics import normalized_mutual_information
+from nonneg.metrics import normalized_mutual_information, overlapping_modularity
 from nonneg.metrics.ranking import match_memberships
 from reproduction.artifacts import Artifact, Paragraph
 from reproduction.experiment import Experiment, Record, Setting
@@ -26,6 +27,7 @@ from reproduction.studies.communities_graphs import (
     NETWORKS,
     NEW_NETWORKS,
     REPORTING,
+    UNLABELED,
     graphs,
 )
 from reproduction.studies.communities_peers import PEERS, Absent
@@ -85,23 +87,30 @@ def trials(quick: bool) -> list[dict[str, Any]]:
             settings += [{"group": group, "graph": graph, "seeds": seeds} for graph in GROUPS[group]]
     settings += [{"group": "networks", "graph": name} for name in NETWORKS]
     settings += [{"group": "new networks", "graph": name} for name in NEW_NETWORKS]
+    settings += [{"group": "unlabeled", "graph": name} for name in UNLABELED]
     whole = [
         {**setting, "part": part}
         for setting in settings
-        for part in (*PARTS, "number", "peers")
+        for part in (*PARTS, "number", "peers", "modularity")
         if _runs(setting, part)
     ]
     # Draw after draw, so that a part of the trials compares all candidates on all kinds of graphs; the
     # longest first, so that processes end together.
-    order = {"choosing": 0, "networks": 1, "new networks": 1, "fresh": 2, "reporting": 2}
+    order = {"choosing": 0, "fresh": 2, "reporting": 2}
     return sorted(
         whole,
-        key=lambda setting: (order[setting["group"]], setting.get("seeds", [0])[0] % 1000, -cost(setting)),
+        key=lambda setting: (
+            order.get(setting["group"], 1),
+            setting.get("seeds", [0])[0] % 1000,
+            -cost(setting),
+        ),
     )
 
 
 def _runs(setting: Setting, part: str) -> bool:
     is_network = "networks" in setting["group"]
+    if part == "modularity" or setting["group"] == "unlabeled":
+        return part == "modularity" and setting["group"] == "unlabeled"
     if part == "peers":
         return is_network and setting["graph"] in PEER_NETWORKS
     if part == "number":
@@ -118,7 +127,7 @@ def _runs(setting: Setting, part: str) -> bool:
 def cost(setting: Setting) -> float:
     """Return the relative cost of a trial."""
     each = {"default": 0.8, "published": 1.0, "convex": 3.0, "peers": 8.0}.get(setting["part"], 0.3)
-    if "networks" in setting["group"]:
+    if "networks" in setting["group"] or setting["group"] == "unlabeled":
         return each * {"dblp1": 60.0, "dblp2": 60.0, "dblp4": 30.0}.get(setting["graph"], 1.0)
     n_nodes = GROUPS[setting["group"]][setting["graph"]]["n"]
     return each * len(setting["seeds"]) * (n_nodes / 1000.0) ** 1.5
@@ -126,6 +135,8 @@ def cost(setting: Setting) -> float:
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Run the candidates of a part on some graphs."""
+    if setting["part"] == "modularity":
+        return _modularities(nx.to_scipy_sparse_array(UNLABELED[setting["graph"]](), dtype=float))
     records: list[dict[str, Any]] = []
     for seed, adjacency, truth in graphs(setting):
         known = truth.sum(axis=1) > 0
@@ -214,6 +225,17 @@ def _number(adjacency: SparseMatrix, truth: FloatArray) -> dict[str, Any]:
     }
 
 
+def _modularities(adjacency: SparseMatrix) -> list[dict[str, Any]]:
+    """Return the overlapping modularity of every candidate, with the recommended number of communities."""
+    k = MixedMembership("auto", random_state=0).fit(adjacency).n_communities_
+    records = []
+    for name, options in CANDIDATES.items():
+        found, _ = _memberships(adjacency, k, options)
+        score = 0.0 if found is None else overlapping_modularity(adjacency, found)
+        records.append({"judged": name, "communities": k, "modularity": round(score, 5)})
+    return records
+
+
 def _peers(adjacency: SparseMatrix, truth: FloatArray, known: Any) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for name, peer in PEERS.items():
@@ -254,6 +276,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         shown += tables.peers(peers, candidates, numbers, DEFAULT)
     if numbers:
         shown.append(tables.numbers(numbers))
+    if judged := [record for record in records if "judged" in record]:
+        shown.append(tables.modularities(judged))
+        verdicts.append(tables.modularity_verdict(judged, DEFAULT))
     return [
         *shown,
         Paragraph(tables.spectrum_sentence(sizes)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -86,6 +87,12 @@ NEIGHBORS = {
 }
 NEW_NETWORKS = ("southern women", *NEIGHBORS)
 """Networks that had no part in the choice: the Southern women, and graphs of nearest neighbors."""
+UNLABELED = {
+    "Les Miserables": nx.les_miserables_graph,
+    "Florentine families": nx.florentine_families_graph,
+    "karate, weighted": nx.karate_club_graph,
+}
+"""Graphs of networkx on which the overlapping modularity judges; the weights of the karate club count."""
 DATA_SETS = (
     *("football", "karate", "facebook_ego", "dblp1", "dblp2", "dblp4", "bbc"),
     *("cluto_tr11", "cluto_tr41", "coil20", "leukemia_all_aml", "pbmc3k"),

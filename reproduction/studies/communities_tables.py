@@ -162,6 +162,31 @@ def numbers(records: Sequence[Record]) -> Table:
     )
 
 
+def modularities(records: Sequence[Record]) -> Table:
+    """Return the overlapping modularity of every candidate on graphs without known communities."""
+    graphs = {record["graph"]: f"{record['graph']} (K = {record['communities']})" for record in records}
+    rows: list[dict[str, Any]] = [
+        {"candidate": name, **{record["graph"]: record["modularity"] for record in some}}
+        for (name,), some in grouped(records, "judged").items()
+    ]
+    title = "Graphs without known communities: overlapping modularity (Shen), with the recommended number."
+    return Table(title, {"candidate": "candidate", **graphs}, rows, 3)
+
+
+def modularity_verdict(records: Sequence[Record], default: str) -> Verdict:
+    """Say whether the default is near the best candidate by modularity."""
+    best: dict[str, float] = {}
+    for record in records:
+        best[record["graph"]] = max(best.get(record["graph"], -1.0), record["modularity"])
+    behind = {r["graph"]: best[r["graph"]] - r["modularity"] for r in records if r["judged"] == default}
+    worst = max(behind, key=lambda graph: behind[graph])
+    return Verdict(
+        f"The default is within {ALLOWED} of the largest modularity on every graph without known communities",
+        behind[worst] <= ALLOWED,
+        f"{behind[worst]:.3f} behind at most ({worst})",
+    )
+
+
 def _hits(found: Sequence[int], true: int) -> Any:
     return found[0] if len(found) == 1 else float(np.mean([k == true for k in found]))
 

@@ -257,7 +257,7 @@ def _record(model: Any, source: str, seconds: float, attribute: str | None, labe
         estimator=model,
         result={
             "method": model.method_,
-            "likelihoods": model.facts_.get("likelihoods"),
+            "n_below_zero": model.facts_.get("n_below_zero"),
             "number": None if model.number_ is None else model.number_.as_dict(),
             "labels": compared,
             "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),

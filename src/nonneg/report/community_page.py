@@ -38,15 +38,17 @@ def community_sentence(record: Mapping[str, Any]) -> str:
 def method_sentence(record: Mapping[str, Any]) -> str:
     """Say which method found the communities, and why it was taken."""
     result = record["result"]
-    scores = result.get("likelihoods")
-    if not scores:
+    below = result.get("n_below_zero")
+    if below is None:
         return f"The method is {result['method']}."
-    others = [f"{score:.6g} for {name}" for name, score in scores.items() if name != result["method"]]
-    if not others:
-        return f"The method is {result['method']}; others could not run on this graph."
+    why = (
+        "most nodes are connected to their own community"
+        if result["method"] == "symnmf"
+        else ("communities avoid themselves")
+    )
     return (
-        f"The method is {result['method']}, which makes the edges more likely: the mean log-likelihood of an "
-        f"edge is {scores[result['method']]:.6g}, against {', '.join(others)}."
+        f"The method is {result['method']}: {below} of {result['n_communities']} leading eigenvalues of the "
+        f"normalized adjacency matrix are below zero, so {why}."
     )
 
 

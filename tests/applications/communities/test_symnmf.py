@@ -70,16 +70,22 @@ def test_symnmf_recovers_memberships_better_than_the_search_for_pure_nodes(kind)
     assert found["auto"] > found["symnmf"] - 0.01
 
 
-def test_the_likelihood_chooses_the_method_that_explains_the_edges():
-    apart = mixed_membership_graph(500, 3, mean_degree=80, between=4.0, rng=1)
-    model = MixedMembership(3).fit(apart.adjacency)
-    # SymNMF cannot see groups that avoid themselves.
+@pytest.mark.parametrize(("k", "between"), [(3, 4.0), (4, 5.0)])
+def test_communities_that_avoid_themselves_are_left_to_pure_nodes(k, between):
+    apart = mixed_membership_graph(500, k, mean_degree=100, alpha=0.2, between=between, rng=1)
+    model = MixedMembership(k).fit(apart.adjacency)
+    # H H' cannot express them.
     assert model.method_ == "smoothed-spa"
-    scores = model.facts_["likelihoods"]
-    assert scores["smoothed-spa"] > scores["symnmf"]
-    assert averaged_rank_correlation(apart.memberships, model.memberships_) > 0.6
+    assert model.facts_["n_below_zero"] == k - 1
+    assert averaged_rank_correlation(apart.memberships, model.memberships_) > 0.5
+    lost = MixedMembership(k, method="symnmf").fit_transform(apart.adjacency)
+    assert averaged_rank_correlation(apart.memberships, lost) < 0.2
+    together = mixed_membership_graph(300, k, mean_degree=60, alpha=0.2, rng=1)
+    assert MixedMembership(k).fit(together.adjacency).method_ == "symnmf"
+
+
+def test_true_memberships_make_the_edges_more_likely():
     together = mixed_membership_graph(300, 3, mean_degree=40, rng=1)
-    assert MixedMembership(3).fit(together.adjacency).method_ == "symnmf"
     truth = edge_likelihood(together.adjacency, together.memberships)
     mixed = edge_likelihood(together.adjacency, np.random.default_rng(0).permutation(together.memberships))
     assert truth > mixed + 0.01

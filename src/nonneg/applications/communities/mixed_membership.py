@@ -49,11 +49,11 @@ COUNT = [Interval(Integral, 1, None, closed="left")]
 class MixedMembership(CommunityResults, SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
-    By default two methods run, and the one that makes the edges more likely is kept: SymNMF, which
-    approximates the normalized adjacency matrix by H H' with a nonnegative H, and a search for *pure nodes*,
-    which belong to one community alone. Under the mixed membership stochastic blockmodel these are the
-    corners of a simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are
-    their coordinates between them.
+    The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H.
+    Where communities avoid themselves, which H H' cannot express, it is a search for *pure nodes*, which
+    belong to one community alone. Under the mixed membership stochastic blockmodel these are the corners of a
+    simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are their
+    coordinates between them.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class MixedMembership(CommunityResults, SavableEstimator):
         eigenvalues, the informative eigenvalues of the non-backtracking matrix, and the number that predicts
         hidden edges best.
     method : str
-        "auto" (the default) chooses between "symnmf" and "smoothed-spa" by the likelihood of the edges.
+        "auto" (the default) is "symnmf", or "smoothed-spa" if most of the leading eigenvalues of the
+        normalized adjacency matrix are below zero.
         "smoothed-spa", "pp-spa" and "css-nmf" average nearly pure nodes; "spa", "snpa", "fast-anchor",
         "preconditioned-spa" and "vca" are greedy; "merit", "merit-0" (the same without row sparsity) and
         "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
@@ -134,7 +135,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
     number_ : CommunityCount or None
         With ``n_communities="auto"``: the estimates, the reason and the curves.
     method_ : str
-        The method that found them; ``facts_["likelihoods"]`` has the mean log-likelihoods that chose it.
+        The method that found them; ``facts_["n_below_zero"]`` is the number of eigenvalues that chose it.
     pure_nodes_ : array of int of shape (n_communities,)
         The pure node of each community; of "symnmf" the one with the largest membership.
     node_names_ : list of str
