@@ -124,7 +124,8 @@ def _factorized(draw: Draw, name: str, seed: int) -> tuple[FloatArray, FloatArra
 
 
 def _fitted(X: Any, k: int, seed: int, **options: Any) -> tuple[FloatArray, FloatArray]:
-    model = NMF(k, random_state=seed, **{"tol": 1e-6, "max_iter": 1000, "init": "nndsvda"} | options)
+    settings: dict[str, Any] = {"tol": 1e-6, "max_iter": 1000, "init": "nndsvda"} | options
+    model = NMF(k, random_state=seed, **settings)
     return model.fit_transform(X), model.components_
 
 

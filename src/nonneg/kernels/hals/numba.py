@@ -32,6 +32,8 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
     padded = gram.shape[1]
     zero = gram.dtype.type(0.0)
     one = gram.dtype.type(1.0)
+    # Nearly the largest number, so that the unit of the data does not matter.
+    huge = gram.dtype.type(1e308 if gram.itemsize == 8 else 3e38)
     shrink2 = gram.dtype.type(shrink * shrink)
     # Arrays of one kind only: every further kind of allocation costs a tenth of a second to compile.
     f = np.empty((padded, BLOCK), dtype=factor.dtype)
@@ -75,8 +77,7 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
                 if sweep == 1:
                     # At a zero entry only a negative slope counts: min(slope, 0).
                     for r in range(n):
-                        slope = note[SLOPE, r]
-                        note[VIOLATION, r] += abs(slope if f[a, r] > zero else min(slope, zero))
+                        note[VIOLATION, r] += abs(min(note[SLOPE, r], f[a, r] * huge))
                 for r in range(n):
                     old = f[a, r]
                     new = max(old - note[SLOPE, r] * inverse, zero)
