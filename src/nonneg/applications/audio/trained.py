@@ -84,11 +84,12 @@ def fit_trained(
     V = methods.spectrogram(framing, recordings, given)
     n_each, n_free = _numbers(given, len(solos))
     random = generator(given.random_state)
-    templates = []
+    templates: list[FloatArray] = []
+    no_model: Any = None  # bins have frequencies without one
     for name, solo in solos.items():
         heard = methods.spectrogram(framing, solo, given).astype(V.dtype)
         if n_each >= ENOUGH:
-            heard = with_transpositions(heard, methods.bin_frequencies(framing, None, rate))
+            heard = with_transpositions(heard, methods.bin_frequencies(framing, no_model, rate))
         # No more than there are frames to learn from, or bands to tell them apart.
         k = min(n_each, len(heard), len(band_edges(heard.shape[1])))
         templates.append(
