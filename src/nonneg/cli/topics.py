@@ -87,7 +87,7 @@ def _add_method_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--min-documents", type=float, metavar="N",
-        help="nmf: groups of far fewer documents are not topics (default: the size of an average topic)",
+        help="nmf: groups of fewer documents are not topics (default: a tenth of an average topic)",
     )  # fmt: skip
     group.add_argument(
         "--duplicates", choices=["merge", "keep"],

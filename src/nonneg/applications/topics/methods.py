@@ -39,7 +39,7 @@ class Task:
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
     seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
     balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
-    min_documents: float | None = None  # "nmf": smaller groups weigh less; None for an average topic
+    min_documents: float | None = None  # "nmf": the least number of a topic; None for the default
     set_aside: bool = True  # "nmf": whether documents of groups that are too small are set aside
     # Of the method and of its iterations.
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -100,11 +100,16 @@ def _anchor_method(name: str) -> Callable[[Task], FoundTopics]:
     return run
 
 
-# A group of fewer documents than this fraction of `min_documents` is no topic: 0.5 % of the documents for
+# By default a topic has at least this fraction of the documents of an average one: 0.5 % of all documents for
 # twenty topics. Twice as much takes small classes away from tr41 and Reuters-21578, which chose it.
-TOO_FEW = 0.1
+SMALLEST = 0.1
 # Documents of groups that are too small are set aside in this many rounds, up to this fraction of all.
 N_ROUNDS, LARGEST_PART = 5, 0.1
+
+
+def smallest_topic(task: Task, n_documents: int) -> float:
+    """Return how many documents a topic has at least."""
+    return SMALLEST * n_documents / task.n_topics if task.min_documents is None else task.min_documents
 
 
 def _least_squares(task: Task) -> FoundTopics:
@@ -118,8 +123,7 @@ def _least_squares(task: Task) -> FoundTopics:
         weights = found.encode(task.counts[live])
         main = np.where(weights.sum(axis=1) > 0, np.argmax(weights, axis=1), -1)
         sizes = np.bincount(main[main >= 0], minlength=task.n_topics)
-        least = TOO_FEW * (len(live) / task.n_topics if task.min_documents is None else task.min_documents)
-        inside = np.isin(main, np.flatnonzero(sizes < least))
+        inside = np.isin(main, np.flatnonzero(sizes < smallest_topic(task, len(live))))
         if not inside.any() or n_documents - np.sum(~inside) > LARGEST_PART * n_documents:
             break
         live = live[~inside]
@@ -134,8 +138,7 @@ def _factorized(task: Task) -> FoundTopics:
     """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
     X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
     if task.balance:
-        average = np.count_nonzero(np.diff(X.indptr)) / task.n_topics
-        X = balanced_documents(X, average if task.min_documents is None else task.min_documents)
+        X = balanced_documents(X, smallest_topic(task, np.count_nonzero(np.diff(X.indptr))))
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
     given = {}
     if task.anchors is not None:

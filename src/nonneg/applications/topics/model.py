@@ -53,10 +53,11 @@ class TopicModel(StreamedTopics):
         "nmf": whether documents are balanced, each divided by the root of the sum of its similarities to
         all; otherwise each has unit length.
     min_documents : float, optional
-        "nmf" with `balance`: groups of far fewer similar documents than this do not become topics, because a
-        group of g copies weighs ``g / (g + min_documents)``. If a tenth of it have a topic as their main one,
-        they are set aside, and topics are found without them. None for the size of an average topic,
-        ``n_documents / n_topics``; 0 for the published weights [3]_, where a group of any size is a topic.
+        "nmf" with `balance`: the least number of documents of a topic. Smaller groups weigh less, a group of
+        g copies ``g / (g + min_documents)``; if fewer documents have a topic as their main one, they are set
+        aside, and topics are found without them. None for a tenth of an average topic,
+        ``n_documents / (10 n_topics)``; 0 for the published weights [3]_, where a group of any size is a
+        topic.
     duplicates : {"merge", "keep"}
         "merge": of documents that share 90 % of their words (among those used, ten or more) only the first
         takes part in the search for topics, and the certificate counts the others. All have proportions.
